@@ -1,0 +1,61 @@
+# One word a chore; `make` lists them. Everything runs in its own environment, $(VENV), which is
+# set up when it is first needed and again when pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help install demo test test-system check format docs golden bench clean
+
+help:  ## list the chores
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
+
+install: $(INSTALLED)  ## set up the environment, with nmtkit in it
+	@echo "nmtkit is installed: $(VENV)/bin/nmtkit --help"
+
+demo: $(INSTALLED)  ## the whole road on a small corpus: preprocess, train, average, translate, score
+	PATH="$$(cd $(BIN) && pwd):$$PATH" examples/demo/run.sh
+
+test: $(INSTALLED)  ## all tests but the slow ones
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+
+test-system: $(INSTALLED)  ## the slow tests: small tasks that must be learnt
+	$(BIN)/pytest tests/system
+
+check: $(INSTALLED)  ## formatting, lint, types, architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest tests/architecture
+
+format: $(INSTALLED)  ## format the code and mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(INSTALLED)  ## write docs/cli.md anew from the commands' own help
+	$(BIN)/python docs/make_cli.py
+
+golden: $(INSTALLED)  ## compare what is computed and written today with the frozen examples
+	$(BIN)/pytest tests/golden
+
+bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor another toolkit
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m examples.demo.corpus build/corpus
+	$(BIN)/python -m benchmarks.preprocess_memory --train build/corpus/train --valid build/corpus/valid \
+	  -s en -t de --sample-lines 20000 --times 3 60
+
+clean:  ## remove everything that these chores made
+	rm -rf $(VENV) demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@command -v $(PYTHON) > /dev/null || { \
+	    echo "make: no $(PYTHON); Python 3.11 or newer is needed: sudo apt install python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "make: $(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { \
+	    echo "make: $(PYTHON) cannot make environments: sudo apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

@@ -1,0 +1,158 @@
+"""What the benchmarks share: contenders run as processes, interleaved, and compared by ratios.
+
+A contender is a command that prints its rate and its peak memory, as
+"... 2767 tgt tok/s ... peak RSS 1446 MiB". Every round runs each of them once, so that a machine
+that slows down or warms up does so for all; a ratio is the median of the rounds' own ratios.
+"""
+
+import argparse
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+OWN_NAME = "nmtkit"
+MIB = 1024
+"""What getrusage counts in, KiB, of a MiB."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A command to measure."""
+
+    name: str
+    command: list[str]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one run of a contender printed: its rate in the benchmark's unit, and its memory."""
+
+    rate: float
+    peak_mib: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All rounds of one contender.
+
+    Attributes:
+        name: whose.
+        rates: of each round.
+        rate: their median.
+        peak_mib: the largest of all rounds.
+        ratio: how many times as fast nmtkit was, the median of the rounds.
+    """
+
+    name: str
+    rates: list[float]
+    rate: float
+    peak_mib: float
+    ratio: float
+
+
+def add_peer_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every comparison takes."""
+    parser.add_argument("--shape", choices=("small", "base"), default="small")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--peers", type=Path, help="folder with hf.py and floor.py")
+    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that runs them")
+
+
+def peer(script: str, arguments: Sequence[object], options: argparse.Namespace) -> list[Contender]:
+    """Return a peer as a contender, or none where its script is not at hand."""
+    if options.peers is None or not (options.peers / script).is_file():
+        print(f"{script} is left out: --peers names no folder that holds it", file=sys.stderr)
+        return []
+    command = [options.peer_python, str(options.peers / script), *map(str, arguments)]
+    return [Contender(script.removesuffix(".py"), command)]
+
+
+def module(name: str, arguments: Sequence[object]) -> list[str]:
+    """Return the command that runs a module of ours in this interpreter."""
+    return [sys.executable, "-m", name, *map(str, arguments)]
+
+
+def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: str) -> None:
+    """Run contenders, nmtkit first, round by round; print a table, then all numbers as JSON.
+
+    Args:
+        contenders: what to compare.
+        options: from `add_peer_options`.
+        unit: what stands behind a rate in the contenders' output.
+    """
+    rounds = []
+    for number in range(1, options.rounds + 1):
+        print(f"round {number} of {options.rounds}", file=sys.stderr)
+        rounds.append([measure(contender, options.threads, unit) for contender in contenders])
+    summaries = [
+        summarise(contender.name, [one[place] for one in rounds], [one[0] for one in rounds])
+        for place, contender in enumerate(contenders)
+    ]
+    header = ("contender", unit, "lowest", "highest", "peak MiB", "nmtkit / it")
+    rows = [
+        (
+            one.name,
+            f"{one.rate:.1f}",
+            f"{min(one.rates):.1f}",
+            f"{max(one.rates):.1f}",
+            f"{one.peak_mib:.0f}",
+            f"{one.ratio:.3f}",
+        )
+        for one in summaries
+    ]
+    print_table([header, *rows])
+    print_json({"shape": options.shape, "unit": unit, "contenders": [asdict(s) for s in summaries]})
+
+
+def measure(contender: Contender, threads: int, unit: str) -> Measurement:
+    """Run a contender once and read its rate and memory from what it prints."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(contender.command, capture_output=True, text=True, env=environment)
+    rate = re.search(rf"([\d.]+) {re.escape(unit)}", done.stdout)
+    peak = re.search(r"peak RSS (\d+) MiB", done.stdout)
+    if done.returncode != 0 or rate is None or peak is None:
+        sys.exit(f"{contender.name} failed:\n{done.stdout}{done.stderr}")
+    print(done.stdout.splitlines()[-1], file=sys.stderr)
+    return Measurement(float(rate[1]), float(peak[1]))
+
+
+def summarise(name: str, own: Sequence[Measurement], nmtkit: Sequence[Measurement]) -> Summary:
+    """Put the rounds of a contender beside those of nmtkit."""
+    ratios = [ours.rate / theirs.rate for ours, theirs in zip(nmtkit, own, strict=True)]
+    rates = [one.rate for one in own]
+    return Summary(name, rates, median(rates), max(o.peak_mib for o in own), median(ratios))
+
+
+def print_measurement(what: str, rate: float, unit: str) -> None:
+    """Print what `measure` reads, for this process."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+    print(f"{OWN_NAME} {what}: {rate:.2f} {unit} peak RSS {peak:.0f} MiB")
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns, the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        print("  ".join(cells))
+
+
+def print_json(values: object) -> None:
+    """Print one line of JSON."""
+    print(json.dumps(values))
+
+
+def read_words(path: Path, count: int) -> Iterable[list[int]]:
+    """Yield the numbers of the words, w00000 and on, of the first lines of a made-up corpus."""
+    with path.open() as stream:
+        for _, line in zip(range(count), stream, strict=False):
+            yield [int(word[1:]) for word in line.split()]

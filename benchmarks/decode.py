@@ -1,0 +1,219 @@
+"""How fast nmtkit decodes, beside its peers: sentences a second and peak memory.
+
+    python -m benchmarks.decode --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON
+    python -m benchmarks.decode --corpus CORPUS --shape small --growth
+
+CORPUS is a folder with test.src, segmented into words w00000 and on. Float32, random weights,
+beam 4, batches of 32 sentences sorted by length; every hypothesis has 30 tokens and the end symbol,
+which is made impossible before. With --growth the question is another: what a step costs after
+how many tokens, and how much of it is attention to them.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from benchmarks.common import (
+    OWN_NAME,
+    Contender,
+    add_peer_options,
+    compare,
+    module,
+    peer,
+    print_json,
+    print_measurement,
+    print_table,
+    read_words,
+)
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import SearchConfig, TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.decoding.search import beam_search
+from nmtkit.model.state import DecoderState
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.runtime import set_up
+from nmtkit.symbols import EOS_ID
+
+UNIT = "sent/s"
+NUM_WORDS = {"small": 8000, "base": 32_000}
+FIRST_WORD_ID = EOS_ID + 1
+SEARCH = SearchConfig(beam=4)
+GROWTH_LENGTH = 210
+GROWTH_POSITIONS = (10, 25, 50, 100, 150, 200)
+WINDOW = 10
+"""Steps around a position whose median is taken."""
+
+Step = Callable[[Tensor, DecoderState], Tensor]
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """What happened between two calls of the step function.
+
+    Attributes:
+        num_entries: stored entries of a sentence that the step's self-attention reads.
+        seconds: from the call to the next one: the model and the search.
+    """
+
+    num_entries: int
+    seconds: float
+
+
+def main() -> None:
+    """Compare, or with --one or --growth measure nmtkit alone."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    add_peer_options(parser)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder with test.src")
+    parser.add_argument("--sentences", type=int, default=500)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--length", type=int, default=30, help="forced tokens")
+    parser.add_argument("--one", action="store_true", help="measure nmtkit alone, once")
+    parser.add_argument("--growth", action="store_true", help="cost of a step by its position")
+    options = parser.parse_args()
+    if options.growth:
+        show_growth(options)
+    elif options.one:
+        decode_once(options)
+    else:
+        compare(contenders(options), options, UNIT)
+
+
+def contenders(options: argparse.Namespace) -> list[Contender]:
+    """List nmtkit and the peers that are at hand."""
+    shape = ["--shape", options.shape]
+    own = [*shape, "--one", "--corpus", options.corpus, "--threads", options.threads]
+    own += ["--sentences", options.sentences, "--batch-size", options.batch_size]
+    theirs = ["decode", *shape, "--data", options.corpus, "--len", options.length]
+    theirs += ["--n", options.sentences, "--bs", options.batch_size]
+    return [
+        Contender(OWN_NAME, module("benchmarks.decode", [*own, "--length", options.length])),
+        *peer("floor.py", theirs, options),
+        *peer("hf.py", theirs, options),
+    ]
+
+
+@torch.inference_mode()
+def decode_once(options: argparse.Namespace) -> None:
+    """Translate all sentences and print the rate."""
+    model = make_model(options)
+    batches = read_batches(options)
+    decode(model, batches[0], options.length)
+    start = time.perf_counter()
+    for batch in batches:
+        decode(model, batch, options.length)
+    seconds = time.perf_counter() - start
+    num_sentences = sum(map(len, batches))
+    print_measurement(f"decode {options.shape}", num_sentences / seconds, UNIT)
+
+
+def make_model(options: argparse.Namespace) -> Transformer:
+    """Set the process up and make a model with random weights."""
+    machine = {"device": "cpu", "threads": options.threads}
+    recipe = build(TrainRecipe, PRESETS[options.shape], machine)
+    set_up(recipe.runtime)
+    torch.manual_seed(recipe.seed.seed)
+    size = NUM_WORDS[options.shape] + FIRST_WORD_ID
+    return Transformer(recipe.model, size, size, is_shared=True).eval()
+
+
+def read_batches(options: argparse.Namespace) -> list[list[list[int]]]:
+    """Read the sentences as ids, the longest first."""
+    words = read_words(options.corpus / "test.src", options.sentences)
+    sentences = [[FIRST_WORD_ID + word for word in line] + [EOS_ID] for line in words]
+    sentences.sort(key=len, reverse=True)
+    size = options.batch_size
+    return [sentences[first : first + size] for first in range(0, len(sentences), size)]
+
+
+def decode(model: Transformer, batch: list[list[int]], length: int) -> list[StepTime]:
+    """Search for hypotheses of `length` tokens and the end symbol; return the time of each step."""
+    times: list[StepTime] = []
+    called = 0.0
+
+    def step(tokens: Tensor, state: DecoderState) -> Tensor:
+        nonlocal called
+        now = time.perf_counter()
+        if called:
+            bias = state.prefix_bias
+            num_entries = len(times) + 1 if bias is None else bias.shape[-1]
+            times.append(StepTime(num_entries, now - called))
+        called = now
+        logits = model.step(tokens, state)
+        if len(times) < length:
+            logits[:, :, EOS_ID] = float("-inf")
+        return logits
+
+    memory = model.encode(pack_sequences(batch, torch.device("cpu")))
+    max_lengths = torch.full((len(batch),), length + 1)
+    found = beam_search(step, model.start(memory), max_lengths, SEARCH)
+    lengths = {len(hypothesis.ids) for hypotheses in found for hypothesis in hypotheses}
+    assert lengths == {length + 1}, f"hypotheses of {lengths} tokens"
+    return times
+
+
+@torch.inference_mode()
+def show_growth(options: argparse.Namespace) -> None:
+    """Print what a step costs after how many tokens, with and without attention to them."""
+    model = make_model(options)
+    batch = read_batches(options)[0]
+    rounds = [decode(model, batch, GROWTH_LENGTH) for _ in range(options.rounds)]
+    rows = []
+    for position in GROWTH_POSITIONS:
+        window = slice(position - WINDOW // 2, position + WINDOW // 2)
+        steps = [one for times in rounds for one in times[window]]
+        num_entries = round(median(one.num_entries for one in steps))
+        attention = attention_seconds(model, len(batch), num_entries, options.rounds)
+        rows.append(GrowthRow(position, num_entries, median(s.seconds for s in steps), attention))
+    header = ("tokens so far", "entries", "step ms", "attention ms", "the rest ms")
+    cells = [
+        (
+            str(row.position),
+            str(row.num_entries),
+            f"{row.step_s * 1e3:.2f}",
+            f"{row.attention_s * 1e3:.2f}",
+            f"{(row.step_s - row.attention_s) * 1e3:.2f}",
+        )
+        for row in rows
+    ]
+    print_table([header, *cells])
+    print_json({"shape": options.shape, "growth": [asdict(row) for row in rows]})
+
+
+@dataclass(frozen=True)
+class GrowthRow:
+    """What a step costs at a position: all of it, and its self-attention alone."""
+
+    position: int
+    num_entries: int
+    step_s: float
+    attention_s: float
+
+
+def attention_seconds(
+    model: Transformer, num_sentences: int, num_entries: int, rounds: int
+) -> float:
+    """Time the attention of all layers over so many entries, with nothing around it."""
+    config = model.config
+    shape = (num_sentences, -1, config.heads, config.model_size // config.heads)
+    query = torch.randn(num_sentences, SEARCH.beam, config.model_size).view(shape).transpose(1, 2)
+    entries = torch.randn(num_sentences, num_entries, config.model_size)
+    entries = entries.view(shape).transpose(1, 2)
+    bias = torch.zeros(num_sentences, 1, SEARCH.beam, num_entries)
+    seconds = []
+    for _ in range(WINDOW * rounds):
+        start = time.perf_counter()
+        for _ in range(config.decoder_layers):
+            torch.nn.functional.scaled_dot_product_attention(query, entries, entries, bias)
+        seconds.append(time.perf_counter() - start)
+    return median(seconds)
+
+
+if __name__ == "__main__":
+    main()

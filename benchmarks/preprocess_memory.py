@@ -1,0 +1,146 @@
+"""How much memory preprocessing and reading a dataset take, as the corpus grows.
+
+    python -m benchmarks.preprocess_memory --train PREFIX --valid PREFIX -s en -t de
+
+The corpus is taken once, and then as often as --times says, each copy's lines ending with its
+number. Every step is a process of its own, so that its peak is its own; a peak counts the mapped
+pages of the dataset too. SentencePiece holds the lines that it learns from: --sample-lines may not
+be more than the pairs of the smallest corpus, or else its growth is all that one sees.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import chain
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from benchmarks.common import MIB, print_json, print_table
+from nmtkit.config.schema import CorpusConfig, PreprocessRecipe, VocabularyConfig
+from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import prepare
+from nmtkit.text.lines import read_pair, resolve
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Peaks of one size of the corpus, in MiB.
+
+    Attributes:
+        pairs: sentence pairs.
+        preprocess: of the process that runs `prepare`.
+        worker: of the largest process that it starts to turn text into ids; 0 = none.
+        reading: of one that opens the dataset and reads every pair.
+    """
+
+    pairs: int
+    preprocess: float
+    worker: float
+    reading: float
+
+
+def main() -> None:
+    """Measure each size, and print a table and JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--train", required=True, metavar="PREFIX")
+    parser.add_argument("--valid", required=True, metavar="PREFIX")
+    parser.add_argument("-s", "--source-lang", required=True)
+    parser.add_argument("-t", "--target-lang", required=True)
+    parser.add_argument("--times", type=int, nargs="+", default=[3, 60], help="copies of the text")
+    parser.add_argument("--vocab-size", type=int, default=8000)
+    parser.add_argument("--sample-lines", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    results = [measure(times, options) for times in options.times]
+    rows = [[f"{value:.0f}" for value in asdict(result).values()] for result in results]
+    print_table([[name.replace("_", " ") for name in asdict(results[0])], *rows])
+    print_json([asdict(result) for result in results])
+
+
+def measure(times: int, options: argparse.Namespace) -> Memory:
+    """Write a corpus of so many copies, preprocess it and read it."""
+    with tempfile.TemporaryDirectory() as folder:
+        train, out = Path(folder) / "train", Path(folder) / "data"
+        num_pairs = write_copies(train, times, options)
+        if options.sample_lines > num_pairs:
+            raise SystemExit(f"--sample-lines must be at most {num_pairs}, the pairs of a corpus")
+        recipe = PreprocessRecipe(
+            corpus=CorpusConfig(
+                source_lang=options.source_lang,
+                target_lang=options.target_lang,
+                train=(str(train),),
+                valid=options.valid,
+            ),
+            vocabulary=VocabularyConfig(
+                vocab_size=options.vocab_size, sample_lines=options.sample_lines
+            ),
+        )
+        preprocess, worker = peaks(run_prepare, recipe, out, options.workers)
+        reading, _ = peaks(read_all, out)
+    return Memory(num_pairs, preprocess, worker, reading)
+
+
+def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
+    """Write copies of a corpus, numbered so that they differ; returns the number of pairs."""
+    languages = (options.source_lang, options.target_lang)
+    source_path, target_path = (resolve(options.train, language) for language in languages)
+    num_pairs = 0
+    with (
+        Path(f"{train}.{languages[0]}").open("w") as source,
+        Path(f"{train}.{languages[1]}").open("w") as target,
+    ):
+        for number in range(times):
+            for source_line, target_line in read_pair(source_path, target_path):
+                source.write(f"{source_line} {number}\n")
+                target.write(f"{target_line} {number}\n")
+                num_pairs += 1
+    return num_pairs
+
+
+def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
+    """Make a dataset, silently."""
+    prepare(recipe, out, workers=workers, overwrite=False, report=lambda _: None)
+
+
+def read_all(out: Path) -> None:
+    """Open a dataset and read every pair."""
+    dataset = Dataset.open(out)
+    num_tokens = 0
+    for pairs in chain(dataset.train, [dataset.valid]):
+        for side in (pairs.source, pairs.target):
+            assert int(side.lengths().sum()) == sum(side[i].size for i in range(len(side)))
+            num_tokens += side.ids.size
+    assert num_tokens
+
+
+def peaks(function: Callable[..., None], *arguments: object) -> tuple[float, float]:
+    """Run a function in a new process; returns its peak memory and its largest child's in MiB."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=send_peaks, args=(theirs, function, arguments))
+    process.start()
+    theirs.close()
+    own, largest_child = ours.recv()
+    process.join()
+    return own, largest_child
+
+
+def send_peaks(
+    connection: "Connection[tuple[float, float], None]",
+    function: Callable[..., None],
+    arguments: tuple[object, ...],
+) -> None:
+    """Run a function and send the peak memory of this process and its largest child in MiB."""
+    function(*arguments)
+    own, largest_child = (
+        resource.getrusage(who).ru_maxrss / MIB
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    connection.send((own, largest_child))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""How fast nmtkit trains, beside its peers: target tokens a second and peak memory.
+
+    python -m benchmarks.train --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON
+
+CORPUS is a folder with train.src, train.tgt, valid.src and valid.tgt, segmented already. Float32,
+dropout 0.1, label smoothing 0.1, Adam, gradients clipped at norm 1, updates of 4096 tokens: source
+and target tokens each for nmtkit, padded tokens of the longer side for the peers. Start-up and the
+first updates are not counted.
+"""
+
+import argparse
+import subprocess
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from benchmarks.common import (
+    OWN_NAME,
+    Contender,
+    add_peer_options,
+    compare,
+    module,
+    peer,
+    print_measurement,
+)
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.data.batch import gather
+from nmtkit.data.binary import Dataset
+from nmtkit.data.sampler import Position, Sampler
+from nmtkit.model.transformer import Transformer
+from nmtkit.runtime import set_up
+from nmtkit.training.objective import Objective
+from nmtkit.training.optimizer import learning_rate, make_adam
+
+UNIT = "tgt tok/s"
+UPDATE_TOKENS = 4096
+UPDATES = {"small": 30, "base": 8}
+
+
+def main() -> None:
+    """Compare, or with --one measure nmtkit alone."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    add_peer_options(parser)
+    parser.add_argument("--corpus", type=Path, help="folder with train.src, train.tgt, valid.*")
+    parser.add_argument("--updates", type=int, help="updates that are timed")
+    parser.add_argument("--warm-up", type=int, default=3, help="updates before them")
+    parser.add_argument("--one", type=Path, metavar="DATASET", help="measure nmtkit alone, once")
+    options = parser.parse_args()
+    options.updates = options.updates or UPDATES[options.shape]
+    if options.one:
+        train_once(options)
+    elif options.corpus is None:
+        parser.error("--corpus is required")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            dataset = Path(folder) / "dataset"
+            make_dataset(options.corpus, dataset)
+            compare(contenders(options, dataset), options, UNIT)
+
+
+def contenders(options: argparse.Namespace, dataset: Path) -> list[Contender]:
+    """List nmtkit and the peers that are at hand."""
+    own = ["--one", dataset, "--shape", options.shape, "--threads", options.threads]
+    own += ["--updates", options.updates, "--warm-up", options.warm_up]
+    theirs = ["train", "--shape", options.shape, "--data", options.corpus]
+    theirs += ["--upd", options.updates, "--warm", options.warm_up]
+    return [
+        Contender(OWN_NAME, module("benchmarks.train", own)),
+        *peer("floor.py", [*theirs, "--ce", "chunk"], options),
+        *peer("hf.py", theirs, options),
+    ]
+
+
+def make_dataset(corpus: Path, out: Path) -> None:
+    """Convert the corpus as a user would."""
+    languages = ["-s", "src", "-t", "tgt", "--segmentation", "words", "--vocab-size", 100_000]
+    files = ["--train", corpus / "train", "--valid", corpus / "valid", "--out", out]
+    subprocess.run(module("nmtkit_cli", ["preprocess", *languages, *files]), check=True)
+
+
+def train_once(options: argparse.Namespace) -> None:
+    """Do the updates of `nmtkit train`, without what it does between them, and print their rate."""
+    settings = {"update_tokens": UPDATE_TOKENS, "max_tokens": UPDATE_TOKENS, "clip_norm": 1.0}
+    machine = {"device": "cpu", "threads": options.threads}
+    recipe = build(TrainRecipe, PRESETS[options.shape], settings, machine)
+    device = set_up(recipe.runtime)
+    dataset = Dataset.open(options.one)
+    torch.manual_seed(recipe.seed.seed)
+    codec = dataset.codec
+    model = Transformer(recipe.model, codec.source.size, codec.target.size, codec.is_shared)
+    objective = Objective(model, recipe.training.label_smoothing)
+    optimizer = make_adam(model, recipe.training)
+    sampler = Sampler(dataset.train, UPDATE_TOKENS, recipe.seed.seed)
+    updates = islice(sampler.updates(Position(0, 0, 0)), options.warm_up + options.updates)
+    num_tokens, start = 0, time.perf_counter()
+    for number, (_, update) in enumerate(updates, start=1):
+        batch = gather(dataset.train[update.shard], update.pairs, device)
+        losses = objective(batch)
+        (losses.smoothed / update.num_target_tokens).backward()
+        float(torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.training.clip_norm))
+        rate = learning_rate(number, recipe.model.model_size, recipe.training)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        optimizer.zero_grad()
+        num_tokens += update.num_target_tokens
+        if number == options.warm_up:
+            num_tokens, start = 0, time.perf_counter()
+    print_measurement(f"train {options.shape}", num_tokens / (time.perf_counter() - start), UNIT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+#!/bin/sh
+# The whole road on a small corpus: each command is printed as it is run. Needs nmtkit on the PATH;
+# `make demo` sees to that. Writes only under demo/, and always starts afresh.
+set -eu
+cd "$(dirname "$0")/../.."
+
+run() {
+    printf '\n$ %s\n' "$1"
+    eval "$1"
+}
+
+run 'rm -rf demo'
+run 'python -m examples.demo.corpus demo/corpus'
+run 'nmtkit preprocess -s en -t de --train demo/corpus/train --valid demo/corpus/valid --vocab-size 2000 --out demo/data'
+run 'nmtkit train demo/data --out demo/run --config examples/demo/recipe.toml'
+run 'nmtkit average-checkpoints demo/run --last 5 --out demo/model'
+run 'nmtkit translate demo/model < demo/corpus/test.en > demo/test.out.de'
+
+printf '\nThe first five sentences of the test set, translated:\n'
+paste demo/corpus/test.en demo/test.out.de demo/corpus/test.de | head -n 5 |
+    while IFS='	' read -r source translation reference; do
+        printf '\n  source       %s\n  translation  %s\n  reference    %s\n' \
+            "$source" "$translation" "$reference"
+    done
+
+run 'nmtkit score --reference demo/corpus/test.de < demo/test.out.de'

@@ -1,0 +1,3 @@
+"""Train and run sequence-to-sequence Transformers."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,41 @@
+"""Named sets of values for `nmtkit train`: differences from the schema's defaults.
+
+base and big follow the paper's table 3; its base model is what the schema's defaults describe.
+small is for two CPU cores, which do some 3000 of its updates in half an hour: warm-up is over then,
+and there are checkpoints to average.
+"""
+
+from nmtkit.config.fields import Values
+
+PRESETS_HELP = "base, big: the paper's models; small: 3+3 layers of 256, for a CPU"
+PRESETS: dict[str, Values] = {
+    "base": {
+        "max_updates": 100_000,
+        "save_every": 1500,
+        "validate_every": 1500,
+        "keep": 5,
+    },
+    "big": {
+        "model_size": 1024,
+        "feed_forward_size": 4096,
+        "heads": 16,
+        "dropout": 0.3,
+        "max_updates": 300_000,
+        "save_every": 600,
+        "validate_every": 600,
+        "keep": 20,
+    },
+    "small": {
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "model_size": 256,
+        "feed_forward_size": 1024,
+        "heads": 4,
+        "update_tokens": 2048,
+        "max_tokens": 2048,
+        "warmup_updates": 1000,
+        "save_every": 200,
+        "validate_every": 400,
+        "keep": 5,
+    },
+}

@@ -1,0 +1,124 @@
+"""Rules that settings must keep among each other; a setting without effect breaks one."""
+
+from collections.abc import Iterator
+
+from nmtkit.config.fields import fields_of, values_of
+from nmtkit.config.problems import Problem
+from nmtkit.config.schema import ModelConfig, PreprocessRecipe, Recipe, TrainRecipe
+
+SEARCH = ("beam", "length_penalty", "extra_length")
+
+
+def contradictions(recipe: Recipe) -> Iterator[Problem]:
+    """Yield what the settings of a recipe, each good in itself, contradict each other in."""
+    if isinstance(recipe, PreprocessRecipe):
+        yield from _corpus(recipe)
+        yield from _vocabulary(recipe)
+    if isinstance(recipe, TrainRecipe):
+        yield from _model(recipe.model)
+        yield from _validation(recipe)
+        if recipe.model.positions != "learned":
+            yield from _without_effect(recipe, ("max_positions",), "with sinusoidal positions")
+        if not (recipe.validation.validate_every and recipe.validation.validate_bleu):
+            yield from _without_effect(recipe, SEARCH, "in training without validation BLEU")
+
+
+def _without_effect(recipe: Recipe, names: tuple[str, ...], when: str) -> Iterator[Problem]:
+    """Yield those of the named settings that are not at their defaults."""
+    fields, values = fields_of(type(recipe)), values_of(recipe)
+    for name in names:
+        if values[name] != fields[name].default:
+            yield Problem(
+                (name,),
+                f"{name} ({values[name]}) has no effect {when}; leave it out "
+                f"[{fields[name].section}.{name}]",
+            )
+
+
+def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
+    language, ratio = recipe.corpus.source_lang, recipe.filters.max_ratio
+    if language and language == recipe.corpus.target_lang:
+        yield Problem(
+            ("source_lang", "target_lang"),
+            f"source_lang and target_lang are both {language!r}, so that one file would be both "
+            "sides; name two languages [corpus.target_lang]",
+        )
+    if 0 < ratio < 1:
+        yield Problem(
+            ("max_ratio",),
+            f"max_ratio ({ratio}) must be 0 to keep all pairs, or else at least 1: it is the "
+            "longer side's length divided by the shorter's [filters.max_ratio]",
+        )
+
+
+def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
+    vocabulary = recipe.vocabulary
+    is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
+    if all(is_given):
+        names = ("vocab_size", "separate_vocabularies", "min_count", "sample_lines")
+        algorithm = ("segmentation",) if vocabulary.segmentation == "unigram" else ()
+        when = "where both vocabularies are given"
+        yield from _without_effect(recipe, (*algorithm, *names), when)
+    elif vocabulary.segmentation == "words":
+        yield from _without_effect(recipe, ("sample_lines",), "with segmentation 'words'")
+    else:
+        yield from _without_effect(recipe, ("min_count",), "without segmentation 'words'")
+    if any(is_given) and not all(is_given) and not vocabulary.separate_vocabularies:
+        given, other = ("source", "target") if is_given[0] else ("target", "source")
+        yield Problem(
+            ("source_vocabulary", "target_vocabulary"),
+            f"{given}_vocabulary is given without {other}_vocabulary; give both (the same file for "
+            "a shared vocabulary), or --separate-vocabularies to learn the other "
+            f"[vocabulary.{other}_vocabulary]",
+        )
+
+
+def _model(model: ModelConfig) -> Iterator[Problem]:
+    heads, size = model.heads, model.model_size
+    if size % heads and not (model.key_size and model.value_size):
+        yield Problem(
+            ("heads", "model_size", "key_size", "value_size"),
+            f"heads ({heads}) must divide model_size ({size}); try {_divisors_near(heads, size)}, "
+            "or give both key_size and value_size [model.heads]",
+        )
+    if size % 2 and model.positions == "sinusoidal":
+        yield Problem(
+            ("model_size", "positions"),
+            f"model_size ({size}) must be even for sinusoidal positions; "
+            f"try {size - 1} or {size + 1} [model.model_size]",
+        )
+
+
+def _divisors_near(number: int, dividend: int) -> str:
+    """Name the divisors just below and not far above a number that does not divide."""
+    below = range(min(number, dividend), 0, -1)
+    above = range(number + 1, min(2 * number, dividend) + 1)
+    candidates = (
+        next((try_ for try_ in side if dividend % try_ == 0), 0) for side in (below, above)
+    )
+    return " or ".join(str(divisor) for divisor in candidates if divisor)
+
+
+def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
+    validation, save_every = recipe.validation, recipe.checkpoints.save_every
+    every = validation.validate_every
+    if every % save_every:
+        above = save_every * (every // save_every + 1)
+        below = above - save_every
+        yield Problem(
+            ("validate_every", "save_every"),
+            f"validate_every ({every}) must be a multiple of save_every ({save_every}); "
+            f"try {f'{below} or ' if below else ''}{above} [validation.validate_every]",
+        )
+    if validation.best_metric == "bleu" and not (every and validation.validate_bleu):
+        yield Problem(
+            ("best_metric", "validate_bleu", "validate_every"),
+            "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
+            "--validate-every, or set --best-metric loss [validation.best_metric]",
+        )
+    if validation.patience and not every:
+        yield Problem(
+            ("patience", "validate_every"),
+            f"patience ({validation.patience}) counts validations and validate_every is 0; "
+            "give --validate-every or leave --patience out [validation.patience]",
+        )

@@ -1,0 +1,34 @@
+"""What is known of a setting beside its type and default; schema.py holds the settings."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of a field beside its type and default.
+
+    Attributes:
+        help: one sentence for `--help` and the documentation.
+        unit: what a number counts, in the plural ("tokens", "minutes"), or "".
+        metavar: what stands for a text in `--help` ("FILE"), where there are no choices.
+        choices: the permitted values of a text setting; empty = any.
+        minimum, maximum: the inclusive range of a number.
+        on_resume: "fixed" settings make the model what it is and may not change between the
+            sessions of one run; "free" ones may.
+        required: an empty value is an error.
+    """
+
+    help: str
+    unit: str = ""
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    on_resume: Literal["fixed", "free"] = "fixed"
+    required: bool = False
+
+
+def setting(default: Any, help: str, **details: Any) -> Any:
+    """Declare a field with its default and its `Setting`."""
+    return field(default=default, metadata={"setting": Setting(help, **details)})

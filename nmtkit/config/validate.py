@@ -1,0 +1,130 @@
+"""Checks of settings; every problem is found before one error tells them all.
+
+Here: names, types, choices, ranges and what is missing. Rules across settings: rules.py.
+"""
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, recipe_of
+from nmtkit.config.problems import Problem, suggestion
+from nmtkit.config.rules import contradictions
+
+LARGEST_INTEGER = 2**63 - 1
+LONGEST_SHOWN = 60
+
+
+def check_values(
+    recipe_type: type[AnyRecipe], values: Mapping[str, Any]
+) -> tuple[dict[str, Value], list[Problem]]:
+    """Check names, types, choices and ranges.
+
+    Returns:
+        The good values, as their fields' types (whole numbers become floats, lists become
+        tuples), and the problems of the others.
+    """
+    fields = fields_of(recipe_type)
+    good: dict[str, Value] = {}
+    problems = []
+    for name, value in values.items():
+        if name not in fields:
+            problems.append(Problem((name,), f"unknown key {name!r}; {suggestion(name, fields)}"))
+            continue
+        fitted = _fit(fields[name].kind, value)
+        if fitted is not None and _is_permitted(fields[name], fitted):
+            good[name] = fitted
+        else:
+            problems.append(Problem((name,), _bad_value(fields[name], value)))
+    return good, problems
+
+
+def check_recipe(
+    recipe_type: type[AnyRecipe], values: Values, problems: Sequence[Problem]
+) -> tuple[AnyRecipe, list[Problem]]:
+    """Build a recipe of good values; check that nothing is missing and that they agree.
+
+    Args:
+        recipe_type: the recipe to build.
+        values: values that `check_values` returned.
+        problems: those known already; a setting that takes part in one is not judged again.
+
+    Returns:
+        The recipe, and all problems, the known ones first.
+    """
+    recipe = recipe_of(recipe_type, values)
+    known = {key for problem in problems for key in problem.keys}
+    found = [*_missing(recipe_type, values), *contradictions(recipe)]
+    return recipe, [*problems, *(new for new in found if known.isdisjoint(new.keys))]
+
+
+def _fit(kind: type, value: object) -> Value | None:
+    """Return the value as the kind that a field has, or None if it is something else."""
+    if kind is tuple and isinstance(value, list | tuple):
+        return tuple(value) if all(_is_text(entry) for entry in value) else None
+    if isinstance(value, bool):
+        return value if kind is bool else None
+    if isinstance(value, int) and abs(value) <= LARGEST_INTEGER:
+        return kind(value) if kind in (int, float) else None
+    if isinstance(value, float) and math.isfinite(value):
+        return value if kind is float else None
+    if isinstance(value, str) and _is_text(value):
+        return value if kind is str else None
+    return None
+
+
+def _is_text(value: object) -> bool:
+    """Tell text from what no file can hold: lone surrogates (undecodable bytes), null."""
+    if not isinstance(value, str):
+        return False
+    return not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_permitted(field: Field, value: Value) -> bool:
+    setting = field.setting
+    if isinstance(value, str):
+        return not setting.choices or value in setting.choices
+    if isinstance(value, tuple):
+        return True
+    is_large_enough = setting.minimum is None or value >= setting.minimum
+    return is_large_enough and (setting.maximum is None or value <= setting.maximum)
+
+
+def _bad_value(field: Field, value: object) -> str:
+    close = difflib.get_close_matches(str(value), field.setting.choices, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"{field.name} ({_shown(value)}) must be {_expected(field)}{hint} {_place(field)}"
+
+
+def _expected(field: Field) -> str:
+    """Describe the values that a field takes."""
+    setting = field.setting
+    if field.kind is bool:
+        return "true or false"
+    if field.kind is tuple:
+        return 'a list of texts, such as ["one", "two"]'
+    if field.kind is str:
+        return f"one of: {', '.join(setting.choices)}" if setting.choices else "UTF-8 text"
+    number = "a whole number" if field.kind is int else "a number"
+    if setting.maximum is not None:
+        return f"{number} from {setting.minimum} to {setting.maximum}"
+    limit = "below 2**63" if field.kind is int else "finite"
+    return f"{number} of at least {setting.minimum}, {limit}"
+
+
+def _place(field: Field) -> str:
+    return f"[{field.section}.{field.name}]"
+
+
+def _shown(value: object) -> str:
+    """Write a value as TOML would, roughly, cut where it is long."""
+    text = str(value).lower() if isinstance(value, bool) else ascii(value)
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
+
+
+def _missing(recipe_type: type[AnyRecipe], values: Values) -> Iterator[Problem]:
+    for name, field in fields_of(recipe_type).items():
+        if field.setting.required and not values.get(name):
+            flag = "--" + name.replace("_", "-")
+            yield Problem((name,), f"{name} is missing; give {flag} {_place(field)}")

@@ -1,0 +1,135 @@
+"""Writes a dataset's files by appending; memory is bounded, whatever their sizes."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from nmtkit.data.binary import (
+    ID_TYPES,
+    OFFSET_TYPE,
+    SIDES,
+    TRAIN,
+    VALID,
+    Contents,
+    Ids,
+    Offsets,
+    shard_name,
+    side_paths,
+    text_path,
+)
+from nmtkit.errors import DataError
+from nmtkit.text.codec import TextCodec
+
+_MAX_TOKENS = 2**32 - 1
+_MAX_BUFFERED_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Id sequences in memory: ids (X,) laid end to end, lengths (B,)."""
+
+    ids: Ids
+    lengths: Offsets
+
+    @staticmethod
+    def pack(sequences: Sequence[Sequence[int]], id_type: str) -> "Sequences":
+        """Lay sequences end to end."""
+        lengths = np.array([len(sequence) for sequence in sequences], OFFSET_TYPE)
+        ids = np.fromiter(chain.from_iterable(sequences), ID_TYPES[id_type], lengths.sum())
+        return Sequences(ids, lengths)
+
+
+class DatasetWriter:
+    """Writes the parts of a dataset by appending; its memory is bounded, whatever their sizes."""
+
+    def __init__(self, folder: Path, id_type: str, num_shards: int) -> None:
+        """Begin in a folder that has no part yet."""
+        self._folder = folder
+        self._id_type = id_type
+        names = [VALID, *map(shard_name, range(num_shards))]
+        self._parts = {
+            name: [_SideWriter(folder / f"{name}.{side}") for side in SIDES] for name in names
+        }
+        self._num_valid_lines = 0
+        self._num_buffered = 0
+
+    def add(self, part: str, source: Sequences, target: Sequences) -> None:
+        """Append pairs to a part: a shard's name, or VALID.
+
+        Raises:
+            DataError: a side of the part has more tokens than its offsets can count.
+        """
+        source_side, target_side = self._parts[part]
+        self._num_buffered += source_side.add(source) + target_side.add(target)
+        if self._num_buffered > _MAX_BUFFERED_BYTES:
+            self._flush()
+
+    def write_valid_text(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Write all of the validation text."""
+        with (
+            text_path(self._folder, "source").open("wb") as source,
+            text_path(self._folder, "target").open("wb") as target,
+        ):
+            for source_line, target_line in pairs:
+                source.write(f"{source_line}\n".encode())
+                target.write(f"{target_line}\n".encode())
+                self._num_valid_lines += 1
+
+    def finish(self, codec: TextCodec) -> Contents:
+        """Write what is still in memory, and return what the manifest must say."""
+        self._flush()
+        digest = hashlib.sha256(codec.fingerprint.encode())
+        for path in sorted(self._folder.glob(f"{TRAIN}.*")):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        num_pairs = {name: sides[0].num_sequences for name, sides in self._parts.items()}
+        return Contents(
+            id_type=self._id_type,
+            valid_pairs=num_pairs.pop(VALID),
+            shards=tuple(num_pairs.values()),
+            valid_lines=self._num_valid_lines,
+            codec=codec.fingerprint,
+            fingerprint=digest.hexdigest(),
+        )
+
+    def _flush(self) -> None:
+        for sides in self._parts.values():
+            for side in sides:
+                side.flush()
+        self._num_buffered = 0
+
+
+class _SideWriter:
+    """One side of a part; its files are open only while written, so there may be thousands."""
+
+    def __init__(self, stem: Path) -> None:
+        self.num_sequences = 0
+        self._num_tokens = 0
+        self._paths = side_paths(stem)
+        self._ids = bytearray()
+        self._offsets = bytearray(np.zeros(1, OFFSET_TYPE).tobytes())
+
+    def add(self, sequences: Sequences) -> int:
+        """Append sequences; returns the bytes of memory that this took."""
+        ends = self._num_tokens + np.cumsum(sequences.lengths, dtype=np.int64)
+        self._num_tokens += len(sequences.ids)
+        self.num_sequences += len(sequences.lengths)
+        if self._num_tokens > _MAX_TOKENS:
+            raise DataError(
+                f"{self._paths[0].name}: more than {_MAX_TOKENS} tokens; lower --max-length"
+            )
+        before = len(self._ids) + len(self._offsets)
+        self._ids += sequences.ids.tobytes()
+        self._offsets += ends.astype(OFFSET_TYPE).tobytes()
+        return len(self._ids) + len(self._offsets) - before
+
+    def flush(self) -> None:
+        """Move what is in memory to the files' ends."""
+        for path, data in zip(self._paths, (self._ids, self._offsets), strict=True):
+            with path.open("ab") as file:
+                file.write(data)
+            data.clear()

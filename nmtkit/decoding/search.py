@@ -1,0 +1,300 @@
+"""Beam search over a step function: it knows tensors and ids, no model and no text.
+
+The search, for one sentence and a beam of width W; batches change nothing about it:
+
+ 1. It begins with one live row, the empty prefix; the first step reads the begin symbol.
+ 2. At each step the candidates are all pairs of a live row and a next token, ranked by the sum of
+    natural log-probabilities. The begin symbol is no candidate. It keeps its share of probability
+    (so that scores are those of forced decoding); UNK may be generated.
+ 3. Candidates among the best W whose token is the end symbol become finished hypotheses. The best
+    W candidates whose token is another one are the next live rows.
+ 4. At the sentence's last permitted position only the end symbol may follow: all live rows finish.
+ 5. The sentence is done when W hypotheses have finished, at its last permitted position, or when
+    no live row can become better than the best finished hypothesis. That is proved where
+        best live sum / penalty(longest permitted) <= best finished score,
+    because sums only fall and the penalty, a divisor, only grows with the length (alpha >= 0).
+ 6. The score of a hypothesis is its sum of log-probabilities / penalty(length). The result is the
+    best W finished hypotheses, best first. The proof concerns the first of them alone; the others
+    are what the same search has seen by then.
+
+So width 1 is greedy decoding, and the first hypothesis depends neither on the other sentences of
+the batch nor on how many hypotheses are looked at.
+
+Ties: a finished hypothesis goes before one that finished later, the end symbol before any other
+token. Among other candidates with equal sums the choice is `torch.topk`'s, which promises no order.
+
+Source: Wu et al. 2016 (arXiv 1609.08144), equation 14, for the length penalty; paper, section 6.1,
+for its use and the longest length.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nmtkit.config.schema import SearchConfig
+from nmtkit.errors import DamagedError
+from nmtkit.symbols import BOS_ID, EOS_ID
+
+IMPOSSIBLE = float("-inf")
+"""Sum or score of a row or hypothesis that does not exist."""
+
+LEAVING_SHARE = 0.125
+"""Done sentences leave when they are this share of the batch, as leaving copies the state."""
+
+PREFIX_BLOCK = 32
+"""Positions by which the room for prefixes grows."""
+
+GROUP_SIZE = 64
+"""Candidates whose maximum alone is looked at first when the best are sought."""
+
+
+class State(Protocol):
+    """What a step function remembers of its prefixes, B sentences of W rows each."""
+
+    def expand(self, width: int) -> None:
+        """Turn each sentence's only row into `width` equal ones."""
+
+    def reorder(self, parents: Tensor) -> None:
+        """Let row w of each sentence continue its row parents[:, w]; parents (B, W) int64."""
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences only, in this order; sentences (B',) int64."""
+
+
+S = TypeVar("S", bound=State)
+
+Step: TypeAlias = Callable[[Tensor, S], Tensor]
+"""Tokens (B, W) int64 and a state -> logits (B, W, V); the state is left advanced by the tokens."""
+
+Length = TypeVar("Length", float, Tensor)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A finished translation.
+
+    Attributes:
+        ids: its tokens; the last is the end symbol, the begin symbol is not among them.
+        log_prob: sum of natural log-probabilities, that of the end symbol included.
+        score: log_prob / length penalty.
+    """
+
+    ids: tuple[int, ...]
+    log_prob: float
+    score: float
+
+
+def beam_search(
+    step: Step[S], state: S, max_lengths: Tensor, config: SearchConfig
+) -> list[list[Hypothesis]]:
+    """Find the best hypotheses of each sentence; the module's docstring defines the search.
+
+    Args:
+        step: the next tokens' logits; it is first called with the begin symbol and W = 1.
+        state: the step function's memory of B sentences, one row each; it is used up.
+        max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted.
+        config: width and length penalty.
+
+    Returns:
+        for each of the B sentences at least one and at most W hypotheses, best first.
+
+    Raises:
+        DamagedError: a sentence has no hypothesis, because its logits are not numbers.
+    """
+    results: list[list[Hypothesis]] = [[] for _ in range(max_lengths.shape[0])]
+    beams = _Beams(max_lengths, config)
+    while True:
+        beams.advance(step(beams.tokens, state))
+        num_done = int(beams.is_done.sum())  # a step's synchronisation with the host
+        if num_done >= LEAVING_SHARE * len(beams.sentences):
+            for sentence, hypotheses in beams.done():
+                results[sentence] = hypotheses
+            if num_done == len(beams.sentences):
+                return results
+            going_on = (~beams.is_done).nonzero().squeeze(1)
+            beams.keep(going_on)
+            state.keep(going_on)
+        if beams.position == 1:
+            state.expand(config.beam)
+        elif config.beam > 1:  # a single row always continues itself
+            state.reorder(beams.parents)
+
+
+def length_penalty(length: Length, alpha: float) -> Length:
+    """Compute ((5 + length) / 6) ** alpha, the length in tokens with the end symbol.
+
+    Source: Wu et al. 2016, equation 14.
+    """
+    penalty: Length = ((5 + length) / 6) ** alpha
+    return penalty
+
+
+def top_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Find the greatest values of each row as `torch.topk` does, but faster: it looks at groups.
+
+    The greatest `count` values stand in the `count` groups with the greatest maxima, as a value in
+    another group is not above any of these maxima.
+
+    Args:
+        values: (B, n).
+        count: how many, at most n.
+
+    Returns:
+        values (B, count), greatest first, and their indices in the row.
+    """
+    size = values.shape[1]
+    num_groups = size // GROUP_SIZE
+    if num_groups <= count:
+        top = values.topk(count)
+        return top.values, top.indices
+    grouped = values[:, : num_groups * GROUP_SIZE].view(-1, num_groups, GROUP_SIZE)
+    groups = grouped.amax(-1).topk(count).indices
+    members = torch.arange(GROUP_SIZE, device=values.device)
+    inside = (groups[:, :, None] * GROUP_SIZE + members).flatten(1)
+    behind = torch.arange(num_groups * GROUP_SIZE, size, device=values.device)
+    candidates = torch.cat([inside, behind.expand(len(values), -1)], 1)
+    top = values.gather(1, candidates).topk(count)
+    return top.values, candidates.gather(1, top.indices)
+
+
+class _Beams:
+    """The live rows and the finished hypotheses of B sentences.
+
+    Attributes:
+        sentences: the place in the results of each sentence that is still here.
+        position: tokens that a live row has.
+        is_done: (B,) bool. A done sentence has impossible live rows, so nothing comes of it.
+        live: (B, W) sums of log-probabilities, best first; (B, 1) before the first step.
+        tokens: (B, W) the last token of each live row.
+        parents: (B, W) the row that each live row continues.
+        finished: (B, W) scores of the best finished hypotheses, best first; impossible = none.
+        ids: (B, 2W, T) prefixes of the live rows and, behind them, the finished hypotheses. Places
+            not yet written hold the end symbol, so a prefix that finishes is copied as it stands.
+    """
+
+    def __init__(self, max_lengths: Tensor, config: SearchConfig) -> None:
+        num_sentences, width, device = len(max_lengths), config.beam, max_lengths.device
+        self.width = width
+        self.alpha = config.length_penalty
+        self.max_lengths = max_lengths
+        self.max_penalties = length_penalty(max_lengths, self.alpha)
+        self.sentences = list(range(num_sentences))
+        self.position = 0
+        self.is_done = torch.zeros(num_sentences, dtype=torch.bool, device=device)
+        self.live = torch.zeros(num_sentences, 1, device=device)
+        self.tokens = torch.full((num_sentences, 1), BOS_ID, device=device)
+        self.parents = torch.zeros_like(self.tokens)
+        self.finished = torch.full((num_sentences, width), IMPOSSIBLE, device=device)
+        self.ids = torch.full((num_sentences, 2 * width, PREFIX_BLOCK), EOS_ID, device=device)
+        self._places = torch.arange(width, 2 * width, device=device)  # of finished ones in ids
+
+    def advance(self, logits: Tensor) -> None:
+        """Take one step of the search.
+
+        Args:
+            logits: (B, W, V) of the token after each live row; W = 1 at first.
+        """
+        self.position += 1
+        # One fused pass: on a CPU logsumexp takes longer, and as much memory.
+        sums = logits.log_softmax(-1, dtype=torch.float32).add_(self.live[:, :, None])
+        ends = sums[:, :, EOS_ID].clone()
+        sums[:, :, BOS_ID] = IMPOSSIBLE
+        sums[:, :, EOS_ID] = IMPOSSIBLE
+        is_last = self.max_lengths <= self.position
+        self._continue(sums, is_last)
+        self._record(self._finish(ends))
+        is_full = self.finished[:, -1] > IMPOSSIBLE
+        is_proved = self.live[:, 0] / self.max_penalties <= self.finished[:, 0]
+        self.is_done = is_last | is_full | is_proved
+        self.live = self.live.masked_fill(self.is_done[:, None], IMPOSSIBLE)
+
+    def done(self) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Yield each done sentence's place in the results and its hypotheses, best first.
+
+        Raises:
+            DamagedError: a sentence has none.
+        """
+        chosen = self.is_done.nonzero().squeeze(1)
+        scores = self.finished[chosen].tolist()
+        ids = self.ids[chosen, self.width :].tolist()
+        for index, rows, row_scores in zip(chosen.tolist(), ids, scores, strict=True):
+            yield self.sentences[index], self._hypotheses(rows, row_scores)
+
+    def keep(self, kept: Tensor) -> None:
+        """Go on with these sentences only; kept (B',) int64."""
+        self.sentences = [self.sentences[index] for index in kept.tolist()]
+        self.max_lengths = self.max_lengths[kept]
+        self.max_penalties = self.max_penalties[kept]
+        self.live = self.live[kept]
+        self.tokens = self.tokens[kept]
+        self.parents = self.parents[kept]
+        self.finished = self.finished[kept]
+        self.ids = self.ids[kept]
+
+    def _continue(self, sums: Tensor, is_last: Tensor) -> None:
+        """Let the best W candidates that do not end be the live rows; none at the last position.
+
+        Args:
+            sums: (B, W, V) of all candidates, impossible where they end.
+            is_last: (B,) bool.
+        """
+        _, num_rows, num_tokens = sums.shape
+        best, chosen = top_of_rows(sums.flatten(1), min(self.width, num_rows * num_tokens))
+        missing = self.width - best.shape[1]
+        if missing > 0:  # the first step of a beam that is wider than the vocabulary
+            best = F.pad(best, (0, missing), value=IMPOSSIBLE)
+            chosen = F.pad(chosen, (0, missing))
+        self.live = best.masked_fill(is_last[:, None], IMPOSSIBLE)
+        self.tokens = chosen % num_tokens
+        self.parents = chosen // num_tokens
+
+    def _finish(self, ends: Tensor) -> Tensor:
+        """Let the ends that are among the best W candidates be finished hypotheses.
+
+        Args:
+            ends: (B, W) sums of the rows of the last step, each with the end symbol.
+
+        Returns:
+            (B, W) the place in `ids` of each finished hypothesis, before this step is recorded.
+        """
+        ends, rows = ends.sort(stable=True, descending=True)
+        # An end with j better ends before it is among the best W candidates if fewer than W - j
+        # live rows are better: if it is no worse than the live row in place W - 1 - j.
+        is_among_best = ends >= self.live.flip(1)[:, : ends.shape[1]]
+        scores = ends / length_penalty(self.position, self.alpha)
+        scores = scores.masked_fill(~is_among_best, IMPOSSIBLE)
+        pool = torch.cat([self.finished, scores], 1)
+        scores, order = pool.sort(stable=True, descending=True)
+        self.finished = scores[:, : self.width]
+        places = torch.cat([self._places.expand_as(self.finished), rows], 1)
+        return places.gather(1, order[:, : self.width])
+
+    def _record(self, places: Tensor) -> None:
+        """Write the tokens of this step behind their prefixes, and copy what has finished."""
+        if self.position > self.ids.shape[2]:
+            self.ids = F.pad(self.ids, (0, PREFIX_BLOCK), value=EOS_ID)
+        num_sentences, num_rows, _ = self.ids.shape
+        firsts = torch.arange(0, num_sentences * num_rows, num_rows, device=places.device)
+        sources = torch.cat([self.parents, places], 1) + firsts[:, None]
+        self.ids = self.ids.flatten(0, 1).index_select(0, sources.flatten()).view_as(self.ids)
+        self.ids[:, : self.width, self.position - 1] = self.tokens
+
+    def _hypotheses(self, rows: list[list[int]], scores: list[float]) -> list[Hypothesis]:
+        """Read finished hypotheses out of their rows of `ids` and scores."""
+        hypotheses = []
+        for row, score in zip(rows, scores, strict=True):
+            if math.isfinite(score):
+                ids = tuple(row[: row.index(EOS_ID) + 1])
+                log_prob = score * length_penalty(len(ids), self.alpha)
+                hypotheses.append(Hypothesis(ids, log_prob, score))
+        if not hypotheses:
+            raise DamagedError(
+                "the model gives no probabilities (its logits are not numbers), so its weights "
+                "are damaged; translate with another checkpoint"
+            )
+        return hypotheses

@@ -1,0 +1,152 @@
+"""Multi-head scaled dot-product attention over packed sequences.
+
+Source: paper, section 3.2. Encoder and decoder self-attention are one class with and without the
+causal mask; attention of the decoder over the encoder's output, here called memory, is the other.
+Each has a full form (packed, for training) and a step form (one position a row, for decoding).
+
+Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T, S longest target,
+source; D model size; H heads; K, U key and value size of a head.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmtkit.model.state import DecoderState
+from nmtkit.packed import Layout, Packed
+
+
+class SelfAttention(nn.Module):
+    """Attention of a sequence over itself, its three projections in one matrix."""
+
+    def __init__(
+        self, model_size: int, heads: int, key_size: int, value_size: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.sizes = (heads * key_size, heads * key_size, heads * value_size)
+        self.dropout = dropout
+        self.query_key_value = nn.Linear(model_size, sum(self.sizes))
+        self.output = nn.Linear(heads * value_size, model_size)
+        _initialise(self.query_key_value, self.sizes)
+        _initialise(self.output, (model_size,))
+
+    def forward(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
+        """Attend within each sequence.
+
+        Args:
+            x: (X, D) packed sequences.
+            layout: where each begins and ends.
+            is_causal: a position sees itself and what stands before it only.
+
+        Returns:
+            (X, D).
+        """
+        block = layout.unpack(self.query_key_value(x))  # (X, H(2K+U)) -> (B, T, H(2K+U))
+        query, key, value = (_heads_first(p, self.heads) for p in block.split(self.sizes, -1))
+        # Padding stands to the right, so the causal mask already hides it from every real token.
+        mask = None if is_causal or layout.is_rectangular else layout.mask[:, None, None, :]
+        dropout = self.dropout if self.training else 0.0
+        context = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
+        )
+        output: Tensor = self.output(layout.pack(context.transpose(1, 2)).flatten(1))
+        return output
+
+    def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
+        """Attend from one new position of each row to the row's prefix and itself.
+
+        Args:
+            x: (B, W, D).
+            state: takes the new position's keys and values.
+            layer: whose keys and values in the state these are.
+
+        Returns:
+            (B, W, D).
+        """
+        query, key, value = self.query_key_value(x).split(self.sizes, -1)
+        keys, values = state.append(layer, key, value)
+        context = F.scaled_dot_product_attention(
+            _heads_first(query, self.heads),
+            _heads_first(keys, self.heads),
+            _heads_first(values, self.heads),
+            attn_mask=state.prefix_bias,
+        )
+        output: Tensor = self.output(context.transpose(1, 2).flatten(2))
+        return output
+
+
+class MemoryAttention(nn.Module):
+    """Attention of target positions over the encoder's output."""
+
+    def __init__(
+        self, model_size: int, heads: int, key_size: int, value_size: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.sizes = (heads * key_size, heads * value_size)
+        self.dropout = dropout
+        self.query = nn.Linear(model_size, heads * key_size)
+        self.key_value = nn.Linear(model_size, sum(self.sizes))
+        self.output = nn.Linear(heads * value_size, model_size)
+        _initialise(self.query, (heads * key_size,))
+        _initialise(self.key_value, self.sizes)
+        _initialise(self.output, (model_size,))
+
+    def forward(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
+        """Attend from each target sequence to its source sequence.
+
+        Args:
+            x: (Y, D) packed target positions.
+            layout: their layout, B sequences.
+            memory: (X, D) the encoder's output for the same B sentences.
+
+        Returns:
+            (Y, D).
+        """
+        query = _heads_first(layout.unpack(self.query(x)), self.heads)
+        keys, values = self.keys_values(memory)
+        context = F.scaled_dot_product_attention(
+            query,
+            _heads_first(keys, self.heads),
+            _heads_first(values, self.heads),
+            attn_mask=memory_mask(memory.layout),
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        output: Tensor = self.output(layout.pack(context.transpose(1, 2)).flatten(1))
+        return output
+
+    def keys_values(self, memory: Packed) -> tuple[Tensor, Tensor]:
+        """Project the memory: keys (B, S, HK) and values (B, S, HU)."""
+        block = memory.layout.unpack(self.key_value(memory.values))
+        keys, values = block.split(self.sizes, -1)
+        return keys, values
+
+    def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
+        """Attend from one position (B, W, D) of each row, all rows of a sentence at once."""
+        keys, values = state.memory(layer)
+        context = F.scaled_dot_product_attention(
+            _heads_first(self.query(x), self.heads),
+            _heads_first(keys, self.heads),
+            _heads_first(values, self.heads),
+            attn_mask=state.memory_bias,
+        )
+        output: Tensor = self.output(context.transpose(1, 2).flatten(2))
+        return output
+
+
+def memory_mask(layout: Layout) -> Tensor | None:
+    """(B, 1, 1, S) True where a source token stands; None where there is no padding to hide."""
+    return None if layout.is_rectangular else layout.mask[:, None, None, :]
+
+
+def _heads_first(block: Tensor, heads: int) -> Tensor:
+    """(B, T, H*K) -> (B, H, T, K), a view."""
+    return block.view(*block.shape[:2], heads, -1).transpose(1, 2)
+
+
+def _initialise(linear: nn.Linear, sizes: tuple[int, ...]) -> None:
+    """Xavier-uniform for each of the projections that share one matrix; biases 0."""
+    for part in linear.weight.detach().split(sizes):
+        nn.init.xavier_uniform_(part)
+    torch.nn.init.zeros_(linear.bias)

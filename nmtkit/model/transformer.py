@@ -1,0 +1,138 @@
+"""The Transformer: encoder, decoder, output projection. Source: paper, section 3.
+
+`encode` and `decode` run over packed batches; `start` and `step` decode one position at a time
+with a `DecoderState`. Tensors only: no text, no files, no loss.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from nmtkit.config.schema import ModelConfig
+from nmtkit.model.attention import memory_mask
+from nmtkit.model.embedding import (
+    Embedding,
+    LearnedPositions,
+    SinusoidalPositions,
+    token_embedding,
+)
+from nmtkit.model.layers import DecoderLayer, EncoderLayer, layer_norm
+from nmtkit.model.state import DecoderState
+from nmtkit.packed import Packed
+
+
+class Transformer(nn.Module):
+    """An encoder-decoder Transformer with one output distribution a target position."""
+
+    def __init__(
+        self, config: ModelConfig, source_size: int, target_size: int, is_shared: bool
+    ) -> None:
+        """Build and initialise the parameters from torch's global generator.
+
+        Args:
+            config: the shape.
+            source_size, target_size: entries of the two vocabularies.
+            is_shared: both sides use one vocabulary, so their embeddings can be tied.
+        """
+        super().__init__()
+        self.config = config
+        target_tokens = token_embedding(target_size, config.model_size)
+        source_tokens = (
+            target_tokens
+            if config.tie_embeddings and is_shared
+            else token_embedding(source_size, config.model_size)
+        )
+        self.source_embedding = Embedding(source_tokens, _positions(config), config.dropout)
+        self.target_embedding = Embedding(target_tokens, _positions(config), config.dropout)
+        encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        # A ModuleList does not tell type checkers what it holds.
+        self.encoder = cast(Sequence[EncoderLayer], encoder)
+        self.decoder = cast(Sequence[DecoderLayer], decoder)
+        is_pre = config.norm == "pre"
+        self.encoder_norm = layer_norm(config) if is_pre else nn.Identity()
+        self.decoder_norm = layer_norm(config) if is_pre else nn.Identity()
+        self.projection = (
+            target_tokens
+            if config.tie_embeddings
+            else token_embedding(target_size, config.model_size)
+        )
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix (V, D) that turns a hidden vector into logits."""
+        return self.projection.weight
+
+    def encode(self, source: Packed) -> Packed:
+        """Encode source sentences.
+
+        Args:
+            source: ids (X,), each sentence ending with the end symbol.
+
+        Returns:
+            the memory (X, D) with the same layout.
+        """
+        layout = source.layout
+        x = self.source_embedding(source.values, layout.positions, layout.longest)
+        for layer in self.encoder:
+            x = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
+        return Packed(self.encoder_norm(x), layout)
+
+    def decode(self, target: Packed, memory: Packed) -> Tensor:
+        """Compute the hidden vectors (Y, D) from which each next token is predicted.
+
+        Args:
+            target: ids (Y,), each sentence beginning with the begin symbol.
+            memory: (X, D) of the same sentences, from `encode`.
+        """
+        layout = target.layout
+        x = self.target_embedding(target.values, layout.positions, layout.longest)
+        for layer in self.decoder:
+            x = layer(
+                x,
+                partial(layer.self_attention, layout=layout, is_causal=True),
+                partial(layer.memory_attention, layout=layout, memory=memory),
+            )
+        output: Tensor = self.decoder_norm(x)
+        return output
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Project hidden vectors (..., D) to unnormalised log-probabilities (..., V)."""
+        return nn.functional.linear(hidden, self.output_weight)
+
+    def start(self, memory: Packed) -> DecoderState:
+        """Prepare decoding of the sentences of a memory (X, D), one row each."""
+        pairs = [layer.memory_attention.keys_values(memory) for layer in self.decoder]
+        keys, values = (torch.stack(side) for side in zip(*pairs, strict=True))
+        _, key_sizes, value_sizes = self.decoder[0].self_attention.sizes
+        return DecoderState((keys, values), memory_mask(memory.layout), (key_sizes, value_sizes))
+
+    def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """Read one more token of each row and predict the next.
+
+        Args:
+            tokens: (B, W) int64, the begin symbol at first.
+            state: what was read so far; the step consumes it and leaves it advanced.
+
+        Returns:
+            logits (B, W, V).
+        """
+        state.begin_step()
+        position = torch.full((), state.position, device=tokens.device)
+        x = self.target_embedding(tokens, position, state.position + 1)
+        for index, layer in enumerate(self.decoder):
+            x = layer(
+                x,
+                partial(layer.self_attention.step, state=state, layer=index),
+                partial(layer.memory_attention.step, state=state, layer=index),
+            )
+        return self.logits(self.decoder_norm(x))
+
+
+def _positions(config: ModelConfig) -> nn.Module:
+    if config.positions == "learned":
+        return LearnedPositions(config.model_size, config.max_positions)
+    return SinusoidalPositions(config.model_size)

@@ -1,0 +1,163 @@
+"""The codec of a dataset or model: line to ids, ids to line, for its two languages.
+
+Saved as a folder: codec.json, and one vocabulary file a side or one that both share.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.symbols import EOS_ID
+from nmtkit.text.subword import Subword
+from nmtkit.text.words import Words
+
+_FORMAT = "nmtkit-codec"
+_VERSION = 1
+_MEND = "restore the folder from a copy, or make it again"
+
+
+class Vocabulary(Protocol):
+    """One language's mapping between text and ids, without the end symbol."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind in codec.json."""
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the file's name."""
+
+    @property
+    def size(self) -> int:
+        """V, the number of ids."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file, which decide everything the vocabulary does."""
+
+    @property
+    def unknown_ids(self) -> frozenset[int]:
+        """Ids for what it lacks: <unk>, and the bytes of characters that are spelled out."""
+
+    def encode(self, line: str) -> list[int]:
+        """Return the ids of a line; a blank line has none."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, begin and end symbols skipped."""
+
+    def normalise(self, line: str) -> str:
+        """Return what encoding keeps: on known text, `decode(encode(line))` is just this."""
+
+    def piece(self, index: int) -> str:
+        """Return the entry of an id."""
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+
+
+_KINDS: dict[str, type[Subword] | type[Words]] = {Subword.kind: Subword, Words.kind: Words}
+
+
+@dataclass(frozen=True)
+class TextCodec:
+    """Two vocabularies of one kind; `is_shared` says that they are one, with the same ids."""
+
+    source_lang: str
+    target_lang: str
+    source: Vocabulary
+    target: Vocabulary
+    is_shared: bool
+
+    def encode_source(self, line: str) -> list[int]:
+        """Return the ids of a source line and the end symbol; a blank line is [EOS_ID]."""
+        return [*self.source.encode(line), EOS_ID]
+
+    def encode_target(self, line: str) -> list[int]:
+        """Return the ids of a target line and the end symbol; a blank line is [EOS_ID]."""
+        return [*self.target.encode(line), EOS_ID]
+
+    def decode_target(self, ids: Sequence[int]) -> str:
+        """Return the target text of ids, begin and end symbols skipped."""
+        return self.target.decode(ids)
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of what decides encoding, in hex; equal for equal codecs."""
+        digest = hashlib.sha256(f"{self.source.kind} shared={self.is_shared}".encode())
+        for vocabulary in (self.source, self.target):
+            digest.update(hashlib.sha256(vocabulary.data).digest())
+        return digest.hexdigest()
+
+    def save(self, folder: Path) -> None:
+        """Write codec.json and the vocabularies into an empty folder."""
+        description = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "kind": self.source.kind,
+            "source_lang": self.source_lang,
+            "target_lang": self.target_lang,
+            "is_shared": self.is_shared,
+        }
+        text = json.dumps(description, indent=2) + "\n"
+        (folder / "codec.json").write_text(text, encoding="utf-8")
+        if self.is_shared:
+            self.source.save(folder / f"shared{self.source.suffix}")
+        else:
+            self.source.save(folder / f"source{self.source.suffix}")
+            self.target.save(folder / f"target{self.target.suffix}")
+
+    @staticmethod
+    def load(folder: Path) -> "TextCodec":
+        """Read what `save` wrote.
+
+        Raises:
+            DamagedError: a file is missing, damaged, or of a later version; it is named.
+        """
+        description = _read_description(folder / "codec.json")
+        kind = _KINDS[description["kind"]]
+        sides = ("shared",) if description["is_shared"] else ("source", "target")
+        vocabularies = [_load_vocabulary(kind, folder / f"{side}{kind.suffix}") for side in sides]
+        return TextCodec(
+            source_lang=description["source_lang"],
+            target_lang=description["target_lang"],
+            source=vocabularies[0],
+            target=vocabularies[-1],
+            is_shared=description["is_shared"],
+        )
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    """Read codec.json and check its fields."""
+    try:
+        description = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DamagedError(f"{path}: {error.strerror}; {_MEND}") from error
+    except ValueError:
+        raise DamagedError(f"{path}: not JSON; {_MEND}") from None
+    if not isinstance(description, dict) or description.get("format") != _FORMAT:
+        raise DamagedError(f"{path}: not a codec; {_MEND}")
+    if description.get("version") != _VERSION:
+        raise DamagedError(
+            f"{path}: version {description.get('version')} of the codec, which this nmtkit does "
+            f"not read (it reads {_VERSION}); use the nmtkit that wrote it, or a newer one"
+        )
+    fields: dict[str, type] = {"source_lang": str, "target_lang": str, "is_shared": bool}
+    wrong = [name for name in fields if not isinstance(description.get(name), fields[name])]
+    if description.get("kind") not in _KINDS:
+        wrong.append("kind")
+    if wrong:
+        raise DamagedError(f"{path}: missing or wrong: {', '.join(wrong)}; {_MEND}")
+    return description
+
+
+def _load_vocabulary(kind: type[Subword] | type[Words], path: Path) -> Vocabulary:
+    if not path.is_file():
+        raise DamagedError(f"{path}: missing; {_MEND}")
+    try:
+        return kind.load(path)
+    except (ConfigError, DataError) as error:
+        raise DamagedError(f"damaged codec ({error}); {_MEND}") from error

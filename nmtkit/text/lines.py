@@ -1,0 +1,173 @@
+"""Bytes to lines, alone or two files in lock-step.
+
+Only LF ends a line, one CR at its end is dropped, and a UTF-8 byte order mark at the start of a
+file is dropped; a file of nothing but the mark holds no line. Python's text files and
+`str.splitlines` have other rules, so nothing else in the toolkit reads text.
+"""
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+from nmtkit.errors import ConfigError, DataError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_LINE_ENDS_TO_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading; gzip is recognised by its first bytes, whatever the name.
+
+    Raises:
+        ConfigError: the file is missing, not readable, or a folder.
+    """
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+        raise ConfigError(f"{path}: {reason}; give a text file that can be read") from error
+    if stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+        return cast(BinaryIO, _OwningGzipFile(stream))
+    return stream
+
+
+def decode_lines(
+    stream: BinaryIO,
+    name: str,
+    on_invalid: Literal["error", "replace"],
+    warn: Callable[[str], None],
+) -> Iterator[str]:
+    """Yield the lines of a UTF-8 stream without their ends.
+
+    Args:
+        stream: bytes, read line by line.
+        name: what messages call the stream.
+        on_invalid: "error", or "replace" invalid bytes by U+FFFD with one warning a stream.
+        warn: takes the warning.
+
+    Raises:
+        DataError: invalid UTF-8 (line and byte count from 1), or a damaged gzip file.
+    """
+    is_warned = False
+    for number, (raw, num_skipped) in enumerate(_raw_lines(stream, name), 1):
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
+            if on_invalid == "error":
+                raise DataError(f"{where}; {_mend_invalid(number, raw)}") from None
+            if not is_warned:
+                warn(f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines")
+                is_warned = True
+            line = raw.decode("utf-8", "replace")
+        yield line
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file that must be UTF-8.
+
+    Raises:
+        DataError: invalid UTF-8, or a damaged gzip file.
+        ConfigError: the file cannot be opened.
+    """
+    with open_bytes(path) as stream:
+        yield from decode_lines(stream, str(path), "error", _no_warning)
+
+
+def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of two parallel files that must be UTF-8.
+
+    Raises:
+        DataError: different numbers of lines, no line at all, invalid UTF-8, or damaged gzip.
+        ConfigError: a file cannot be opened.
+    """
+    num_pairs = 0
+    for source_line, target_line in zip_longest(read_lines(source), read_lines(target)):
+        if source_line is None or target_line is None:
+            raise DataError(
+                f"{source} has {count_lines(source)} lines, {target} has {count_lines(target)}; "
+                "line n of one must be the translation of line n of the other"
+            )
+        yield source_line, target_line
+        num_pairs += 1
+    if num_pairs == 0:
+        raise DataError(f"{source} and {target} hold no lines; give files with text")
+
+
+def resolve(prefix: str, lang: str) -> Path:
+    """Return PREFIX.LANG, or PREFIX.LANG.gz where only that exists.
+
+    Raises:
+        ConfigError: neither exists.
+    """
+    plain = Path(f"{prefix}.{lang}")
+    compressed = Path(f"{prefix}.{lang}.gz")
+    for path in (plain, compressed):
+        if path.exists():
+            return path
+    raise ConfigError(
+        f"neither {plain} nor {compressed} exists; "
+        "give the part of the path before the language's suffix"
+    )
+
+
+def count_lines(path: Path) -> int:
+    """Count a file's lines as `decode_lines` yields them, without decoding."""
+    with open_bytes(path) as stream:
+        return sum(1 for _ in _raw_lines(stream, str(path)))
+
+
+def one_line(text: str) -> str:
+    """Replace every character that some reader takes for a line end by a space."""
+    return text.translate(_LINE_ENDS_TO_SPACES)
+
+
+class _OwningGzipFile(gzip.GzipFile):
+    """A gzip reader that closes the file beneath it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__(fileobj=stream, mode="rb")
+        self._stream = stream
+
+    def close(self) -> None:
+        super().close()
+        self._stream.close()
+
+
+def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]]:
+    """Yield each line's bytes without mark and end, and how many bytes of a mark were skipped."""
+    num_skipped = 0
+    try:
+        for index, ended in enumerate(stream):
+            raw = ended
+            if index == 0 and raw.startswith(_UTF8_MARK):
+                num_skipped = len(_UTF8_MARK)
+                raw = raw[num_skipped:]
+                if not raw:
+                    return
+            yield raw.removesuffix(b"\n").removesuffix(b"\r"), num_skipped
+            num_skipped = 0
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{name}: damaged gzip file ({error}); fetch or compress it again"
+        ) from None
+
+
+def _describe_invalid(name: str, number: int, byte: int, raw: bytes, index: int) -> str:
+    return f"{name}:{number}: not valid UTF-8 at byte {byte} of the line (0x{raw[index]:02x})"
+
+
+def _mend_invalid(number: int, raw: bytes) -> str:
+    if number == 1 and raw.startswith(_UTF16_MARKS):
+        return "it looks like UTF-16: convert it, such as with `iconv -f UTF-16 -t UTF-8`"
+    return "convert the file to UTF-8, such as with `iconv -f LATIN1 -t UTF-8`, or remove the line"
+
+
+def _no_warning(message: str) -> None:
+    raise AssertionError(f"on_invalid=error never warns: {message}")

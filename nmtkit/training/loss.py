@@ -1,0 +1,119 @@
+"""Label-smoothed cross-entropy straight from hidden vectors, a chunk of tokens at a time.
+
+The logits of a chunk become its gradient in place, during the forward pass, so that neither
+[tokens x vocabulary] logits nor their gradients ever exist whole. Smoothing costs no pass over the
+vocabulary: it is linear in the hidden vector.
+Source: paper, section 5.4; Szegedy et al. 2016, section 7 (mass spread over all V entries).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+CHUNK_LOGITS = 1 << 24
+"""Logits of one chunk at most: small enough to stay cheap, large enough for fast products."""
+
+MIN_CHUNK_TOKENS = 256
+"""However large the vocabulary, a chunk has this many tokens."""
+
+
+class Losses(NamedTuple):
+    """Sums over target tokens, in nats.
+
+    Attributes:
+        smoothed: cross-entropy with the smoothed target, what training minimises.
+        nll: negative log-likelihood without smoothing, what perplexity is made of.
+    """
+
+    smoothed: Tensor
+    nll: Tensor
+
+
+def smoothed_cross_entropy(
+    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, chunk_tokens: int
+) -> Losses:
+    """Sum the loss of predicting each target from its hidden vector.
+
+    With q = (1 - s) onehot(y) + s/V and p = softmax(W h), the loss is -sum q log p
+    = nll + s (W_y - mean(W)) . h.
+
+    Args:
+        hidden: (Y, D) decoder output.
+        weight: (V, D) output projection.
+        targets: (Y,) int64 ids to predict.
+        smoothing: s, the mass spread evenly over the vocabulary.
+        chunk_tokens: tokens whose logits exist at the same time.
+
+    Returns:
+        sums over the Y tokens; only `smoothed` has a gradient.
+    """
+    # Inside of forward gradients are always off, so that it cannot see whether any are wanted.
+    needs_gradient = torch.is_grad_enabled()
+    smoothed, nll = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        hidden, weight, targets, smoothing, chunk_tokens, needs_gradient
+    )
+    return Losses(smoothed, nll)
+
+
+def chunk_size(vocabulary_size: int) -> int:
+    """Choose the number of tokens whose logits are held at a time."""
+    return max(MIN_CHUNK_TOKENS, CHUNK_LOGITS // vocabulary_size)
+
+
+def perplexity(nll: float) -> float:
+    """Compute exp of a negative log-likelihood a token; infinite where that is no double."""
+    try:
+        return math.exp(nll)
+    except OverflowError:
+        return math.inf
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        chunk: int,
+        needs_gradient: bool,
+    ) -> tuple[Tensor, Tensor]:
+        exact = torch.promote_types(hidden.dtype, torch.float32)
+        nll = torch.zeros((), dtype=exact, device=hidden.device)
+        target_logits = torch.zeros_like(nll)
+        hidden_gradient = torch.empty_like(hidden) if needs_gradient else None
+        weight_gradient = torch.zeros_like(weight, dtype=exact) if needs_gradient else None
+        for first in range(0, hidden.shape[0], chunk):
+            span = slice(first, first + chunk)
+            vectors, target = hidden[span], targets[span, None]
+            logits = vectors @ weight.T
+            target_logits += logits.gather(1, target).sum(dtype=exact)
+            log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
+            nll -= log_probs.gather(1, target).sum()
+            if hidden_gradient is not None and weight_gradient is not None:
+                difference = log_probs.exp_()
+                difference.scatter_add_(
+                    1, target, difference.new_full((1, 1), smoothing - 1.0).expand_as(target)
+                )
+                difference = difference.to(hidden.dtype)
+                torch.mm(difference, weight, out=hidden_gradient[span])
+                weight_gradient.addmm_(difference.T.to(exact), vectors.to(exact))
+        weight_mean = weight.mean(0, dtype=exact)
+        hidden_sum = hidden.sum(0, dtype=exact)
+        smoothed = nll + smoothing * (target_logits - weight_mean @ hidden_sum)
+        if hidden_gradient is not None and weight_gradient is not None:
+            hidden_gradient -= (smoothing * weight_mean).to(hidden.dtype)
+            weight_gradient -= smoothing / weight.shape[0] * hidden_sum
+            ctx.save_for_backward(hidden_gradient, weight_gradient.to(weight.dtype))
+        ctx.mark_non_differentiable(nll)
+        return smoothed, nll
+
+    @staticmethod
+    def backward(
+        ctx: Any, smoothed: Tensor, _nll: Tensor
+    ) -> tuple[Tensor, Tensor, None, None, None, None]:
+        hidden_gradient, weight_gradient = ctx.saved_tensors
+        return hidden_gradient * smoothed, weight_gradient * smoothed, None, None, None, None

@@ -1,0 +1,82 @@
+"""What every command has: help in groups, examples as they are typed, --debug."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass
+class Session:
+    """What the outermost error handler has to know of the command line."""
+
+    shows_tracebacks: bool = False
+
+
+def _show_tracebacks(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    session = context.find_object(Session)
+    if session is not None:
+        session.shows_tracebacks |= is_given
+
+
+def at_least_one(
+    _context: click.Context, _option: click.Parameter, number: int | None
+) -> int | None:
+    """Check a count; click's own range would be written into the help."""
+    if number is not None and number < 1:
+        raise click.BadParameter(f"{number} is less than 1")
+    return number
+
+
+def debug_option() -> click.Option:
+    """Return the option that makes errors show where in the code they arose."""
+    return click.Option(
+        ["--debug"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_tracebacks,
+        help="Show the traceback of an error.",
+    )
+
+
+class Command(click.Command):
+    """A command with options in groups, and an epilog of examples.
+
+    Attributes:
+        headings: the group of each option that is not among the command's own, by its name.
+    """
+
+    headings: Mapping[str, str] = {}
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the declared parameters, --debug and --help."""
+        *declared, help_option = super().get_params(ctx)
+        return [*declared, debug_option(), help_option]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section a heading."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                heading = self.headings.get(str(parameter.name), "Options")
+                sections.setdefault(heading, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples as they are, unlike click, which fills lines."""
+        write_examples(str(self.epilog), formatter)
+
+
+def write_examples(examples: str, formatter: click.HelpFormatter) -> None:
+    """Write a section of lines as they are."""
+    with formatter.section("Examples"):
+        for line in examples.split("\n"):
+            formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")

@@ -1,0 +1,198 @@
+"""The `nmtkit` command: finds the subcommand, and turns whatever ends it into an exit code.
+
+Subcommands are imported when they are invoked, so that help is there at once.
+"""
+
+import errno
+import importlib
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from nmtkit import __version__
+from nmtkit.config.problems import suggestion
+from nmtkit.errors import ConfigError, NmtkitError, ResourceError
+from nmtkit_cli.command import Session, debug_option, write_examples
+
+COMMANDS = {
+    "preprocess": "Turn parallel text into a dataset.",
+    "train": "Train a model on a dataset, or continue where training stopped.",
+    "average-checkpoints": "Average checkpoints into one model.",
+    "translate": "Translate lines from standard input to standard output.",
+    "score": "Score translations against a reference.",
+}
+
+EXAMPLES = """\
+nmtkit preprocess -s en -t de --train train --valid valid --vocab-size 8000 --out data/
+nmtkit train data/ --out run/ --preset small --max-minutes 30
+nmtkit average-checkpoints run/ --last 5 --out model/
+nmtkit translate model/ < test.en > test.out.de
+nmtkit score --reference test.de < test.out.de"""
+
+EXIT_BUG = 1
+EXIT_INTERRUPTED = 130
+EXIT_READER_GONE = 141
+EXIT_CODES = {
+    0: "done",
+    EXIT_BUG: "a bug in nmtkit; `nmtkit --debug ...` shows where",
+    2: "wrong usage or configuration",
+    3: "bad input text",
+    4: "a damaged or incompatible dataset, checkpoint or model",
+    5: "out of disk or memory, or a place that cannot be written to",
+    6: "training diverged",
+    75: "training stopped by SIGTERM after saving; the same command continues it",
+    EXIT_INTERRUPTED: "interrupted; a training was saved first, and the same command continues it",
+    EXIT_READER_GONE: "whoever read standard output has closed it",
+}
+
+COMPLETION_VARIABLE = "_NMTKIT_COMPLETE"
+RESOURCE_ERRNOS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.ENOMEM,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+)
+
+
+class LazyGroup(click.Group):
+    """The commands by their names; one is imported when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"nmtkit_cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one may be meant."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            message = f"no command {args[0]!r}; {suggestion(args[0], COMMANDS)}"
+            raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands, without importing them, and the exit codes."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the whole road, a line a command."""
+        write_examples(EXAMPLES, formatter)
+
+
+@click.group(
+    "nmtkit",
+    cls=LazyGroup,
+    params=[debug_option()],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="nmtkit", message="%(prog)s %(version)s")
+def group() -> None:
+    """Train and run sequence-to-sequence Transformers.
+
+    From parallel text to scored translations: preprocess, train, average-checkpoints, translate,
+    score. Each command's own --help lists its options, with examples. Data goes to standard
+    output, talk to standard error.
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and end it."""
+    exit_code = run(sys.argv[1:] or ["--help"])
+    try:
+        _flush_output()
+    except OSError as error:
+        exit_code = exit_code or report(error)
+        _discard_output()
+    sys.exit(exit_code)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; errors are told on standard error."""
+    session = Session()
+    try:
+        return _invoke(arguments, session)
+    except (Exception, KeyboardInterrupt) as error:
+        if session.shows_tracebacks:
+            traceback.print_exception(error)
+        return report(error)
+
+
+def report(error: BaseException) -> int:
+    """Tell an error in one line, unless it is none to the user, and return its exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        return EXIT_READER_GONE
+    told = _as_told(error)
+    click.echo("nmtkit: error: " + str(told).replace("\n", " "), err=True)
+    return told.exit_code
+
+
+def _invoke(arguments: list[str], session: Session) -> int:
+    instruction = os.environ.get(COMPLETION_VARIABLE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(group, {}, "nmtkit", COMPLETION_VARIABLE, instruction)
+    try:
+        # Not group.main(), which hides broken pipes and interrupts behind codes of its own.
+        with group.make_context("nmtkit", arguments, obj=session) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    return 0
+
+
+def _as_told(error: BaseException) -> NmtkitError:
+    """Return the error to tell the user for whatever was raised."""
+    if isinstance(error, NmtkitError):
+        return error
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "nmtkit"
+        return ConfigError(f"{error.format_message()} (see `{command} --help`)")
+    if _is_out_of_memory(error):
+        return ResourceError("out of memory; take smaller batches or a larger machine")
+    if isinstance(error, OSError) and error.errno in RESOURCE_ERRNOS:
+        # Files are written by nmtkit.durable, which names them; what is left are the streams.
+        where = error.filename or "standard output"
+        return ResourceError(
+            f"{where}: {error.strerror}; free space, get the permission, or use another place"
+        )
+    kind = type(error).__name__
+    return NmtkitError(f"a bug in nmtkit: {kind}: {error}; `nmtkit --debug ...` shows where")
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Recognise Python's and torch's errors without importing torch."""
+    is_torch_error = isinstance(error, RuntimeError) and (
+        type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    )
+    return isinstance(error, MemoryError) or is_torch_error
+
+
+def _flush_output() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _discard_output() -> None:
+    """Point standard output to nowhere, or the interpreter complains when it flushes it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,183 @@
+"""Options from the recipes' dataclasses: a flag a setting, --config, --preset, --print-config.
+
+A flag that is not given has no value: defaults are the schema's. The order of precedence, from
+weak to strong: default, preset, file, flag. Wrong values pass through here as they are, so that
+validation tells all of them at once, in the same words for files and flags.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, sections_of
+from nmtkit.config.presets import PRESETS, PRESETS_HELP
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build, dumps, read_values
+from nmtkit.errors import ConfigError
+from nmtkit_cli.command import FILE, Command
+from nmtkit_cli.streams import counted, write_lines
+
+Body = Callable[..., None]
+
+
+def recipe_command(
+    name: str,
+    recipe_type: type[AnyRecipe],
+    short_flags: Mapping[str, str],
+    examples: str,
+) -> Callable[[Body], Command]:
+    """Make a command of a function that takes a recipe and the command's own parameters.
+
+    Parameters that the function declares itself are compulsory, but for those with a default, and
+    but for --print-config, which runs nothing. Declare them with `required=False`.
+
+    Args:
+        name: the command's name.
+        recipe_type: whose settings become flags.
+        short_flags: one-letter flags by the setting's name.
+        examples: the end of the help.
+    """
+    fields = fields_of(recipe_type)
+
+    def decorate(body: Body) -> Command:
+        @functools.wraps(body)
+        def run(
+            config: Path | None, print_config: bool, preset: str | None = None, **values: Any
+        ) -> None:
+            flags = {key: values.pop(key) for key in fields}
+            given = {key: value for key, value in flags.items() if value not in (None, ())}
+            from_file = {} if config is None else _read_file(config, recipe_type)
+            recipe = build(recipe_type, PRESETS[preset] if preset else {}, from_file, given)
+            if print_config:
+                write_lines(dumps(recipe).removesuffix("\n").split("\n"))
+            else:
+                _require(values)
+                body(recipe=recipe, **values)
+
+        command = click.command(name, cls=Command, epilog=examples)(run)
+        configuration = _configuration_options(has_presets=recipe_type is TrainRecipe)
+        settings = [_option(field, short_flags) for field in fields.values()]
+        command.params += [*configuration, *settings]
+        command.headings = {
+            **{str(option.name): "Configuration" for option in configuration},
+            **{key: _heading(recipe_type, field.section) for key, field in fields.items()},
+        }
+        return command
+
+    return decorate
+
+
+class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
+    """The text of a flag as its setting's kind, or as text where it does not read as one."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.name = "|".join(field.setting.choices) or field.kind.__name__
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,  # noqa: ARG002
+        ctx: click.Context | None,  # noqa: ARG002
+    ) -> Any:
+        """Return a number where one is wanted and written."""
+        kind = self.field.kind
+        try:
+            return kind(value) if kind in (int, float) else value
+        except ValueError:
+            return value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Offer the choices, or files where any text goes."""
+        choices = self.field.setting.choices
+        if choices:
+            return [CompletionItem(one) for one in choices if one.startswith(incomplete)]
+        is_number = self.field.kind in (int, float)
+        return [] if is_number else [CompletionItem(incomplete, type="file")]
+
+
+def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
+    flag = field.name.replace("_", "-")
+    if field.kind is bool:
+        return click.Option([field.name, f"--{flag}/--no-{flag}"], default=None, help=_help(field))
+    flags = [f"--{flag}", *([short_flags[field.name]] if field.name in short_flags else [])]
+    return click.Option(
+        [field.name, *flags],
+        type=SettingType(field),
+        multiple=field.kind is tuple,
+        metavar=_metavar(field),
+        help=_help(field),
+    )
+
+
+def _metavar(field: Field) -> str:
+    if field.setting.choices:
+        return f"[{'|'.join(field.setting.choices)}]"
+    return field.setting.metavar or "NUMBER"
+
+
+def _help(field: Field) -> str:
+    if field.setting.required:
+        return f"{field.setting.help}  [required]"
+    if field.default == "":
+        return field.setting.help
+    return f"{field.setting.help}  [default: {_shown(field.default, field.setting.unit)}]"
+
+
+def _shown(default: Value, unit: str) -> str:
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return counted(default, unit) if isinstance(default, int | float) else str(default)
+
+
+def _heading(recipe_type: type[AnyRecipe], section: str) -> str:
+    """Return the first sentence of a section's docstring."""
+    return str(sections_of(recipe_type)[section].__doc__).split(".")[0]
+
+
+def _configuration_options(has_presets: bool) -> list[click.Option]:
+    config = click.Option(
+        ["--config"],
+        type=FILE,
+        metavar="FILE",
+        help="Read settings from a TOML file; flags given as well win over it.",
+    )
+    preset = click.Option(
+        ["--preset"],
+        type=click.Choice(list(PRESETS)),
+        help=f"Begin with a named set of values ({PRESETS_HELP}). Whatever the file of --config "
+        "names wins over it, and flags win over both.",
+    )
+    print_config = click.Option(
+        ["--print-config"],
+        is_flag=True,
+        help="Print all settings as TOML, which --config reads, and do nothing else.",
+    )
+    return [config, *([preset] if has_presets else []), print_config]
+
+
+def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; check --config") from error
+    return read_values(text, recipe_type, str(path))
+
+
+def _require(values: Mapping[str, Any]) -> None:
+    """Raise click's error for the first of the command's own parameters without a value."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in values and values[parameter.name] is None:
+            raise click.MissingParameter(ctx=context, param=parameter)

@@ -1,0 +1,85 @@
+"""The repository's Python files as syntax trees, and questions that the tests ask of them."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("nmtkit", "nmtkit_cli")
+FOLDERS = (*PACKAGES, "benchmarks", "docs", "examples", "tests")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file; `path` is relative to the repository, with slashes."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def module(self) -> str:
+        """The name that it is imported by."""
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@dataclass(frozen=True)
+class Import:
+    """A name that a file imports; at its top, or inside a function."""
+
+    name: str
+    line: int
+    is_at_top: bool
+
+
+@cache
+def sources(*folders: str) -> tuple[Source, ...]:
+    """Read all Python files under some of the repository's folders."""
+    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
+    return tuple(
+        parse(path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in paths
+    )
+
+
+def parse(path: str, text: str) -> Source:
+    """Make a source of a text."""
+    return Source(path, text, ast.parse(text))
+
+
+def imports(source: Source) -> Iterator[Import]:
+    """Yield what a file imports; `from a import b` yields a.b, which may be a module or a name."""
+    inner = {
+        id(node)
+        for function in functions(source.tree)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    for node in ast.walk(source.tree):
+        is_at_top = id(node) not in inner
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, is_at_top)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{source.path}:{node.lineno}: relative import"
+            for alias in node.names:
+                yield Import(f"{node.module}.{alias.name}", node.lineno, is_at_top)
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    """Yield all functions and methods, however deep."""
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            yield node
+
+
+def imported_modules(source: Source, modules: set[str]) -> Iterator[tuple[Import, str]]:
+    """Yield the imports that reach one of `modules`, with the module's name."""
+    for one in imports(source):
+        parent = one.name.rpartition(".")[0]
+        name = one.name if one.name in modules else parent
+        if name in modules:
+            yield one, name

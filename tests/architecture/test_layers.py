@@ -1,0 +1,205 @@
+"""Who may import whom: from lower layers only, and torch only where tensors are the business."""
+
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from tests.architecture.source_tree import (
+    PACKAGES,
+    Source,
+    imported_modules,
+    imports,
+    parse,
+    sources,
+)
+
+# A file may import from lower layers, and from its own layer inside its own folder.
+LAYERS: dict[str, int] = {
+    "nmtkit": 0,
+    "nmtkit.errors": 0,
+    "nmtkit.symbols": 0,
+    "nmtkit.config": 1,
+    "nmtkit.durable": 1,
+    "nmtkit.manifest": 1,
+    "nmtkit.progress": 1,
+    "nmtkit.packed": 1,
+    "nmtkit.allocator": 1,
+    "nmtkit.runtime": 2,
+    "nmtkit.text": 2,
+    "nmtkit.data": 3,
+    "nmtkit.model": 3,
+    "nmtkit.model_folder": 4,
+    "nmtkit.checkpoint": 4,
+    "nmtkit.averaging": 5,
+    "nmtkit.decoding": 6,
+    "nmtkit.evaluation": 6,
+    "nmtkit.training": 7,
+    "nmtkit_cli": 8,
+}
+# Help, preprocess and score start without torch, which takes longer than they do.
+MAY_IMPORT_TORCH = (
+    "nmtkit.packed",
+    "nmtkit.runtime",
+    "nmtkit.data.batch",
+    "nmtkit.model",
+    "nmtkit.model_folder",
+    "nmtkit.checkpoint",
+    "nmtkit.averaging",
+    "nmtkit.decoding",
+    "nmtkit.training",
+)
+# What the command line may load before it knows which command is wanted.
+CHEAP_FOR_CLI = ("nmtkit.__version__", "nmtkit.config", "nmtkit.errors", "nmtkit_cli")
+HEAVY = ("torch", "safetensors.torch", "sentencepiece", "sacrebleu", "numpy")
+
+
+def is_within(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def part(module: str) -> str:
+    """Return the entry of LAYERS that a module belongs to."""
+    parts = [entry for entry in LAYERS if entry != "nmtkit" and is_within(module, entry)]
+    if module == "nmtkit":
+        return module
+    assert parts, f"{module} has no layer: add it to LAYERS"
+    return max(parts, key=len)
+
+
+def folder(entry: str) -> str:
+    """Return the folder that the files of a part lie in; single modules lie in the package's."""
+    is_package = any(one.path.startswith(entry.replace(".", "/") + "/") for one in tree())
+    return entry if is_package else entry.rpartition(".")[0]
+
+
+def tree() -> tuple[Source, ...]:
+    return sources(*PACKAGES)
+
+
+def wrong_imports(source: Source, modules: set[str]) -> Iterator[str]:
+    own = part(source.module)
+    for one, name in imported_modules(source, modules):
+        other = part(name)
+        is_lower = LAYERS[other] < LAYERS[own]
+        is_beside = LAYERS[other] == LAYERS[own] and folder(other) == folder(own)
+        if not is_lower and not is_beside:
+            yield (
+                f"{source.path}:{one.line}: layer {LAYERS[own]} imports {name} "
+                f"of layer {LAYERS[other]}"
+            )
+
+
+def module_names() -> set[str]:
+    return {source.module for source in tree()}
+
+
+def test_imports_point_to_lower_layers() -> None:
+    found = [line for source in tree() for line in wrong_imports(source, module_names())]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("nmtkit/model/attention.py", "from nmtkit.data.batch import Batch"),
+        ("nmtkit/decoding/search.py", "import nmtkit.evaluation.metrics"),
+        ("nmtkit/errors.py", "from nmtkit.config import schema"),
+        ("nmtkit/text/lines.py", "def f():\n    from nmtkit.training import run"),
+        ("nmtkit/config/toml.py", "from nmtkit.packed import Packed"),
+    ],
+)
+def test_an_import_upwards_or_sideways_is_found(path: str, text: str) -> None:
+    assert list(wrong_imports(parse(path, text), module_names()))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("nmtkit/model/attention.py", "from nmtkit.model.state import DecoderState"),
+        ("nmtkit/training/run.py", "from nmtkit.decoding.search import beam_search"),
+        ("nmtkit/config/toml.py", "from nmtkit import errors"),
+    ],
+)
+def test_an_import_downwards_is_let_pass(path: str, text: str) -> None:
+    assert not list(wrong_imports(parse(path, text), module_names()))
+
+
+def test_every_layer_has_a_file() -> None:
+    parts = {part(source.module) for source in tree()}
+    assert set(LAYERS) - parts == set(), "LAYERS names what is not there"
+
+
+def test_there_is_no_ring_of_imports() -> None:
+    graph = {
+        source.module: {name for _, name in imported_modules(source, module_names())}
+        - {source.module}
+        for source in tree()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def torch_imports(source: Source) -> list[str]:
+    return [
+        f"{source.path}:{one.line}: {one.name}"
+        for one in imports(source)
+        if is_within(one.name, "torch", "safetensors.torch")
+    ]
+
+
+def test_torch_is_imported_only_where_tensors_are_the_business() -> None:
+    found = [
+        line
+        for source in tree()
+        if not is_within(source.module, *MAY_IMPORT_TORCH)
+        for line in torch_imports(source)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_an_import_of_torch_is_found() -> None:
+    for text in ("import torch", "from torch import nn", "import torch.nn as nn"):
+        assert torch_imports(parse("nmtkit/text/lines.py", text)), text
+    assert torch_imports(parse("nmtkit/durable.py", "from safetensors.torch import save_file"))
+
+
+def test_files_without_torch_do_not_load_it_through_others() -> None:
+    carriers = {name for name in module_names() if is_within(name, *MAY_IMPORT_TORCH)}
+    found = [
+        f"{source.path}:{one.line}: {name}"
+        for source in tree()
+        if source.module not in carriers
+        for one, name in imported_modules(source, module_names())
+        if one.is_at_top and name in carriers and not is_empty_package(name)
+    ]
+    assert not found, "\n".join(found)
+
+
+def is_empty_package(name: str) -> bool:
+    return any(source.module == name and not source.text.strip() for source in tree())
+
+
+def test_every_package_begins_with_an_empty_file() -> None:
+    found = [
+        source.path
+        for source in tree()
+        if source.path.endswith("/__init__.py")
+        and source.path != "nmtkit/__init__.py"
+        and source.text.strip()
+    ]
+    assert not found
+
+
+def test_the_command_line_loads_the_library_inside_functions_only() -> None:
+    found = [
+        f"{source.path}:{one.line}: {one.name}"
+        for source in sources("nmtkit_cli")
+        for one in imports(source)
+        if one.is_at_top
+        and is_within(one.name, "nmtkit", *HEAVY)
+        and not is_within(one.name, *CHEAP_FOR_CLI)
+    ]
+    assert not found, "\n".join(found)

@@ -1,0 +1,133 @@
+"""What the documentation says can be done can be done: commands, options, recipes, chores."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import loads
+from nmtkit_cli.main import group
+from tests.architecture.source_tree import ROOT
+
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+RECIPES = {"recipe.toml": TrainRecipe}
+
+
+def documents() -> list[Path]:
+    return [*(ROOT / name for name in DOCUMENTS), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(text: str) -> Iterator[str]:
+    """Yield the fenced blocks and the code in running text."""
+    pieces = re.split(r"^```.*$", text, flags=re.MULTILINE)
+    yield from pieces[1::2]
+    for prose in pieces[::2]:
+        yield from re.findall(r"`([^`\n]+)`", prose)
+
+
+def command_lines(text: str) -> Iterator[str]:
+    """Yield every line of code that begins with nmtkit, or has it after a pipe, cut there."""
+    for block in blocks(text):
+        for line in block.replace("\\\n", " ").split("\n"):
+            line = re.sub(r"\s#.*", "", line.strip().removeprefix("$ "))
+            for command in re.split(r"\s[|;]\s|\s&&\s", line):
+                if command.startswith("nmtkit "):
+                    yield command
+
+
+def all_command_lines() -> list[tuple[str, str]]:
+    return [
+        (path.name, line)
+        for path in (*documents(), ROOT / "examples/demo/run.sh")
+        for line in (
+            command_lines(path.read_text("utf-8"))
+            if path.suffix == ".md"
+            else re.findall(r"'(nmtkit .*)'", path.read_text("utf-8"))
+        )
+    ]
+
+
+def check(line: str) -> None:
+    """Parse a command line as the command line would, but run nothing.
+
+    Raises:
+        click.UsageError: for an unknown command, an unknown option or an option without a value.
+    """
+    words = shlex.split(re.sub(r"[<>]\s*\S+", "", line))[1:]
+    words = [word for word in words if word != "..."]
+    # With the group's own settings: click keeps the help option that it first makes.
+    context = click.Context(group, info_name="nmtkit", **group.context_settings)
+    parser = group.make_parser(context)
+    parser.allow_interspersed_args = False
+    _, rest, _ = parser.parse_args(words)
+    if not rest:
+        return
+    name, command, arguments = group.resolve_command(context, rest)
+    assert command is not None
+    command.make_parser(click.Context(command, context, name)).parse_args(list(arguments))
+
+
+@pytest.mark.parametrize(("document", "line"), all_command_lines())
+def test_every_command_that_a_document_shows_exists(document: str, line: str) -> None:
+    try:
+        check(line)
+    except click.UsageError as error:
+        pytest.fail(f"{document}: {line}: {error.format_message()}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["nmtkit trains data/", "nmtkit train data/ --optimizer adam", "nmtkit train data/ --out"],
+)
+def test_a_command_that_does_not_exist_is_found(line: str) -> None:
+    with pytest.raises(click.UsageError):
+        check(line)
+
+
+def test_commands_are_found_in_documents() -> None:
+    text = "`nmtkit a`\n```sh\n$ cat x | nmtkit b \\\n    --c  # why\nnmtkit d && nmtkit e\n```\n"
+    found = [" ".join(line.split()) for line in command_lines(text)]
+    assert sorted(found) == ["nmtkit a", "nmtkit b --c", "nmtkit d", "nmtkit e"]
+    assert len(all_command_lines()) > 10
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.toml")), ids=str)
+def test_every_toml_file_of_the_examples_is_what_it_seems(path: Path) -> None:
+    text = path.read_text("utf-8")
+    tomllib.loads(text)
+    recipe_type = RECIPES.get(path.name)
+    if recipe_type is not None:
+        loads(text, recipe_type, path.name)
+
+
+def test_the_recipes_in_documents_load() -> None:
+    for path in documents():
+        for text in re.findall(r"^```toml\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
+            loads(text, TrainRecipe, path.name)
+
+
+def test_every_chore_that_a_document_names_is_in_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    chores = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    for path in documents():
+        for block in blocks(path.read_text("utf-8")):
+            for line in re.findall(r"^(?:\$ )?make((?: [a-z-]+)+)", block, re.MULTILINE):
+                assert set(line.split()) <= chores, f"{path.name}: make{line}"
+
+
+def test_every_chore_is_told_by_make_help() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    chores = re.findall(r"^([a-z-]+):", makefile, re.MULTILINE)
+    described = re.findall(r"^([a-z-]+):.*##  *\S", makefile, re.MULTILINE)
+    assert described == chores
+
+
+def test_every_file_that_a_document_links_to_is_there() -> None:
+    for path in documents():
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -1,0 +1,21 @@
+"""What all tests share: no time limits for single examples, no waiting for the disk."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("nmtkit", deadline=None)  # machines are shared and noisy
+settings.load_profile("nmtkit")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_waiting_for_the_disk() -> Iterator[None]:
+    """Do no fsync in this process: what tests write need not survive a power cut.
+
+    Tests of when files are synced put their own function in its place.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: None)
+        yield

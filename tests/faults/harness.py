@@ -1,0 +1,159 @@
+"""Ends a process, or fails it, before the k-th change that it makes on disk through `os`.
+
+In tests, `run_in_child` does it in a fork, and `fault_points` finds all k that there are. By hand:
+
+    python tests/faults/harness.py kill@17 -- nmtkit preprocess -s en -t de ...
+    python tests/faults/harness.py count@0 -- package.module:function argument ...
+
+kill: SIGKILL. enospc, eio: the call raises that error, once. count: nothing happens; the number of
+changes is told at the end.
+"""
+
+import errno
+import importlib
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+CHANGES = ("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "chmod", "ftruncate", "open")
+WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+ERRORS = {"enospc": errno.ENOSPC, "eio": errno.EIO}
+MODES = ("count", "kill", *ERRORS)
+
+
+@dataclass
+class Fault:
+    """What happens, and before which change, counted from 1; counts the changes so far."""
+
+    mode: str
+    at: int
+    num_changes: int = 0
+
+    def before_change(self) -> None:
+        self.num_changes += 1
+        if self.num_changes != self.at or self.mode == "count":
+            return
+        if self.mode == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError(ERRORS[self.mode], os.strerror(ERRORS[self.mode]))
+
+
+@contextmanager
+def injected(fault: Fault, *, is_synced: bool) -> Iterator[None]:
+    """Have every change through `os` go by a fault first; without `is_synced` no fsync is done."""
+    originals = {name: getattr(os, name) for name in CHANGES}
+    try:
+        for name, original in originals.items():
+            setattr(os, name, _watched(fault, name, original, is_synced))
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(os, name, original)
+
+
+def _watched(
+    fault: Fault, name: str, original: Callable[..., Any], is_synced: bool
+) -> Callable[..., Any]:
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if name != "open" or arguments[1] & WRITING_FLAGS:
+            fault.before_change()
+        if name == "fsync" and not is_synced:
+            return None
+        return original(*arguments, **keywords)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a child ended: killed, or with an exception ("" = with none), after so many changes."""
+
+    is_killed: bool
+    exception: str
+    num_changes: int
+
+
+def run_in_child(action: Callable[[], object], fault: Fault) -> Outcome:
+    """Do something in a fork of this process, with a fault and without waiting for the disk."""
+    reader, writer = os.pipe()
+    child = _fork()
+    if child == 0:
+        os.write(writer, f"{_exception_of(action, fault)}\0{fault.num_changes}".encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        exception, _, count = stream.read().partition("\0")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL), status
+    return Outcome(status != 0, exception, int(count or 0))
+
+
+def _exception_of(action: Callable[[], object], fault: Fault) -> str:
+    try:
+        with injected(fault, is_synced=False):
+            action()
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@contextmanager
+def held_by_another_process(context: AbstractContextManager[object]) -> Iterator[int]:
+    """Enter a context in a fork of this process, which is killed within it; yields its id."""
+    reader, writer = os.pipe()
+    child = _fork()
+    if child == 0:
+        with context:
+            os.write(writer, b"entered")
+            signal.pause()
+    try:
+        assert os.read(reader, 7) == b"entered"
+        yield child
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reader)
+        os.close(writer)
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python warns of forks while other threads run; the child runs none of their code.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def fault_points(action: Callable[[], object]) -> range:
+    """Do something in a fork of this process, and return every k that it can be ended before."""
+    outcome = run_in_child(action, Fault("count", 0))
+    assert not outcome.exception, outcome
+    return range(1, outcome.num_changes + 1)
+
+
+def main(arguments: list[str]) -> None:
+    """Run a command in this process with a fault; see the top of this file."""
+    if len(arguments) < 3 or arguments[1] != "--" or arguments[0].partition("@")[0] not in MODES:
+        sys.exit(f"usage: harness.py {'|'.join(MODES)}@K -- nmtkit|MODULE:FUNCTION ARGUMENT...")
+    (spec, _, command, *rest) = arguments
+    mode, _, at = spec.partition("@")
+    module, _, function = ("nmtkit_cli.main:main" if command == "nmtkit" else command).partition(
+        ":"
+    )
+    action = getattr(importlib.import_module(module), function)
+    sys.argv = [command, *rest]
+    fault = Fault(mode, int(at))
+    try:
+        with injected(fault, is_synced=True):
+            action()
+    finally:
+        if mode == "count":
+            print(f"changes: {fault.num_changes}", file=sys.stderr)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

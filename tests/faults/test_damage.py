@@ -1,0 +1,99 @@
+"""Whatever happens to a byte of a model on disk, loading says that it is damaged."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import load_model
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.durable import read_manifest, verify_files
+from nmtkit.errors import DamagedError
+from nmtkit.model_folder import write_model
+from tests.snapshots import tiny_run
+from tests.tiny import tiny_codec, tiny_model
+
+CPU = torch.device("cpu")
+NUM_POSITIONS = 64
+FILES = (
+    "model.safetensors",
+    "manifest.json",
+    "config.toml",
+    "codec/codec.json",
+    "codec/shared.txt",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = tiny_model(tiny_codec())
+    made = tmp_path_factory.mktemp("damage") / "model"
+    write_model(made, model.state_dict(), TrainRecipe(model=model.config), tiny_codec(), {}, False)
+    return made
+
+
+def positions(num_bytes: int) -> list[int]:
+    """Return the ends and a sample of what lies between them."""
+    between = random.Random(1).sample(range(num_bytes), min(NUM_POSITIONS, num_bytes))
+    return sorted({0, *between, num_bytes - 1})
+
+
+def truncated(content: bytes, position: int) -> bytes:
+    return content[:position]
+
+
+def zeroed(content: bytes, position: int) -> bytes:
+    """A file whose end was never written, though its length was."""
+    return content[:position] + bytes(len(content) - position)
+
+
+def flipped(content: bytes, position: int) -> bytes:
+    changed = bytearray(content)
+    changed[position] ^= 1 << position % 8
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("harm", [truncated, zeroed, flipped])
+def test_a_damaged_file_is_named_and_nothing_is_loaded(
+    harm: Callable[[bytes, int], bytes], name: str, folder: Path
+) -> None:
+    path = folder / name
+    whole = path.read_bytes()
+    try:
+        # Without the line end after it, a manifest says the same.
+        for position in positions(len(whole.rstrip(b"\n"))):
+            path.write_bytes(harm(whole, position))
+            with pytest.raises(DamagedError, match=r"^/.*/model"):
+                load_model(folder, CPU)
+    finally:
+        path.write_bytes(whole)
+    load_model(folder, CPU)
+
+
+@pytest.mark.parametrize("name", ["state.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize("harm", [truncated, flipped])
+def test_a_damaged_training_state_is_skipped_with_a_warning(
+    harm: Callable[[bytes, int], bytes], name: str, tmp_path: Path
+) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2)
+    path = tmp_path / "run" / "checkpoints" / "00000002.state" / name
+    whole = path.read_bytes()
+    for position in positions(len(whole.rstrip(b"\n")))[::16]:
+        path.write_bytes(harm(whole, position))
+        warnings: list[str] = []
+        resumable = run.newest_resumable(warnings.append)
+        assert resumable is not None
+        assert resumable.update == 1
+        assert len(warnings) == 1
+        assert str(path) in warnings[0] or name == "manifest.json"
+
+
+def test_every_file_of_a_model_is_covered_by_these_tests(folder: Path) -> None:
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert files == set(FILES)
+    manifest = read_manifest(folder, "nmtkit-model", 1)
+    verify_files(folder, manifest)
+    assert set(manifest["files"]) == files - {"manifest.json"}

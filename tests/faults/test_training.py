@@ -1,0 +1,99 @@
+"""Training that is killed, or whose disk fails, ends where an undisturbed run does.
+
+The kill points of one save are enumerated in test_every_change.py; here whole runs are disturbed,
+and continued by the same call until they finish.
+"""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder, read_tensors
+from nmtkit.training.run import train
+from tests.faults.harness import Fault, fault_points, run_in_child
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+NUM_KILLS = 6
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[range, dict[str, torch.Tensor]]:
+    """Return the changes on disk that a whole run makes, and the model it ends with."""
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    points = fault_points(training(data, run))
+    return points, final_model(run)
+
+
+def training(data: Path, run: Path) -> Callable[[], None]:
+    recipe = tiny_train_recipe(max_updates=5, dropout=0.1)
+    return lambda: train(recipe, data, run)
+
+
+def final_model(run: Path) -> dict[str, torch.Tensor]:
+    folder = RunFolder.create_or_open(run).last()
+    assert folder is not None
+    assert folder.name == "00000005"
+    return read_tensors(folder)
+
+
+def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    assert first.keys() == second.keys()
+    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+
+def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
+    data: Path, tmp_path: Path, undisturbed: tuple[range, dict[str, torch.Tensor]]
+) -> None:
+    points, expected = undisturbed
+    generator = random.Random()  # other moments in every run of the test
+    kills = [generator.randrange(1, len(points) // 2) for _ in range(NUM_KILLS)]
+    action = training(data, tmp_path / "run")
+    for point in kills:
+        outcome = run_in_child(action, Fault("kill", point))
+        assert not outcome.exception, (kills, outcome)
+    last = run_in_child(action, Fault("count", 0))
+    assert not last.exception, (kills, last)
+    assert_equal(final_model(tmp_path / "run"), expected)
+    hidden = [p for p in (tmp_path / "run").rglob(".*") if p.name != ".lock"]
+    assert hidden == [], kills
+
+
+@pytest.mark.parametrize("mode", ["enospc", "eio"])
+def test_one_failure_of_the_disk_while_saving_does_not_end_training(
+    data: Path, tmp_path: Path, undisturbed: tuple[range, dict[str, torch.Tensor]], mode: str
+) -> None:
+    points, expected = undisturbed
+    middle = len(points) // 2
+    outcome = run_in_child(training(data, tmp_path / "run"), Fault(mode, middle))
+    assert not outcome.exception, outcome
+    assert_equal(final_model(tmp_path / "run"), expected)
+
+
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_taken(
+    data: Path,
+    tmp_path: Path,
+    undisturbed: tuple[range, dict[str, torch.Tensor]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, expected = undisturbed
+    train(tiny_train_recipe(max_updates=3, dropout=0.1), data, tmp_path / "run")
+    damaged = tmp_path / "run" / "checkpoints" / "00000003" / "model.safetensors"
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    capsys.readouterr()
+    training(data, tmp_path / "run")()
+    told = capsys.readouterr().err
+    assert "00000003/model.safetensors" in told
+    assert "continuing after update 2" in told
+    assert_equal(final_model(tmp_path / "run"), expected)

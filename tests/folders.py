@@ -1,0 +1,41 @@
+"""Folders of a format of the tests' own, whose files all hold one text, and a disk that refuses."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from nmtkit.durable import new_folder, read_manifest, verify_files
+
+FORMAT = "test-format"
+
+
+def write_folder(final: Path, text: str, overwrite: bool = False) -> Path:
+    with new_folder(final, FORMAT, 1, overwrite=overwrite) as staged:
+        (staged.path / "inner").mkdir()
+        (staged.path / "inner" / "one").write_text(text)
+        (staged.path / "two").write_text(text)
+        staged.fields["text"] = text
+    return final
+
+
+def read_folder(folder: Path) -> str:
+    """Return the text of a folder, which is the same everywhere if it is whole."""
+    manifest = read_manifest(folder, FORMAT, 1)
+    verify_files(folder, manifest)
+    text = (folder / "two").read_text()
+    assert manifest["text"] == text == (folder / "inner" / "one").read_text()
+    return text
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def refusing(number: int) -> Callable[..., NoReturn]:
+    """Return what stands in for a function of `os` that fails with an error number."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    return refuse

@@ -1,0 +1,243 @@
+"""How the command line ends when something is wrong, each case as a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = (sys.executable, "-m", "nmtkit_cli")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+FULL = Path("/dev/full")
+HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
+NAMES = ("preprocess", "train", "average-checkpoints", "translate", "score")
+
+Process = subprocess.CompletedProcess[bytes]
+
+
+def nmtkit(
+    arguments: list[str], folder: Path, environment: dict[str, str], stdin: bytes = b""
+) -> Process:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=folder,
+        env={**ENVIRONMENT, **environment},
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        ("trian", 2, "no command 'trian'; did you mean 'train'? (see `nmtkit --help`)"),
+        ("xyzzy", 2, "no command 'xyzzy'; known are: preprocess, train, average-checkpoints,"),
+        ("--debgu train", 2, "No such option '--debgu'. Did you mean '--debug'? (see `nmtkit"),
+        (
+            "translate m --baem 4",
+            2,
+            "No such option '--baem'. Did you mean '--beam'? (see `nmtkit translate --help`)",
+        ),
+        ("train", 2, "Missing argument 'DATA'. (see `nmtkit train --help`)"),
+        ("train data", 2, "Missing option '--out'. (see `nmtkit train --help`)"),
+        ("translate", 2, "Missing argument 'MODEL'. (see `nmtkit translate --help`)"),
+        ("score", 2, "Missing option '--reference'. (see `nmtkit score --help`)"),
+        ("train data more --out run", 2, "Got unexpected extra argument (more) (see `nmtkit train"),
+        ("train d --out r --preset bg", 2, "Invalid value for '--preset': 'bg' is not one of"),
+        ("preprocess --workers 0", 2, "Invalid value for '--workers': 0 is less than 1 (see"),
+        (
+            "train d --out r --dropout 2 --heads x",
+            2,
+            "heads ('x') must be a whole number of at least 1, below 2**63 [model.heads]; "
+            "dropout (2.0) must be a number from 0 to 0.99 [model.dropout]",
+        ),
+        (
+            "preprocess --out data",
+            2,
+            "source_lang is missing; give --source-lang [corpus.source_lang]; target_lang is",
+        ),
+        ("translate m --config none.toml", 2, "none.toml: No such file or directory; check"),
+        (
+            "average-checkpoints a b --last 2 --out c",
+            2,
+            "--last takes one run; leave --last out to average checkpoints (see `nmtkit average-",
+        ),
+        ("score --reference none", 2, "none: No such file or directory"),
+    ],
+)
+def test_an_error_is_one_line_with_its_exit_code(
+    line: str, code: int, told: str, tmp_path: Path
+) -> None:
+    process = nmtkit(line.split(), tmp_path, {})
+    message = process.stderr.decode()
+    assert message.startswith(f"nmtkit: error: {told}")
+    assert message.count("\n") == 1
+    assert process.returncode == code
+    assert process.stdout == b""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in NAMES)])
+def test_help_works_without_importing_anything_heavy(arguments: list[str], tmp_path: Path) -> None:
+    process = nmtkit(arguments, tmp_path, {"PYTHONPROFILEIMPORTTIME": "1"})
+    imported = {line.rpartition("|")[2].strip() for line in process.stderr.decode().splitlines()}
+    assert process.returncode == 0
+    assert process.stdout.startswith(b"Usage: nmtkit")
+    assert "nmtkit_cli.main" in imported
+    assert imported.isdisjoint(HEAVY)
+
+
+def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
+    process = nmtkit([], tmp_path, {})
+    assert process.returncode == 0
+    assert process.stdout == nmtkit(["--help"], tmp_path, {}).stdout
+
+
+def test_help_of_the_whole_explains_commands_and_exit_codes(tmp_path: Path) -> None:
+    text = " ".join(nmtkit(["--help"], tmp_path, {}).stdout.decode().split())
+    assert "Commands: preprocess Turn parallel text into a dataset. train Train a model" in text
+    assert "Exit codes: 0 done 1 a bug in nmtkit; `nmtkit --debug ...` shows where 2 wrong" in text
+    road = ("preprocess -s en", "train data/", "average-checkpoints", "translate model/", "score")
+    places = [text.index(f"nmtkit {command}", text.index("Examples:")) for command in road]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["train", "--help"], ["train", "--print-config"], ["score"]],
+)
+@pytest.mark.skipif(not FULL.is_char_device(), reason="there is no device /dev/full")
+def test_a_full_disk_behind_standard_output_is_exit_5(arguments: list[str], tmp_path: Path) -> None:
+    if arguments == ["score"]:
+        (tmp_path / "ref").write_bytes(b"a b c d\n")
+        arguments = ["score", "--reference", "ref"]
+    with FULL.open("wb") as full:
+        process = subprocess.run(
+            [*COMMAND, *arguments],
+            input=b"a b c d\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+        )
+    assert process.stderr.decode() == (
+        "nmtkit: error: standard output: No space left on device; free space, get the "
+        "permission, or use another place\n"
+    )
+    assert process.returncode == 5
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--print-config"]])
+def test_a_reader_that_is_gone_ends_the_command_quietly(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        process = subprocess.run(
+            [*COMMAND, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+        )
+    finally:
+        os.close(writing)
+    assert process.stderr == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-"])
+def test_a_closed_standard_stream_is_told(stream: str, tmp_path: Path) -> None:
+    (tmp_path / "ref").write_bytes(b"a b c d\n")
+    process = subprocess.run(
+        ["sh", "-c", f'"$@" < ref {stream}', "sh", *COMMAND, "score", "--reference", "ref"],
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    )
+    expected = {
+        "<&-": (2, "nmtkit: error: standard input is closed; redirect a file into it\n"),
+        ">&-": (5, "nmtkit: error: standard output is closed; redirect it into a file\n"),
+    }
+    assert (process.returncode, process.stderr.decode()) == expected[stream]
+
+
+def test_an_interrupt_ends_the_command_quietly_with_130(tmp_path: Path) -> None:
+    reference = tmp_path / "reference"
+    os.mkfifo(reference)
+    with (
+        subprocess.Popen(
+            [*COMMAND, "score", "--reference", str(reference)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+        ) as process,
+        reference.open("wb"),
+    ):  # waits until the command reads the other end
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
+def test_text_is_utf8_whatever_the_locale(locale: str, tmp_path: Path) -> None:
+    name = "Stra\u00dfe"
+    (tmp_path / name).write_bytes("Gr\u00fc\u00dfe aus der Stra\u00dfe\n".encode())
+    environment = {"LC_ALL": locale, "LANG": locale}
+    arguments = f"preprocess -s en -t de --train {name} --valid v --print-config".split()
+    printed = nmtkit(arguments, tmp_path, environment)
+    assert f'train = ["{name}"]'.encode() in printed.stdout.splitlines()
+    unequal = nmtkit(["score", "--reference", name], tmp_path, environment)
+    assert f"standard input has 0 lines and {name} has 1".encode() in unequal.stderr
+    equal = nmtkit(
+        ["score", "--reference", name], tmp_path, environment, (tmp_path / name).read_bytes()
+    )
+    assert equal.stdout.startswith(b"BLEU = 100.00  ")
+
+
+def test_the_configuration_that_is_printed_reads_back_as_itself(tmp_path: Path) -> None:
+    arguments = ["train", "--preset", "big", "--seed", "7", "--no-validate-bleu"]
+    printed = nmtkit([*arguments, "--print-config"], tmp_path, {}).stdout
+    (tmp_path / "recipe.toml").write_bytes(printed)
+    again = nmtkit(["train", "--config", "recipe.toml", "--print-config"], tmp_path, {}).stdout
+    assert b"model_size = 1024\n" in printed
+    assert again == printed
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("nmtkit tra", ["plain,train", "plain,translate"]),
+        ("nmtkit translate --be", ["plain,--beam"]),
+        ("nmtkit train --positions l", ["plain,learned"]),
+        ("nmtkit train --preset b", ["plain,base", "plain,big"]),
+        ("nmtkit translate mo", ["file,mo"]),
+        ("nmtkit preprocess --train co", ["file,co"]),
+    ],
+)
+def test_the_shell_completes_commands_options_choices_and_paths(
+    words: str, completed: list[str], tmp_path: Path
+) -> None:
+    environment = {
+        "_NMTKIT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    process = nmtkit([], tmp_path, environment)
+    assert process.stdout.decode().splitlines() == completed
+
+
+def test_the_completion_script_of_bash_names_the_command(tmp_path: Path) -> None:
+    process = nmtkit([], tmp_path, {"_NMTKIT_COMPLETE": "bash_source"})
+    assert process.returncode == 0
+    assert b"_NMTKIT_COMPLETE=bash_complete" in process.stdout
+    assert process.stdout.rstrip().endswith(b"_nmtkit_completion_setup;")

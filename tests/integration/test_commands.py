@@ -1,0 +1,150 @@
+"""All five commands as processes, one after another, on a tiny corpus; and signals to training."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.toml import dumps
+from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_train_recipe
+
+COMMAND = [sys.executable, "-m", "nmtkit_cli"]
+DEADLINE_S = 60
+
+
+def nmtkit(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=DEADLINE_S,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a corpus, a recipe.toml, and a dataset in data."""
+    root = tmp_path_factory.mktemp("commands")
+    train, valid = tiny_corpus(root)
+    recipe = dumps(tiny_train_recipe(max_updates=4, dropout=0.1))
+    (root / "recipe.toml").write_text(recipe, encoding="utf-8")
+    done = nmtkit(
+        *f"preprocess -s en -t de --train {train} --valid {valid} --segmentation words".split(),
+        *f"--out {root / 'data'} --workers 1".split(),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    return root
+
+
+def train(folder: Path, run: str, *more: object) -> subprocess.CompletedProcess[str]:
+    config = folder / "recipe.toml"
+    return nmtkit("train", folder / "data", "--config", config, "--out", folder / run, *more)
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Path:
+    """Return the folder of a run that is finished."""
+    done = train(folder, "run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    return folder / "run"
+
+
+def test_from_text_to_a_score(folder: Path, run: Path) -> None:
+    done = nmtkit("average-checkpoints", run, "--last", 3, "--out", folder / "model")
+    assert done.returncode == 0, done.stderr
+    for model in ("run", "run/last", "run/checkpoints/00000002", "model"):
+        text = "".join(f"{line}\n" for line in VALID_LINES)
+        done = nmtkit("translate", folder / model, stdin=text)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("\n") == len(VALID_LINES)
+    done = nmtkit("score", "--reference", folder / "valid.de", "--json", stdin=done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout).keys() == {"BLEU"}
+
+
+def test_the_printed_configuration_repeats_the_run(folder: Path) -> None:
+    printed = nmtkit("train", "--config", folder / "recipe.toml", "--print-config")
+    assert printed.returncode == 0, printed.stderr
+    assert printed.stdout == (folder / "recipe.toml").read_text(encoding="utf-8")
+
+
+def test_existing_output_is_not_touched_without_overwrite(folder: Path) -> None:
+    train_prefix, valid = folder / "train", folder / "valid"
+    command = ["preprocess", "-s", "en", "-t", "de", "--train", train_prefix, "--valid", valid]
+    done = nmtkit(*command, "--segmentation", "words", "--out", folder / "data")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"nmtkit: error: {folder / 'data'}: already exists; "
+        "choose another name or add --overwrite\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "name"), [(signal.SIGTERM, 75, "SIGTERM"), (signal.SIGINT, 130, "SIGINT")]
+)
+def test_a_signal_stops_training_after_saving_and_the_same_command_continues(
+    folder: Path, number: signal.Signals, code: int, name: str
+) -> None:
+    run = folder / name
+    arguments = ["train", folder / "data", "--config", folder / "recipe.toml", "--out", run]
+    endless = [*COMMAND, *map(str, arguments), "--max-updates", "100000000"]
+    with subprocess.Popen(endless, stderr=subprocess.PIPE, encoding="utf-8") as process:
+        wait_for(run / "metrics.jsonl")
+        refused = nmtkit(*arguments)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == code, told
+    *_, last = told.rstrip("\n").split("\n")
+    assert last.startswith(f"nmtkit: error: stopped by {name} after update ")
+    assert last.endswith("which is saved; run the same command again to continue")
+    assert refused.returncode == 2
+    assert f"{process.pid} on {os.uname().nodename}" in refused.stderr
+    update = int(last.split("after update ")[1].split(",")[0])
+    done = nmtkit(*arguments, "--max-updates", update + 2)
+    assert done.returncode == 0, done.stderr
+    assert f"continuing after update {update}\n" in done.stderr
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not (path.exists() and path.stat().st_size > 0):
+        assert time.monotonic() < deadline, f"no {path}"
+        time.sleep(0.05)
+
+
+def test_a_closed_pipe_ends_translation_quietly(run: Path) -> None:
+    command = f"{sys.executable} -m nmtkit_cli translate {run} --chunk-lines 1"
+    # So many that `head` is gone long before the last of them is answered.
+    lines = "".join(f"{line}\n" for line in TRAIN_LINES * 400)
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -n 1; exit ${{PIPESTATUS[0]}}"],
+        input=lines.encode(),
+        capture_output=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 141
+    assert done.stderr == b""
+    assert done.stdout.count(b"\n") == 1
+
+
+def test_settings_of_another_run_are_refused_by_name(folder: Path, run: Path) -> None:
+    done = train(folder, run.name, "--heads", "4")
+    assert done.returncode == 2
+    assert "cannot continue this run with other settings: heads was 2 and is now 4" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_that_is_no_run_is_refused(folder: Path) -> None:
+    done = train(folder, "data")
+    assert done.returncode == 2
+    assert "is not the folder of a run, and holds" in done.stderr

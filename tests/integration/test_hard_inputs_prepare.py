@@ -1,0 +1,209 @@
+"""Every nasty input of the test data does what the files beside it say, up to the dataset."""
+
+import io
+import json
+import re
+import shutil
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import prepare
+from nmtkit.errors import DataError
+from nmtkit.symbols import EOS_ID
+from nmtkit.text.lines import count_lines, decode_lines, open_bytes, read_lines, read_pair
+from nmtkit.text.subword import Subword
+from tests.shared_data import HARD, hard_files, needs_data
+from tests.tiny import tiny_corpus, tiny_recipe
+
+pytestmark = needs_data
+
+FILES = {entry["file"]: entry for entry in hard_files()}
+# Line and byte of what is not UTF-8, as a hex dump of the files shows them.
+INVALID = {"nasty-invalid-utf8.bin": (2, 7), "utf16le-bom.txt": (1, 1)}
+NO_LINES = {"empty-file.txt", "bom-only.txt"}
+BLANK_LINES = {"one-newline.txt", "only-newlines.txt"}
+SECONDS_FOR_A_LINE = 2.0
+
+
+def num_sentences(name: str) -> int:
+    number: int = FILES[name].get("sentences", FILES[name]["lf"])
+    return number
+
+
+def expectations(name: str) -> list[dict[str, Any]]:
+    with (HARD / f"{name}.expect.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def made(recipe: PreprocessRecipe, out: Path) -> dict[str, Any]:
+    return prepare(recipe, out, workers=1, overwrite=False, report=lambda _: None)
+
+
+def never_warn(message: str) -> None:
+    raise AssertionError(message)
+
+
+def with_replacement(name: str) -> tuple[list[str], list[str]]:
+    warnings: list[str] = []
+    with open_bytes(HARD / name) as stream:
+        return list(decode_lines(stream, name, "replace", warnings.append)), warnings
+
+
+def as_prefix(folder: Path, source: str, target: str) -> str:
+    """Copy two hard files so that one prefix finds them."""
+    shutil.copyfile(HARD / source, folder / "hard.en")
+    shutil.copyfile(HARD / target, folder / "hard.de")
+    return str(folder / "hard")
+
+
+@cache
+def subwords() -> Subword:
+    return Subword.train(read_lines(HARD / "nasty-utf8.txt"), "bpe", 600, "the hard lines")
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "utf16le-bom.txt"])
+def test_a_file_has_as_many_lines_as_it_has_sentences(name: str) -> None:
+    lines, warnings = with_replacement(name)
+    assert len(lines) == count_lines(HARD / name) == num_sentences(name)
+    assert len(warnings) == (name in INVALID)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_as_validation_text_is_stored_or_refused(tmp_path: Path, name: str) -> None:
+    train, _ = tiny_corpus(tmp_path)
+    valid = as_prefix(tmp_path, name, name)
+    recipe = tiny_recipe(train, valid)
+    if name in INVALID:
+        line, byte = INVALID[name]
+        expected = rf"hard\.en:{line}: not valid UTF-8 at byte {byte} of the line"
+    elif name in NO_LINES:
+        expected = r"hard\.en and .*hard\.de hold no lines"
+    elif name in BLANK_LINES:
+        expected = rf"none of the {num_sentences(name)} pairs of .*hard can be used"
+    else:
+        made(recipe, tmp_path / "data")
+        dataset = Dataset.open(tmp_path / "data")
+        assert len(dataset.valid_source) == num_sentences(name)
+        assert dataset.valid_source == dataset.valid_target == with_replacement(name)[0]
+        return
+    with pytest.raises(DataError, match=expected):
+        made(recipe, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("name", ["nasty-utf8.txt", "nasty-invalid-utf8.bin"])
+def test_every_line_is_read_by_itself(name: str) -> None:
+    lines = with_replacement(name)[0]
+    described = expectations(name)
+    assert len(lines) == len(described) == FILES[name]["lf"]
+    for line, entry in zip(lines, described, strict=True):
+        shown = bytes.fromhex(entry["hex"].removesuffix("\u2026"))
+        expected = shown.removesuffix(b"\r").decode("utf-8", "replace")
+        assert line.startswith(expected.removesuffix("\ufffd")), entry["name"]
+        if "\ufffd" not in line:
+            is_cut = entry["name"] == "CR at the end"
+            assert len(line.encode()) == entry["bytes"] - is_cut, entry["name"]
+    assert lines[0] == lines[-1]
+
+
+def test_each_invalid_line_is_refused_by_itself_and_each_valid_one_taken() -> None:
+    raw_lines = (HARD / "nasty-invalid-utf8.bin").read_bytes().removesuffix(b"\n").split(b"\n")
+    for raw, entry in zip(raw_lines, expectations("nasty-invalid-utf8.bin"), strict=True):
+        lines = decode_lines(io.BytesIO(raw), "x", "error", never_warn)
+        if "same rule" in entry["expect"] or "invalid UTF-8" in entry["expect"]:
+            with pytest.raises(DataError, match=r"^x:1: not valid UTF-8 at byte \d+ of the line"):
+                list(lines)
+        else:
+            assert list(lines) == [raw.decode()]
+
+
+def test_utf16_is_refused_with_the_command_that_converts_it() -> None:
+    with pytest.raises(DataError, match=r"utf16le-bom\.txt:1: .*UTF-16: convert it.*`iconv -f"):
+        list(read_lines(HARD / "utf16le-bom.txt"))
+
+
+def test_a_mark_at_the_start_changes_nothing_else() -> None:
+    lines = list(read_lines(HARD / "bom.txt"))
+    plain = next(read_lines(HARD / "nasty-utf8.txt"))
+    assert lines[0] == plain
+    assert "\ufeff" not in "".join(lines)
+
+
+@pytest.mark.parametrize("name", ["crlf.txt", "mixed-eol.txt"])
+def test_no_carriage_return_is_left_at_a_line_end(name: str) -> None:
+    assert not any(line.endswith("\r") for line in read_lines(HARD / name))
+
+
+def test_every_nasty_line_is_encoded_quickly_and_comes_back_normalised() -> None:
+    model = subwords()
+    for line, entry in zip(
+        read_lines(HARD / "nasty-utf8.txt"), expectations("nasty-utf8.txt"), strict=True
+    ):
+        begin = time.perf_counter()
+        ids = model.encode(line)
+        assert time.perf_counter() - begin < SECONDS_FOR_A_LINE, entry["name"]
+        assert model.decode(ids) == model.normalise(line), entry["name"]
+        assert all(i > EOS_ID for i in ids), entry["name"]
+
+
+def test_nasty_lines_mean_what_is_said_of_them() -> None:
+    model = subwords()
+    ids = {
+        entry["name"]: model.encode(line)
+        for line, entry in zip(
+            read_lines(HARD / "nasty-utf8.txt"), expectations("nasty-utf8.txt"), strict=True
+        )
+    }
+    for blank in ("empty", "one space", "many spaces", "tab only"):
+        assert ids[blank] == [], blank
+    for same in ("leading and trailing spaces", "inner runs of spaces", "tab inside",
+                 "CR at the end", "plain again"):  # fmt: skip
+        assert ids[same] == ids["plain"], same
+    assert model.decode(ids["literal </s>"]) == "This is </s> not the end </s>"
+    assert model.decode(ids["NUL inside"]) == "A man\0is riding."
+
+
+def test_the_nasty_lines_make_a_dataset_in_which_sides_stay_together(tmp_path: Path) -> None:
+    prefix = as_prefix(tmp_path, "nasty-utf8.txt", "nasty-utf8.txt")
+    counts = made(tiny_recipe(prefix, prefix), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    (shard,) = dataset.train
+    expected = [line.split() for line in read_lines(HARD / "nasty-utf8.txt")]
+    kept = [tokens for tokens in expected if 0 < len(tokens) < 250]
+    assert counts["train"]["dropped"] == {
+        "empty": sum(not tokens for tokens in expected),
+        "too long": sum(len(tokens) >= 250 for tokens in expected),
+        "ratio": 0,
+    }
+    assert len(shard) == len(kept)
+    for i in range(len(shard)):
+        assert shard.source[i].tolist() == shard.target[i].tolist()
+        assert len(shard.source[i]) == len(kept[i]) + 1
+
+
+def test_unequal_files_are_refused_with_both_names_and_counts(tmp_path: Path) -> None:
+    train = as_prefix(tmp_path, "parallel-short.src", "parallel-short.tgt")
+    expected = re.escape(f"{train}.en has 3 lines, {train}.de has 2; line n of one must be")
+    with pytest.raises(DataError, match=expected):
+        made(tiny_recipe(train, train), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
+    train = as_prefix(tmp_path, "parallel-empty.src", "parallel-empty.tgt")
+    counts = made(tiny_recipe(train, train), tmp_path / "data")
+    assert (counts["train"]["read"], counts["train"]["dropped"]["empty"]) == (4, 2)
+    dataset = Dataset.open(tmp_path / "data")
+    decode = dataset.codec.decode_target
+    (shard,) = dataset.train
+    assert [
+        (decode(shard.source[i].tolist()), decode(shard.target[i].tolist())) for i in range(2)
+    ] == [("one", "eins"), ("four", "vier")]
+    pairs = read_pair(HARD / "parallel-empty.src", HARD / "parallel-empty.tgt")
+    assert list(zip(dataset.valid_source, dataset.valid_target, strict=True)) == list(pairs)

@@ -1,0 +1,124 @@
+"""`nmtkit score` as a process, on published scores of WMT 2017 systems."""
+
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.shared_data import DATA, needs_data
+
+SCORED = DATA / "score" / "wmt17-en-de"
+SYSTEMS = ("newstest2017.FBK.4870.en-de", "newstest2017.KIT.4950.en-de")
+
+
+def score(
+    translations: bytes, *arguments: str, cwd: Path | None = None
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", "score", *arguments],
+        input=translations,
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+
+
+def expected_scores(system: str) -> dict[str, str]:
+    with (SCORED / "expected.tsv").open(encoding="utf-8", newline="") as stream:
+        return next(
+            row for row in csv.DictReader(stream, delimiter="\t") if row["system"] == system
+        )
+
+
+@needs_data
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_published_bleu_and_chrf_are_reproduced_to_two_decimals(system: str) -> None:
+    expected = expected_scores(system)
+    translations = gzip.decompress((SCORED / "sys" / f"{system}.de.gz").read_bytes())
+    reference = str(SCORED / "ref.de.gz")
+    process = score(translations, "--reference", reference, "--metric", "bleu,chrf", "--json")
+    table = json.loads(process.stdout)
+    assert table["BLEU"]["score"] == pytest.approx(
+        float(expected["sacrebleu2.6.0_BLEU_13a"]), abs=0.005
+    )
+    assert table["BLEU"]["score"] == pytest.approx(
+        float(expected["mteval-v13a_published"]), abs=0.005
+    )
+    assert table["chrF2"]["score"] == pytest.approx(float(expected["chrF2"]), abs=0.005)
+
+
+@needs_data
+def test_the_published_ter_is_reproduced() -> None:
+    expected = expected_scores(SYSTEMS[0])
+    translations = gzip.decompress((SCORED / "sys" / f"{SYSTEMS[0]}.de.gz").read_bytes())
+    process = score(translations, "--reference", str(SCORED / "ref.de.gz"), "--metric", "ter")
+    name, _, value = process.stdout.decode().split()[:3]
+    assert name == "TER"
+    # Published as a fraction, to three decimals.
+    assert float(value) / 100 == pytest.approx(float(expected["TER_published(tercom)"]), abs=0.0006)
+
+
+def test_a_line_a_metric_with_two_decimals_and_the_signature(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_bytes(b"a b c d e f\nGr\xc3\xbc\xc3\x9fe an alle\n")
+    process = score(
+        b"a b c d e x\nGr\xc3\xbc\xc3\x9fe an alle\n",
+        *("--reference", "ref", "--metric", "bleu,chrf,ter"),
+        cwd=tmp_path,
+    )
+    assert process.returncode == 0
+    assert process.stderr == b""
+    bleu, chrf, ter = process.stdout.decode().splitlines()
+    assert bleu.startswith("BLEU = ")
+    assert "  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in bleu
+    assert chrf.startswith("chrF2 = ")
+    assert ter.startswith("TER = 11.11  ")  # one of nine words
+
+
+def test_json_holds_score_and_signature_by_name(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_bytes(b"a b c d\n")
+    process = score(b"a b c d\n", "--reference", "ref", "--json", cwd=tmp_path)
+    assert set(json.loads(process.stdout)) == {"BLEU"}
+    assert json.loads(process.stdout)["BLEU"]["score"] == pytest.approx(100)
+    assert json.loads(process.stdout)["BLEU"]["signature"].startswith("nrefs:1|")
+
+
+def test_lines_end_at_lf_only_in_both_files(tmp_path: Path) -> None:
+    line = "a\u2028b\x0bc\x85d e f\n".encode()
+    (tmp_path / "ref").write_bytes(line)
+    process = score(line, "--reference", "ref", cwd=tmp_path)
+    assert process.stdout.startswith(b"BLEU = 100.00  ")
+
+
+@pytest.mark.parametrize(
+    ("translations", "reference", "code", "told"),
+    [
+        (
+            b"a\n",
+            b"a\nb\n",
+            3,
+            "standard input has 1 lines and ref has 2; give one translation a reference, "
+            "in the same order",
+        ),
+        (b"", b"", 3, "no translations to score; give at least one line"),
+        (b"a\n\x80\n", b"a\nb\n", 3, "standard input:2: not valid UTF-8 at byte 1"),
+        (b"a\n", b"b\xff\n", 3, "ref:1: not valid UTF-8 at byte 2"),
+        (b"a\n", None, 2, "ref: No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_file(
+    tmp_path: Path, translations: bytes, reference: bytes | None, code: int, told: str
+) -> None:
+    if reference is not None:
+        (tmp_path / "ref").write_bytes(reference)
+    process = score(translations, "--reference", "ref", cwd=tmp_path)
+    message = process.stderr.decode()
+    assert message.startswith(f"nmtkit: error: {told}")
+    assert message.count("\n") == 1
+    assert process.returncode == code
+    assert process.stdout == b""

@@ -1,0 +1,98 @@
+"""`nmtkit translate` between people and programs: when lines are answered, and what is told."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.model_folder import write_model
+from nmtkit_cli import main, translate
+from tests.tiny import tiny_codec, tiny_model
+
+COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
+LINES = (b"a b c\n", b"\n", b"d\n")
+DEADLINE_S = 60
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("translate") / "model"
+    codec = tiny_codec()
+    made = tiny_model(codec)
+    write_model(
+        folder,
+        made.state_dict(),
+        TrainRecipe(model=made.config),
+        codec,
+        {},
+        overwrite=False,
+    )
+    return folder
+
+
+def converse(process: "subprocess.Popen[bytes]", keyboard: int) -> list[bytes]:
+    """Write each line only after the one before is answered; returns the answers."""
+    assert process.stdout is not None
+    stopper = threading.Timer(DEADLINE_S, process.kill)
+    stopper.start()
+    answers = []
+    for line in LINES:
+        os.write(keyboard, line)
+        answers.append(process.stdout.readline())
+    stopper.cancel()
+    return answers
+
+
+def test_on_a_terminal_each_line_is_answered_before_the_next_is_typed(model: Path) -> None:
+    keyboard, terminal = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, str(model)], stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        os.close(terminal)
+        answers = converse(process, keyboard)
+        os.write(keyboard, b"\x04")  # Ctrl-D
+        rest, told = process.communicate(timeout=DEADLINE_S)
+    os.close(keyboard)
+    assert (process.returncode, rest, told) == (0, b"", b"")
+    assert [answer.count(b"\n") for answer in answers] == [1, 1, 1]
+    assert answers[1] == b"\n" != answers[0]
+
+
+def test_in_a_pipe_chunks_of_one_line_are_answered_before_the_end_of_input(model: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, str(model), "--chunk-lines", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        answers = converse(process, process.stdin.fileno())
+        rest, told = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, rest, told) == (0, b"", b"")
+    assert [answer.count(b"\n") for answer in answers] == [1, 1, 1]
+    assert answers[1] == b"\n" != answers[0]
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "pattern"), [(-1.0, r"translated 3 lines, [\d.,]+ lines/s\n"), (60.0, "")]
+)
+def test_only_a_long_translation_tells_its_speed_at_the_end(
+    model: Path,
+    limit_s: float,
+    pattern: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(translate, "LONG_S", limit_s)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(LINES))))
+    assert main.run(["translate", str(model), "--threads", "1"]) == 0
+    captured = capfd.readouterr()
+    assert captured.out.count("\n") == len(LINES)
+    assert re.fullmatch(pattern, captured.err)

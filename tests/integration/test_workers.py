@@ -1,0 +1,143 @@
+"""Encoding in worker processes: what cannot be seen without starting some."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.schema import FilterConfig
+from nmtkit.data.corpus import Chunk
+from nmtkit.data.encode import Encoder, encode_in_order
+from nmtkit.data.prepare import prepare
+from nmtkit.errors import ResourceError
+from tests.tiny import tiny_codec, tiny_corpus, tiny_recipe
+
+PATIENCE_S = 20.0
+
+
+def encoder() -> Encoder:
+    return Encoder(
+        codec=tiny_codec(),
+        filters=FilterConfig(max_length=100, max_ratio=0.0),
+        id_type="uint16",
+        seed=1,
+        num_shards=2,
+    )
+
+
+def endless() -> Iterator[Chunk]:
+    number = 0
+    while True:
+        yield Chunk(number, number, [("a b", "A B")])
+        number += 1
+
+
+def wait_until_gone(process: int) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_dataset_does_not_depend_on_the_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 2)
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
+    recipe = tiny_recipe(*tiny_corpus(tmp_path))
+    for number in (1, workers):
+        prepare(
+            recipe,
+            tmp_path / f"data{number}",
+            workers=number,
+            overwrite=False,
+            report=lambda _: None,
+        )
+    assert contents(tmp_path / f"data{workers}") == contents(tmp_path / "data1")
+
+
+def test_chunks_come_back_in_order_and_few_are_taken_ahead() -> None:
+    taken = []
+
+    def chunks() -> Iterator[Chunk]:
+        for chunk in endless():
+            taken.append(chunk.corpus)
+            yield chunk
+
+    with closing(encode_in_order(encoder(), chunks(), workers=2)) as encoded:
+        for number in range(20):
+            assert next(encoded).corpus == number
+            assert len(taken) <= number + 3
+
+
+def test_a_killed_worker_is_an_error_and_ends_the_others() -> None:
+    encoded = encode_in_order(encoder(), endless(), workers=2)
+    next(encoded)
+    workers = multiprocessing.active_children()
+    assert len(workers) == 2
+    workers[0].kill()
+    with pytest.raises(ResourceError, match=r"a worker process ended early \(exit code -9\); if"):
+        list(islice(encoded, 4))
+    assert not any(worker.is_alive() for worker in workers)
+
+
+def test_workers_end_when_the_consumer_does() -> None:
+    with closing(encode_in_order(encoder(), endless(), workers=2)) as encoded:
+        next(encoded)
+        workers = multiprocessing.active_children()
+        assert all(worker.is_alive() for worker in workers)
+    assert not any(worker.is_alive() for worker in workers)
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import itertools, multiprocessing, time\n"
+        "from nmtkit.config.schema import FilterConfig\n"
+        "from nmtkit.data.corpus import Chunk\n"
+        "from nmtkit.data.encode import Encoder, encode_in_order\n"
+        "from nmtkit.text.codec import TextCodec\n"
+        "from nmtkit.text.words import Words\n"
+        "if __name__ == '__main__':\n"
+        "    codec = TextCodec('en', 'de', Words(['a']), Words(['b']), is_shared=False)\n"
+        "    encoder = Encoder(codec, FilterConfig(), 'uint16', seed=1, num_shards=1)\n"
+        "    chunks = itertools.repeat(Chunk(0, 0, [('a', 'b')]))\n"
+        "    encoded = encode_in_order(encoder, chunks, workers=2)\n"
+        "    next(encoded)\n"
+        "    print(*[p.pid for p in multiprocessing.active_children()], flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    ) as parent:
+        assert parent.stdout
+        workers = [int(word) for word in parent.stdout.readline().split()]
+        parent.kill()
+    assert len(workers) == 2
+    assert all(wait_until_gone(worker) for worker in workers)

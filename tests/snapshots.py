@@ -1,0 +1,49 @@
+"""Small checkpoints whose tensors tell which update they are of."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from nmtkit.checkpoint import RunFolder, Snapshot
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.manifest import Json
+from nmtkit.model_folder import write_model
+from tests.tiny import tiny_codec
+
+PROVENANCE = {"dataset": "0123"}
+
+
+def tiny_tensors(update: int) -> dict[str, Tensor]:
+    """Return stand-ins for parameters; `tied` is another name of `weight`."""
+    weight = torch.arange(6.0).view(2, 3) + update
+    return {"weight": weight, "bias": torch.tensor([0.1 * update, -0.0]), "tied": weight}
+
+
+def tiny_snapshot(update: int, is_scheduled: bool) -> Snapshot:
+    return Snapshot(
+        update=update,
+        is_scheduled=is_scheduled,
+        model=tiny_tensors(update),
+        recipe=TrainRecipe(),
+        codec=tiny_codec(),
+        provenance=PROVENANCE,
+        state_tensors={"moment": torch.full((4,), float(update))},
+        state_values={"update": update, "position": {"epoch": 0, "index": update}},
+    )
+
+
+def tiny_run(path: Path, *updates: int) -> RunFolder:
+    """Make a run with scheduled checkpoints of these updates."""
+    run = RunFolder.create_or_open(path)
+    for update in updates:
+        run.save(tiny_snapshot(update, is_scheduled=True))
+    return run
+
+
+def tiny_model_folder(path: Path, update: int, tensors: Mapping[str, Tensor]) -> Path:
+    """Write a model folder with some parameters."""
+    fields: dict[str, Json] = {"update": update, "provenance": PROVENANCE}
+    write_model(path, tensors, TrainRecipe(), tiny_codec(), fields, overwrite=False)
+    return path

@@ -1,0 +1,128 @@
+"""Builders of the small things that tests begin with."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from nmtkit.config.schema import (
+    CheckpointConfig,
+    CorpusConfig,
+    LoggingConfig,
+    ModelConfig,
+    PreprocessRecipe,
+    RuntimeConfig,
+    SearchConfig,
+    TrainingConfig,
+    TrainRecipe,
+    ValidationConfig,
+    VocabularyConfig,
+)
+from nmtkit.data.prepare import prepare
+from nmtkit.model.transformer import Transformer
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.words import Words
+
+WORDS = ("a", "b", "c", "d", "e", "f", "g", "h")
+
+# Line n of one side says in capitals what line n of the other says.
+TRAIN_LINES = (
+    "a b c",
+    "b c d e",
+    "c",
+    "d a",
+    "e f g h a",
+    "f f",
+    "g h b c",
+    "h a d",
+    "a c e g",
+    "b d f h",
+)
+VALID_LINES = ("a b", "h g f", "d d d d")
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return path
+
+
+def tiny_corpus(folder: Path, train_lines: Sequence[str] = TRAIN_LINES) -> tuple[str, str]:
+    """Write parallel text, en and de; returns the prefixes of its training and validation part."""
+    for name, lines in (("train", train_lines), ("valid", VALID_LINES)):
+        write_lines(folder / f"{name}.en", lines)
+        write_lines(folder / f"{name}.de", [line.upper() for line in lines])
+    return str(folder / "train"), str(folder / "valid")
+
+
+def tiny_codec() -> TextCodec:
+    """Return a shared closed vocabulary of `WORDS` and their capitals."""
+    words = Words([*WORDS, *(word.upper() for word in WORDS)])
+    return TextCodec("en", "de", words, words, is_shared=True)
+
+
+def tiny_recipe(train: str, valid: str) -> PreprocessRecipe:
+    return PreprocessRecipe(
+        corpus=CorpusConfig(source_lang="en", target_lang="de", train=(train,), valid=valid),
+        vocabulary=VocabularyConfig(segmentation="words"),
+    )
+
+
+def tiny_dataset(folder: Path, train_lines: Sequence[str] = TRAIN_LINES) -> Path:
+    """Make a dataset of `tiny_corpus` in a folder; returns the dataset's folder."""
+    train, valid = tiny_corpus(folder, train_lines)
+    prepare(
+        tiny_recipe(train, valid),
+        folder / "data",
+        workers=1,
+        overwrite=False,
+        report=lambda _: None,
+    )
+    return folder / "data"
+
+
+# ------------------------------------------------------------------------------------- models
+
+
+def tiny_model(codec: TextCodec) -> Transformer:
+    """Return an untrained model whose translations differ, in evaluation mode."""
+    torch.manual_seed(1)
+    config = ModelConfig(
+        encoder_layers=2,
+        decoder_layers=2,
+        model_size=16,
+        feed_forward_size=32,
+        heads=2,
+        tie_embeddings=False,
+    )
+    model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared)
+    # With weights as they are drawn, most sources would get one and the same translation.
+    for name, parameter in model.named_parameters():
+        if "memory_attention" in name:
+            parameter.data.mul_(2)
+    return model.eval()
+
+
+def tiny_train_recipe(max_updates: int, dropout: float) -> TrainRecipe:
+    """Return a recipe for `tiny_dataset`: two slots an update, everything saved and reported."""
+    return TrainRecipe(
+        model=ModelConfig(
+            encoder_layers=1,
+            decoder_layers=1,
+            model_size=16,
+            feed_forward_size=32,
+            heads=2,
+            dropout=dropout,
+        ),
+        training=TrainingConfig(
+            update_tokens=14,
+            max_tokens=7,
+            max_updates=max_updates,
+            warmup_updates=4,
+            learning_rate_scale=0.2,
+        ),
+        checkpoints=CheckpointConfig(save_every=1),
+        validation=ValidationConfig(validate_every=4),
+        search=SearchConfig(beam=2, extra_length=2),
+        logging=LoggingConfig(log_every=1),
+        runtime=RuntimeConfig(device="cpu", threads=1),
+    )

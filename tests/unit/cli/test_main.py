@@ -1,0 +1,88 @@
+import errno
+
+import click
+import pytest
+
+from nmtkit import errors
+from nmtkit_cli import main
+
+KINDS = errors.NmtkitError.__subclasses__()
+
+
+class OutOfMemoryError(RuntimeError):
+    """Stands for torch's error of the same name."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_of_ours_is_one_line_and_ends_with_its_own_code(
+    kind: type[errors.NmtkitError], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.report(kind("what is wrong:\nhow to mend it")) == kind.exit_code
+    assert capsys.readouterr() == ("", "nmtkit: error: what is wrong: how to mend it\n")
+
+
+def test_every_exit_code_is_explained_in_the_help() -> None:
+    assert {kind.exit_code for kind in KINDS} < set(main.EXIT_CODES)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (MemoryError(), 5, "out of memory; take smaller batches or a larger machine"),
+        (OutOfMemoryError("CUDA out of memory. Tried"), 5, "out of memory; take smaller"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 5, "out of memory; take"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            5,
+            "standard output: No space left on device; free space, get the permission, or use "
+            "another place",
+        ),
+        (OSError(errno.EIO, "Input/output error", "x"), 5, "x: Input/output error; free space"),
+        (
+            KeyError("x"),
+            1,
+            "a bug in nmtkit: KeyError: 'x'; `nmtkit --debug ...` shows where",
+        ),
+        (OSError(errno.ENOENT, "No such file"), 1, "a bug in nmtkit: FileNotFoundError: "),
+        (click.UsageError("Missing it."), 2, "Missing it. (see `nmtkit --help`)"),
+    ],
+)
+def test_another_error_is_one_line_with_the_code_of_its_kind(
+    error: Exception, code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.report(error) == code
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"nmtkit: error: {told}")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141)])
+def test_an_interrupt_and_a_closed_pipe_end_quietly(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.report(error) == code
+    assert capsys.readouterr() == ("", "")
+
+
+def test_only_debug_shows_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["score", "--reference", "none", "--metric", "x"]
+    assert main.run(arguments) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    for with_debug in (["--debug", *arguments], [*arguments, "--debug"]):
+        assert main.run(with_debug) == 2
+        text = capsys.readouterr().err
+        assert text.startswith("Traceback")
+        assert text.splitlines()[-1].startswith("nmtkit: error: no metric 'x'; known are: bleu,")
+
+
+def test_every_command_is_listed_and_is_what_its_name_says() -> None:
+    context = click.Context(main.group, **main.group.context_settings)
+    for name in main.COMMANDS:
+        command = main.group.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("nmtkit 0.")

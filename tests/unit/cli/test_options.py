@@ -1,0 +1,180 @@
+import importlib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from nmtkit.config.fields import fields_of, values_of
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.toml import dumps, loads
+from nmtkit.errors import ConfigError
+from nmtkit_cli.command import Command
+from nmtkit_cli.options import recipe_command
+
+
+def probe(taken: list[TrainRecipe]) -> Command:
+    """Make a command that keeps the recipe it is given."""
+
+    @recipe_command("probe", TrainRecipe, {"seed": "-x"}, "probe data")
+    @click.argument("data", metavar="DATA", required=False)
+    def command(recipe: TrainRecipe, data: str) -> None:
+        """Probe."""
+        assert data == "data"
+        taken.append(recipe)
+
+    return command
+
+
+def recipe_for(*arguments: str) -> TrainRecipe:
+    taken: list[TrainRecipe] = []
+    probe(taken).main(["data", *arguments], standalone_mode=False)
+    return taken[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "recipe_type"),
+    [
+        ("preprocess", PreprocessRecipe),
+        ("train", TrainRecipe),
+        ("translate", TranslateRecipe),
+    ],
+)
+def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
+    module: str, recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
+) -> None:
+    command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
+    own = {"data", "model", "out", "workers", "overwrite", "config", "preset", "print_config"}
+    flags = {option.name: option.opts for option in command.params if option.name not in own}
+    assert set(flags) == set(fields_of(recipe_type))
+    assert own.isdisjoint(fields_of(recipe_type))
+    assert all("--" + str(name).replace("_", "-") in flags[name] for name in flags)
+
+
+def test_a_flag_that_is_not_given_leaves_the_default() -> None:
+    assert recipe_for() == TrainRecipe()
+
+
+def test_flags_win_over_the_file_the_file_over_the_preset_the_preset_over_defaults(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_text("[model]\nheads = 4\ndropout = 0.2\n", encoding="utf-8")
+    recipe = recipe_for("--dropout", "0.3", "--preset", "big", "--config", str(file))
+    assert recipe.model.dropout == 0.3
+    assert recipe.model.heads == 4
+    assert recipe.model.model_size == 1024
+    assert recipe.model.encoder_layers == TrainRecipe().model.encoder_layers
+
+
+def test_switches_turn_settings_on_and_off() -> None:
+    assert not recipe_for("--no-tie-embeddings").model.tie_embeddings
+    assert recipe_for("--tie-embeddings").model.tie_embeddings
+
+
+def test_a_short_flag_is_the_long_one() -> None:
+    assert recipe_for("-x", "7").seed.seed == 7
+
+
+def test_a_repeated_flag_is_a_list() -> None:
+    taken: list[PreprocessRecipe] = []
+
+    @recipe_command("probe", PreprocessRecipe, {}, "")
+    def command(recipe: PreprocessRecipe) -> None:
+        """Probe."""
+        taken.append(recipe)
+
+    languages = ["--source-lang", "en", "--target-lang", "de"]
+    command.main(
+        ["--train", "a", "--train", "b", "--valid", "v", *languages], standalone_mode=False
+    )
+    assert taken[0].corpus.train == ("a", "b")
+
+
+def test_wrong_values_of_several_flags_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        recipe_for("--dropout", "much", "--heads", "1.5", "--norm", "prer", "--keep", "0")
+    message = str(caught.value)
+    assert "dropout ('much') must be a number from 0 to 0.99" in message
+    assert "heads ('1.5') must be a whole number" in message
+    assert "norm ('prer') must be one of: post, pre; did you mean 'pre'?" in message
+    assert "keep (0) must be a whole number of at least 1" in message
+
+
+def test_what_is_printed_reads_back_as_the_identical_recipe() -> None:
+    arguments = ["--preset", "big", "--dropout", "0.25", "--print-config"]
+    taken: list[TrainRecipe] = []
+    result = CliRunner().invoke(probe(taken), arguments, catch_exceptions=False)
+    assert not taken
+    assert values_of(loads(result.stdout, TrainRecipe, "stdout")) == {
+        **values_of(TrainRecipe()),
+        **PRESETS["big"],
+        "dropout": 0.25,
+    }
+
+
+def test_a_parameter_of_the_command_itself_is_compulsory() -> None:
+    with pytest.raises(click.MissingParameter, match=r"(?i)missing parameter: data"):
+        probe([]).main([], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, r"recipe\.toml: No such file or directory; check --config"),
+        (b"\xff", r"recipe\.toml: not UTF-8 \(invalid start byte\); save it as UTF-8"),
+        (b"[model]\nhaeds = 8\n", r"recipe\.toml: unknown key 'haeds' in \[model\]; did you mean"),
+    ],
+)
+def test_a_configuration_file_that_cannot_be_read_is_named(
+    tmp_path: Path, content: bytes | None, told: str
+) -> None:
+    file = tmp_path / "recipe.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigError, match=told):
+        recipe_for("--config", str(file))
+
+
+def test_a_byte_order_mark_before_a_configuration_is_no_part_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + dumps(TrainRecipe()).encode())
+    assert recipe_for("--config", str(file)) == TrainRecipe()
+
+
+def test_help_groups_settings_under_their_sections_with_defaults_and_units() -> None:
+    text = " ".join(CliRunner().invoke(probe([]), ["--help"]).stdout.split())
+    assert "The Transformer's shape: --encoder-layers NUMBER" in text
+    assert "end symbols counted. [default: 25,000 tokens]" in text
+    assert "Examples: probe data" in text
+
+
+@pytest.mark.parametrize("recipe_type", [PreprocessRecipe, TrainRecipe, TranslateRecipe])
+def test_every_text_that_is_no_choice_says_what_stands_for_it(
+    recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe],
+) -> None:
+    for field in fields_of(recipe_type).values():
+        needs_metavar = field.kind in (str, tuple) and not field.setting.choices
+        assert bool(field.setting.metavar) == needs_metavar, field.name
+
+
+def test_help_says_what_the_presets_are_and_what_wins_over_them() -> None:
+    text = " ".join(CliRunner().invoke(probe([]), ["--help"]).stdout.split())
+    assert "(base, big: the paper's models; small: 3+3 layers of 256, for a CPU)" in text
+    assert "Whatever the file of --config names wins over it, and flags win over both." in text
+
+
+def completions(incomplete: str, *arguments: str) -> list[Any]:
+    return ShellComplete(probe([]), {}, "probe", "_PROBE").get_completions(
+        list(arguments), incomplete
+    )
+
+
+def test_completion_offers_flags_choices_and_files() -> None:
+    assert [item.value for item in completions("--validate-b")] == ["--validate-bleu"]
+    assert [item.value for item in completions("p", "--norm")] == ["post", "pre"]
+    assert completions("p", "--heads") == []
+    assert [item.type for item in completions("p", "--config")] == ["file"]

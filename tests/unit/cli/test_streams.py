@@ -1,0 +1,48 @@
+import io
+import sys
+
+import pytest
+
+from nmtkit.errors import ConfigError, ResourceError
+from nmtkit_cli import streams
+
+
+def test_lines_are_written_as_utf8_ended_by_lf_and_flushed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(raw), "ascii"))
+    streams.write_lines(["Gr\u00fc\u00dfe", "", "a\u2028b"])
+    assert raw.getvalue() == "Gr\u00fc\u00dfe\n\na\u2028b\n".encode()
+
+
+def test_a_closed_standard_output_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(ResourceError, match="standard output is closed; redirect it into a file"):
+        streams.write_lines(["a"])
+
+
+def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConfigError, match="standard input is closed; redirect a file into it"):
+        streams.standard_input()
+
+
+@pytest.mark.parametrize(
+    ("number", "units", "told"),
+    [
+        (1, "lines", "1 line"),
+        (0, "lines", "0 lines"),
+        (25_000, "tokens", "25,000 tokens"),
+        (0.0, "minutes", "0 minutes"),
+        (1e-9, "", "1e-09"),
+        (0.98, "", "0.98"),
+    ],
+)
+def test_a_number_is_told_with_its_unit(number: float, units: str, told: str) -> None:
+    assert streams.counted(number, units) == told
+
+
+def test_a_warning_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    streams.warn("this\nis odd")
+    assert capsys.readouterr() == ("", "nmtkit: warning: this is odd\n")

@@ -1,0 +1,167 @@
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.config.fields import Value
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.errors import ConfigError
+
+CORPUS: Mapping[str, Value] = {
+    "source_lang": "en",
+    "target_lang": "de",
+    "train": ("train",),
+    "valid": "valid",
+}
+BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocabulary": "t.model"}
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"heads": 6},
+            "heads (6) must divide model_size (512); try 4 or 8, "
+            "or give both key_size and value_size [model.heads]",
+        ),
+        ({"heads": 600}, "heads (600) must divide model_size (512); try 512, or give"),
+        ({"heads": 6, "key_size": 64}, "heads (6) must divide model_size (512)"),
+        ({"heads": 6, "value_size": 64}, "heads (6) must divide model_size (512)"),
+        (
+            {"model_size": 511, "heads": 7},
+            "model_size (511) must be even for sinusoidal positions; try 510 or 512 "
+            "[model.model_size]",
+        ),
+        (
+            {"max_positions": 256},
+            "max_positions (256) has no effect with sinusoidal positions; leave it out "
+            "[model.max_positions]",
+        ),
+        (
+            {"validate_every": 1500},
+            "validate_every (1500) must be a multiple of save_every (1000); try 1000 or 2000 "
+            "[validation.validate_every]",
+        ),
+        ({"validate_every": 10}, "must be a multiple of save_every (1000); try 1000 ["),
+        (
+            {"best_metric": "bleu", "validate_bleu": False},
+            "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
+            "--validate-every, or set --best-metric loss [validation.best_metric]",
+        ),
+        ({"best_metric": "bleu", "validate_every": 0}, "best_metric ('bleu') needs validation"),
+        (
+            {"patience": 3, "validate_every": 0},
+            "patience (3) counts validations and validate_every is 0; give --validate-every or "
+            "leave --patience out [validation.patience]",
+        ),
+        (
+            {"beam": 8, "validate_bleu": False},
+            "beam (8) has no effect in training without validation BLEU; leave it out "
+            "[search.beam]",
+        ),
+        ({"extra_length": 8, "validate_every": 0}, "extra_length (8) has no effect in training"),
+    ],
+)
+def test_settings_of_training_that_contradict_each_other_are_refused(
+    values: Mapping[str, Value], told: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(TrainRecipe, values)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"target_lang": "en"},
+            "source_lang and target_lang are both 'en', so that one file would be both sides; "
+            "name two languages [corpus.target_lang]",
+        ),
+        (
+            {"max_ratio": 0.5},
+            "max_ratio (0.5) must be 0 to keep all pairs, or else at least 1: it is the longer "
+            "side's length divided by the shorter's [filters.max_ratio]",
+        ),
+        (
+            {"min_count": 2},
+            "min_count (2) has no effect without segmentation 'words'; leave it out "
+            "[vocabulary.min_count]",
+        ),
+        (
+            {"segmentation": "words", "sample_lines": 10},
+            "sample_lines (10) has no effect with segmentation 'words'",
+        ),
+        (
+            {**BOTH_GIVEN, "vocab_size": 100},
+            "vocab_size (100) has no effect where both vocabularies are given",
+        ),
+        (
+            {**BOTH_GIVEN, "segmentation": "unigram"},
+            "segmentation (unigram) has no effect where both vocabularies are given",
+        ),
+        (
+            {"target_vocabulary": "t.model"},
+            "target_vocabulary is given without source_vocabulary; give both (the same file for a "
+            "shared vocabulary), or --separate-vocabularies to learn the other "
+            "[vocabulary.source_vocabulary]",
+        ),
+        ({"source_vocabulary": "s.model"}, "source_vocabulary is given without target_vocabulary"),
+    ],
+)
+def test_settings_of_preprocessing_that_contradict_each_other_are_refused(
+    values: Mapping[str, Value], told: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(PreprocessRecipe, CORPUS, values)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"heads": 6, "key_size": 64, "value_size": 64},
+        {"model_size": 511, "heads": 7, "positions": "learned"},
+        {"max_positions": 256, "positions": "learned"},
+        {"validate_every": 0, "patience": 0},
+        {"validate_every": 3000, "patience": 4},
+        {"best_metric": "bleu"},
+        {"beam": 8},
+        {"validate_bleu": False},
+    ],
+)
+def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) -> None:
+    build(TrainRecipe, values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"max_ratio": 1},
+        {"segmentation": "words", "min_count": 2},
+        {"sample_lines": 10},
+        BOTH_GIVEN,
+        {**BOTH_GIVEN, "segmentation": "words"},
+        {"source_vocabulary": "s.model", "separate_vocabularies": True},
+    ],
+)
+def test_settings_of_preprocessing_that_agree_are_taken(values: Mapping[str, Value]) -> None:
+    build(PreprocessRecipe, CORPUS, values)
+
+
+@given(heads=st.integers(1, 700), half_size=st.integers(1, 600))
+@settings(max_examples=50, deadline=None)
+def test_a_suggested_number_of_heads_is_accepted(heads: int, half_size: int) -> None:
+    size = 2 * half_size
+    try:
+        build(TrainRecipe, {"heads": heads, "model_size": size})
+    except ConfigError as error:
+        tried = str(error).partition("; try ")[2].partition(",")[0].split(" or ")
+        assert size % heads != 0
+        for suggestion in tried:
+            build(TrainRecipe, {"heads": int(suggestion), "model_size": size})
+    else:
+        assert size % heads == 0

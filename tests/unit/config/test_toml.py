@@ -1,0 +1,177 @@
+import string
+import tomllib
+from difflib import SequenceMatcher
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.toml import build, dumps, loads, read_values
+from nmtkit.errors import ConfigError
+
+AnyType = type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
+RECIPES: list[AnyType] = [PreprocessRecipe, TrainRecipe, TranslateRecipe]
+
+# Text without what no UTF-8 file, or no path, can hold.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+
+
+def permitted(field: Field) -> st.SearchStrategy[Any]:
+    setting = field.setting
+    if setting.choices:
+        return st.sampled_from(setting.choices)
+    if field.kind is bool:
+        return st.booleans()
+    if field.kind is tuple:
+        return st.lists(TEXTS, max_size=3).map(tuple)
+    if field.kind is int:
+        return st.integers(int(setting.minimum or 0), 2**63 - 1)
+    if field.kind is float:
+        return st.floats(setting.minimum, setting.maximum, allow_infinity=False)
+    return TEXTS
+
+
+@pytest.mark.parametrize("recipe_type", RECIPES)
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_what_is_written_reads_as_the_same_values(
+    recipe_type: AnyType, data: st.DataObject
+) -> None:
+    strategies = {name: permitted(field) for name, field in fields_of(recipe_type).items()}
+    recipe = recipe_of(recipe_type, data.draw(st.fixed_dictionaries(strategies)))
+    assert recipe_of(recipe_type, read_values(dumps(recipe), recipe_type, "file")) == recipe
+
+
+@given(
+    heads=st.sampled_from([1, 2, 4, 8]),
+    factor=st.integers(1, 9),
+    save_every=st.integers(1, 5000),
+    dropout=st.floats(0, 0.99),
+    is_learned=st.booleans(),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_written_recipe_loads_as_itself(
+    heads: int, factor: int, save_every: int, dropout: float, is_learned: bool
+) -> None:
+    recipe = build(
+        TrainRecipe,
+        {"heads": heads, "model_size": 8 * factor, "dropout": dropout},
+        {"save_every": save_every, "validate_every": save_every * factor},
+        {"positions": "learned" if is_learned else "sinusoidal"},
+    )
+    assert loads(dumps(recipe), TrainRecipe, "file") == recipe
+
+
+def test_the_file_names_every_setting_in_its_section() -> None:
+    document = tomllib.loads(dumps(TrainRecipe()))
+    assert {(section, name) for section, table in document.items() for name in table} == {
+        (field.section, name) for name, field in fields_of(TrainRecipe).items()
+    }
+
+
+def test_a_later_layer_wins_over_an_earlier_one_and_all_over_the_default() -> None:
+    recipe = build(TrainRecipe, {"heads": 4, "keep": 2}, {"heads": 2}, {})
+    assert recipe.model.heads == 2
+    assert recipe.checkpoints.keep == 2
+    assert recipe.checkpoints.save_every == TrainRecipe().checkpoints.save_every
+
+
+def test_whole_numbers_stand_for_fractions_but_not_the_other_way_round() -> None:
+    recipe = loads("[model]\ndropout = 0\n", TrainRecipe, "file")
+    assert values_of(recipe)["dropout"] == 0.0
+    assert isinstance(recipe.model.dropout, float)
+    with pytest.raises(ConfigError, match=r"heads \(8\.0\) must be a whole number"):
+        loads("[model]\nheads = 8.0\n", TrainRecipe, "file")
+
+
+@given(data=st.data(), letter=st.sampled_from(string.ascii_lowercase))
+@settings(max_examples=60, deadline=None)
+def test_a_key_with_one_wrong_letter_is_refused_with_a_suggestion(
+    data: st.DataObject, letter: str
+) -> None:
+    recipe_type = data.draw(st.sampled_from(RECIPES))
+    fields = fields_of(recipe_type)
+    key = data.draw(st.sampled_from(list(fields)))
+    place = data.draw(st.integers(0, len(key) - 1))
+    wrong = key[:place] + letter + key[place + 1 :]
+    assume(wrong not in fields)
+    with pytest.raises(ConfigError) as caught:
+        read_values(f"[{fields[key].section}]\n{wrong} = 1\n", recipe_type, "file")
+    told, _, suggested = str(caught.value).removesuffix("'?").partition("; did you mean '")
+    assert told == f"file: unknown key '{wrong}' in [{fields[key].section}]"
+    likeness = {name: SequenceMatcher(None, name, wrong).ratio() for name in (suggested, key)}
+    assert suggested in fields
+    assert likeness[suggested] >= likeness[key]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[model\n", "file: not valid TOML: Expected ']' at the end of a table declaration"),
+        ("[model]\nheads = 1\nheads = 2\n", "not valid TOML: Cannot overwrite a value (at line 3"),
+        ("a = " + "[" * 10_000, "file: not valid TOML: "),
+        ("[modle]\nheads = 8\n", "file: unknown section [modle]; did you mean 'model'?"),
+        ("[xyzzy]\n", "file: unknown section [xyzzy]; known are: model, training, checkpoints,"),
+        ("model = 3\n", "file: 'model' must be a section; write [model] with its settings below"),
+        ("heads = 8\n", "file: 'heads' stands outside any section; move it to [model]"),
+        ("haeds = 8\n", "unknown key 'haeds' outside any section; did you mean 'heads'?"),
+        ("[search]\nheads = 8\n", "file: 'heads' stands in [search]; move it to [model]"),
+        ("[[model]]\nheads = 8\n", "file: 'model' must be a section"),
+        ("[model.heads]\nx = 8\n", "file: heads ({'x': 8}) must be a whole number"),
+    ],
+)
+def test_a_malformed_file_is_refused_naming_place_and_remedy(text: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loads(text, TrainRecipe, "file")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_all_problems_of_a_file_are_told_at_once() -> None:
+    text = """
+        [model]
+        droput = 0.1
+        model_size = 513
+        norm = "prex"
+        [training]
+        beam = 4
+        [traning]
+        [search]
+        length_penalty = -1
+    """
+    with pytest.raises(ConfigError) as caught:
+        loads(text, TrainRecipe, "recipe.toml")
+    message = str(caught.value)
+    assert message.startswith(
+        "recipe.toml: unknown key 'droput' in [model]; did you mean 'dropout'?"
+    )
+    for part in (
+        "'beam' stands in [training]; move it to [search]",
+        "unknown section [traning]; did you mean 'training'?",
+        "norm ('prex') must be one of: post, pre; did you mean 'pre'? [model.norm]",
+        "length_penalty (-1) must be a number of at least 0, finite [search.length_penalty]",
+        "heads (8) must divide model_size (513); try 3 or 9",
+        "model_size (513) must be even",
+    ):
+        assert part in message
+
+
+def test_a_layer_file_may_leave_out_what_is_required() -> None:
+    values: dict[str, Value] = read_values('[corpus]\ntrain = ["a"]\n', PreprocessRecipe, "file")
+    assert values == {"train": ("a",)}
+
+
+def test_a_setting_with_a_problem_is_not_judged_twice() -> None:
+    with pytest.raises(ConfigError) as caught:
+        loads('[model]\nheads = "many"\nmodel_size = 510\n', TrainRecipe, "file")
+    assert str(caught.value) == (
+        "file: heads ('many') must be a whole number of at least 1, below 2**63 [model.heads]"
+    )
+
+
+def test_unknown_names_in_a_layer_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^unknown key 'haeds'; did you mean 'heads'\?$"):
+        build(TrainRecipe, {"haeds": 8})

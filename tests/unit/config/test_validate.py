@@ -1,0 +1,131 @@
+"""Bad values, one at a time, as a file would bring them."""
+
+import pytest
+
+from nmtkit.config.fields import Value
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.toml import build, read_values
+from nmtkit.errors import ConfigError
+
+TRAIN = [
+    ("model", "encoder_layers", "0", "a whole number of at least 1"),
+    ("model", "encoder_layers", "-6", "a whole number of at least 1"),
+    ("model", "decoder_layers", "6.0", "a whole number of at least 1"),
+    ("model", "decoder_layers", "true", "a whole number of at least 1"),
+    ("model", "model_size", "1", "a whole number of at least 2"),
+    ("model", "model_size", '"512"', "a whole number of at least 2"),
+    ("model", "model_size", "9223372036854775808", "a whole number of at least 2, below 2**63"),
+    ("model", "feed_forward_size", "0", "a whole number of at least 1"),
+    ("model", "feed_forward_size", "nan", "a whole number of at least 1"),
+    ("model", "heads", "[8]", "a whole number of at least 1"),
+    ("model", "heads", "0", "a whole number of at least 1"),
+    ("model", "key_size", "-1", "a whole number of at least 0"),
+    ("model", "value_size", "inf", "a whole number of at least 0"),
+    ("model", "dropout", "1", "a number from 0 to 0.99"),
+    ("model", "dropout", "1.0", "a number from 0 to 0.99"),
+    ("model", "dropout", "-0.1", "a number from 0 to 0.99"),
+    ("model", "dropout", "nan", "a number from 0 to 0.99"),
+    ("model", "dropout", "false", "a number from 0 to 0.99"),
+    ("model", "dropout", '"0.1"', "a number from 0 to 0.99"),
+    ("model", "attention_dropout", "2", "a number from 0 to 0.99"),
+    ("model", "activation_dropout", "-1", "a number from 0 to 0.99"),
+    ("model", "norm", '"prenorm"', "one of: post, pre"),
+    ("model", "norm", '"Post"', "one of: post, pre; did you mean 'post'?"),
+    ("model", "norm", '""', "one of: post, pre"),
+    ("model", "norm", "1", "one of: post, pre"),
+    ("model", "norm_epsilon", "0", "a number of at least 1e-12, finite"),
+    ("model", "norm_epsilon", "inf", "a number of at least 1e-12, finite"),
+    ("model", "positions", '"sinusoid"', "one of: sinusoidal, learned; did you mean 'sinusoidal'?"),
+    ("model", "max_positions", "0", "a whole number of at least 1"),
+    ("model", "tie_embeddings", "1", "true or false"),
+    ("model", "tie_embeddings", '"yes"', "true or false"),
+    ("training", "update_tokens", "0", "a whole number of at least 1"),
+    ("training", "update_tokens", "2.5e4", "a whole number of at least 1"),
+    ("training", "max_tokens", "-4096", "a whole number of at least 1"),
+    ("training", "max_updates", "0", "a whole number of at least 1"),
+    ("training", "max_epochs", "-1", "a whole number of at least 0"),
+    ("training", "max_minutes", "-0.5", "a number of at least 0, finite"),
+    ("training", "max_minutes", "12:30:00", "a number of at least 0, finite"),
+    ("training", "warmup_updates", "0", "a whole number of at least 1"),
+    ("training", "learning_rate_scale", "-1", "a number of at least 0, finite"),
+    ("training", "learning_rate_scale", "-inf", "a number of at least 0, finite"),
+    ("training", "adam_beta1", "1.0", "a number from 0 to 0.9999"),
+    ("training", "adam_beta2", "1.0", "a number from 0 to 0.99999"),
+    ("training", "adam_epsilon", "0.0", "a number of at least 1e-20, finite"),
+    ("training", "label_smoothing", "1", "a number from 0 to 0.99"),
+    ("training", "clip_norm", "-1.0", "a number of at least 0, finite"),
+    ("checkpoints", "save_every", "0", "a whole number of at least 1"),
+    ("checkpoints", "save_minutes", "-1", "a number of at least 0, finite"),
+    ("checkpoints", "keep", "0", "a whole number of at least 1"),
+    ("validation", "validate_every", "-1", "a whole number of at least 0"),
+    ("validation", "validate_bleu", "0", "true or false"),
+    ("validation", "best_metric", '"BLEU"', "one of: loss, bleu"),
+    ("validation", "best_metric", '"blue"', "one of: loss, bleu; did you mean 'bleu'?"),
+    ("validation", "patience", "1.5", "a whole number of at least 0"),
+    ("logging", "log_every", "0", "a whole number of at least 1"),
+    ("seed", "seed", "-1", "a whole number of at least 0"),
+    ("runtime", "device", '"gpu"', "one of: auto, cpu, cuda"),
+    ("runtime", "threads", "-2", "a whole number of at least 0"),
+]
+TRANSLATE = [
+    ("search", "beam", "0", "a whole number of at least 1"),
+    ("search", "extra_length", "0", "a whole number of at least 1"),
+    ("translation", "batch_size", "0", "a whole number of at least 1"),
+    ("translation", "max_source_length", "1", "a whole number of at least 2"),
+    ("translation", "on_too_long", '"cut"', "one of: split, truncate, error"),
+    ("translation", "on_too_long", '"errors"', "truncate, error; did you mean 'error'?"),
+]
+PREPROCESS = [
+    ("corpus", "train", '"corpus"', 'a list of texts, such as ["one", "two"]'),
+    ("corpus", "train", '["a", 1]', "a list of texts"),
+    ("corpus", "train", '["a\\u0000"]', "a list of texts"),
+    ("corpus", "valid", "1", "UTF-8 text"),
+    ("corpus", "valid", '"a\\u0000b"', "UTF-8 text"),
+    ("corpus", "source_lang", "true", "UTF-8 text"),
+    ("vocabulary", "segmentation", '"word"', "bpe, unigram, words; did you mean 'words'?"),
+    ("vocabulary", "vocab_size", "7", "a whole number of at least 8"),
+]
+TABLE = [
+    *((TrainRecipe, *row) for row in TRAIN),
+    *((TranslateRecipe, *row) for row in TRANSLATE),
+    *((PreprocessRecipe, *row) for row in PREPROCESS),
+]
+
+
+@pytest.mark.parametrize(("recipe_type", "section", "key", "literal", "expected"), TABLE)
+def test_a_bad_value_is_told_with_its_key_and_what_is_expected(
+    recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe],
+    section: str,
+    key: str,
+    literal: str,
+    expected: str,
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_values(f"[{section}]\n{key} = {literal}\n", recipe_type, "file")
+    message = str(caught.value)
+    assert message.startswith(f"file: {key} (")
+    assert expected in message.partition(") must be ")[2]
+    assert message.endswith(f" [{section}.{key}]")
+
+
+@pytest.mark.parametrize("text", ["no\udcffbytes", "null\0"])
+def test_text_that_no_file_can_hold_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"valid \('.*'\) must be UTF-8 text \[corpus\.valid\]"):
+        build(PreprocessRecipe, {"valid": text})
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(TrainRecipe, {"norm": "x" * 10_000})
+    assert len(str(caught.value)) < 150
+
+
+def test_everything_that_is_missing_is_told() -> None:
+    values: dict[str, Value] = {"train": ("corpus",), "source_lang": ""}
+    with pytest.raises(ConfigError) as caught:
+        build(PreprocessRecipe, values)
+    assert str(caught.value) == (
+        "source_lang is missing; give --source-lang [corpus.source_lang]; "
+        "target_lang is missing; give --target-lang [corpus.target_lang]; "
+        "valid is missing; give --valid [corpus.valid]"
+    )

@@ -1,0 +1,191 @@
+import json
+import re
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmtkit.data.binary import FORMAT, VERSION, Dataset
+from nmtkit.errors import DamagedError
+from nmtkit.manifest import describe
+from nmtkit.symbols import EOS_ID
+from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_dataset
+
+MEND = "; restore the folder from a copy, or "
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tiny_dataset(tmp_path)
+
+
+def change_bytes(path: Path, change: Callable[[bytearray], None]) -> None:
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_dataset_holds_the_text_as_ids(folder: Path) -> None:
+    dataset = Dataset.open(folder)
+    (shard,) = dataset.train
+    assert len(shard) == len(shard.source) == len(TRAIN_LINES)
+    for number, line in enumerate(TRAIN_LINES):
+        assert shard.source[number].tolist() == dataset.codec.encode_source(line)
+        assert shard.target[number].tolist() == dataset.codec.encode_target(line.upper())
+    for number, line in enumerate(VALID_LINES):
+        assert dataset.valid.target[number].tolist() == dataset.codec.encode_target(line.upper())
+    assert dataset.valid_source == list(VALID_LINES)
+    assert dataset.valid_target == [line.upper() for line in VALID_LINES]
+
+
+def test_lengths_and_offsets_describe_the_ids(folder: Path) -> None:
+    side = Dataset.open(folder).train[0].source
+    assert side.lengths().tolist() == [len(line.split()) + 1 for line in TRAIN_LINES]
+    assert side.offsets.tolist() == [0, *np.cumsum(side.lengths())]
+    assert (side.ids[side.offsets[1:] - 1] == EOS_ID).all()
+    assert [side.ids.dtype.str, side.offsets.dtype.str] == ["<u2", "<u4"]
+
+
+def test_ids_are_mapped_and_cannot_be_changed(folder: Path) -> None:
+    side = Dataset.open(folder).train[0].source
+    assert not side.ids.flags.owndata
+    with pytest.raises(ValueError, match="read-only"):
+        side.ids[0] = 1
+
+
+def test_every_file_that_is_cut_or_missing_is_named(folder: Path) -> None:
+    for path in files(folder):
+        if path.name == "manifest.json":
+            continue
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1])
+        with pytest.raises(DamagedError, match=f"^{re.escape(str(path))}: damaged, .* bytes"):
+            Dataset.open(folder)
+        path.unlink()
+        with pytest.raises(DamagedError, match=f"^{re.escape(str(path))}: missing"):
+            Dataset.open(folder)
+        path.write_bytes(whole)
+    Dataset.open(folder)
+
+
+def seal_again(folder: Path) -> None:
+    """Give a changed folder a manifest that fits, as one has who means to deceive."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    own = ("format", "version", "nmtkit", "files", "sha256")
+    path.unlink()
+    fields = {name: value for name, value in manifest.items() if name not in own}
+    path.write_bytes(describe(folder, FORMAT, VERSION, fields))
+
+
+def read_everything(folder: Path) -> None:
+    dataset = Dataset.open(folder)
+    for pairs in dataset.train:
+        assert len(pairs.source.ids) + len(pairs.target.ids) > 0
+
+
+def test_every_flipped_bit_is_found_before_it_is_used(folder: Path) -> None:
+    for path in files(folder):
+        whole = path.read_bytes()
+        change_bytes(path, lambda data: data.__setitem__(len(data) // 2, data[len(data) // 2] ^ 16))
+        with pytest.raises(DamagedError, match=f"^{re.escape(str(path))}: "):
+            read_everything(folder)
+        path.write_bytes(whole)
+    read_everything(folder)
+
+
+@pytest.mark.parametrize("place", [0, 1, 5, -1])
+def test_offsets_that_cannot_be_are_found_at_opening(folder: Path, place: int) -> None:
+    path = folder / "train.00000.target.offsets"
+    offsets = np.fromfile(path, np.uint32)
+    offsets[place] += 100
+    path.write_bytes(offsets.tobytes())
+    seal_again(folder)
+    expected = f"{path}: damaged, offsets are out of order{MEND}run `nmtkit preprocess` again"
+    with pytest.raises(DamagedError, match=re.escape(expected)):
+        Dataset.open(folder)
+
+
+def test_an_empty_sequence_is_found_at_opening(folder: Path) -> None:
+    path = folder / "valid.source.offsets"
+    offsets = np.fromfile(path, np.uint32)
+    offsets[1] = 0
+    path.write_bytes(offsets.tobytes())
+    seal_again(folder)
+    with pytest.raises(DamagedError, match=r"valid\.source\.offsets: damaged, offsets are out of"):
+        Dataset.open(folder)
+
+
+def test_an_id_beyond_the_vocabulary_is_found_when_ids_are_first_asked_for(folder: Path) -> None:
+    path = folder / "train.00000.source.ids"
+    change_bytes(path, lambda data: data.__setitem__(slice(4, 6), b"\xff\xff"))
+    seal_again(folder)
+    dataset = Dataset.open(folder)
+    expected = f"{path}: id 65535 in a vocabulary of {dataset.codec.source.size}{MEND}"
+    with pytest.raises(DamagedError, match=re.escape(expected)):
+        dataset.train[0].source[0]
+    assert dataset.train[0].target[0].tolist()
+
+
+def test_a_codec_of_another_dataset_is_found_at_opening(folder: Path) -> None:
+    path = folder / "codec" / "shared.txt"
+    words = path.read_text().split("\n")
+    words[3], words[4] = words[4], words[3]
+    path.write_text("\n".join(words))
+    seal_again(folder)
+    with pytest.raises(DamagedError, match=re.escape(f"{folder / 'codec'}: not the codec of this")):
+        Dataset.open(folder)
+
+
+def test_damaged_validation_text_is_found_at_opening(folder: Path) -> None:
+    path = folder / "valid.target.txt"
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b" ", b"\n"))
+    seal_again(folder)
+    with pytest.raises(DamagedError, match=re.escape(f"{path}: damaged, not 3 lines{MEND}")):
+        Dataset.open(folder)
+    path.write_bytes(whole.replace(b"A", b"\xff"))
+    seal_again(folder)
+    with pytest.raises(DamagedError, match=re.escape(f"{path}: damaged, not valid UTF-8{MEND}")):
+        Dataset.open(folder)
+
+
+def test_a_dataset_of_a_later_version_is_refused(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
+    with pytest.raises(DamagedError, match="version 2 of nmtkit-dataset"):
+        Dataset.open(folder)
+
+
+def test_a_folder_that_is_no_dataset_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DamagedError, match=re.escape(f"{tmp_path / 'manifest.json'}: missing")):
+        Dataset.open(tmp_path)
+
+
+def test_only_the_shard_last_asked_for_stays_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
+    train = Dataset.open(tiny_dataset(tmp_path)).train
+    assert len(train) == 3
+    first = weakref.ref(train[0])
+    assert train[0] is first()
+    assert train[1] is train[1]
+    assert first() is None
+
+
+def test_shards_are_indexed_like_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
+    train = Dataset.open(tiny_dataset(tmp_path)).train
+    sizes = [len(shard) for shard in train]
+    assert sum(sizes) == len(TRAIN_LINES)
+    assert [len(shard) for shard in train[1:]] == sizes[1:]
+    assert len(train[-1]) == sizes[-1]
+    with pytest.raises(IndexError):
+        train[3]

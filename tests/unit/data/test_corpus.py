@@ -1,0 +1,75 @@
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.data import corpus as module
+from nmtkit.data.corpus import Corpus, chunks, sample
+from nmtkit.errors import ConfigError, DataError
+from tests.tiny import write_lines
+
+
+def numbered(folder: Path, name: str, num_lines: int) -> Corpus:
+    for lang in ("en", "de"):
+        write_lines(folder / f"{name}.{lang}", [f"{name} {lang} {i}" for i in range(num_lines)])
+    return Corpus.find(str(folder / name), "en", "de")
+
+
+def test_a_corpus_is_found_and_counted(tmp_path: Path) -> None:
+    corpus = numbered(tmp_path, "x", 3)
+    assert corpus.num_pairs == 3
+    assert list(corpus.pairs())[1] == ("x en 1", "x de 1")
+
+
+def test_a_corpus_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"neither .*x\.en nor .*x\.en\.gz exists"):
+        Corpus.find(str(tmp_path / "x"), "en", "de")
+
+
+def test_a_corpus_is_read_to_its_end_when_it_is_found(tmp_path: Path) -> None:
+    numbered(tmp_path, "x", 3)
+    with (tmp_path / "x.de").open("ab") as file:
+        file.write(b"\xff\n")
+    with pytest.raises(DataError, match=r"x\.de:4: not valid UTF-8"):
+        Corpus.find(str(tmp_path / "x"), "en", "de")
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Corpus]:
+    folder = tmp_path_factory.mktemp("corpora")
+    return [numbered(folder, "a", 7), numbered(folder, "b", 1), numbered(folder, "c", 12)]
+
+
+@settings(deadline=None)
+@given(num_wanted=st.integers(1, 30))
+def test_a_sample_has_the_wanted_size_at_even_distances(
+    corpora: list[Corpus], num_wanted: int
+) -> None:
+    pairs = [pair for corpus in corpora for pair in corpus.pairs()]
+    places = [pairs.index(pair) for pair in sample(corpora, num_wanted)]
+    assert len(places) == min(num_wanted, len(pairs))
+    gaps = {after - before for before, after in zip(places, islice(places, 1, None), strict=False)}
+    assert not gaps or max(gaps) - min(gaps) <= 1
+    assert min(gaps, default=1) > 0
+
+
+def test_chunks_hold_all_pairs_in_order(
+    corpora: list[Corpus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK_PAIRS", 3)
+    cut = list(chunks(corpora))
+    assert [(chunk.corpus, chunk.first, len(chunk.pairs)) for chunk in cut] == [
+        (0, 0, 3), (0, 3, 3), (0, 6, 1), (1, 7, 1), (2, 8, 3), (2, 11, 3), (2, 14, 3), (2, 17, 3),
+    ]  # fmt: skip
+    assert [pair for chunk in cut for pair in chunk.pairs] == [
+        pair for corpus in corpora for pair in corpus.pairs()
+    ]
+
+
+def test_chunks_of_long_lines_are_short(
+    corpora: list[Corpus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK_CHARACTERS", 20)
+    assert max(len(chunk.pairs) for chunk in chunks(corpora)) == 2

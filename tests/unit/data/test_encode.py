@@ -1,0 +1,108 @@
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.config.schema import FilterConfig
+from nmtkit.data.corpus import Chunk
+from nmtkit.data.counts import SideCounts
+from nmtkit.data.encode import Encoder, deal, encode_in_order
+from nmtkit.data.writer import Sequences
+from tests.tiny import WORDS, tiny_codec
+
+SEEDS = st.integers(0, 2**70)
+
+
+def encoder(num_shards: int) -> Encoder:
+    return Encoder(
+        codec=tiny_codec(),
+        filters=FilterConfig(max_length=5, max_ratio=2.0),
+        id_type="uint16",
+        seed=1,
+        num_shards=num_shards,
+    )
+
+
+def split(sequences: Sequences) -> list[list[int]]:
+    ends = np.cumsum(sequences.lengths)
+    return [part.tolist() for part in np.split(sequences.ids, ends[:-1])]
+
+
+@settings(deadline=None)
+@given(SEEDS, st.integers(0, 10**9), st.lists(st.integers(0, 50), max_size=5), st.integers(1, 9))
+def test_dealing_does_not_depend_on_how_pairs_are_cut_into_chunks(
+    seed: int, first: int, sizes: list[int], num_shards: int
+) -> None:
+    whole = deal(seed, first, sum(sizes), num_shards)
+    starts = np.cumsum([first, *sizes])
+    parts = [deal(seed, int(s), n, num_shards) for s, n in zip(starts, sizes, strict=False)]
+    assert np.concatenate([*parts, np.zeros(0)]).tolist() == whole.tolist()
+    assert set(whole.tolist()) <= set(range(num_shards))
+
+
+def test_dealing_is_even_and_depends_on_the_seed() -> None:
+    num_pairs, num_shards = 70_000, 7
+    dealt = deal(1, 0, num_pairs, num_shards)
+    sizes = np.bincount(dealt)
+    # 6 standard deviations of a binomial count.
+    assert abs(sizes - num_pairs / num_shards).max() < 6 * (num_pairs / num_shards) ** 0.5
+    assert (dealt == deal(2, 0, num_pairs, num_shards)).mean() < 0.2
+    # Not in turn either: what follows shard 0 is as mixed as everything else.
+    assert len(set(dealt[1:][dealt[:-1] == 0].tolist())) == num_shards
+
+
+LINES = st.lists(st.sampled_from([*WORDS, "?"]), max_size=6).map(" ".join)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(LINES, LINES), max_size=20))
+def test_what_is_kept_is_the_ids_of_the_lines_in_their_order(pairs: list[tuple[str, str]]) -> None:
+    codec = tiny_codec()
+    encoded = encoder(num_shards=3).encode(Chunk(0, 40, pairs))
+    shards = deal(1, 40, len(pairs), 3)
+    expected: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
+    reasons: Counter[str] = Counter()
+    for shard, (source, target) in zip(shards.tolist(), pairs, strict=True):
+        sizes = sorted([len(source.split()), len(target.split())])
+        if sizes[0] == 0:
+            reasons["empty"] += 1
+        elif sizes[1] > 4:
+            reasons["too long"] += 1
+        elif sizes[1] > 2 * sizes[0]:
+            reasons["ratio"] += 1
+        else:
+            sides = expected.setdefault(shard, ([], []))
+            sides[0].append(codec.encode_source(source))
+            sides[1].append(codec.encode_target(target))
+    found = {shard: tuple(map(split, sides)) for shard, sides in encoded.shards.items()}
+    assert found == expected
+    assert Counter(encoded.counts.dropped) == reasons
+
+
+def test_tokens_and_unknown_ones_are_counted_where_pairs_are_kept() -> None:
+    pairs = [("a ? b", "A ? ?"), ("?", ""), ("a a a a", "b c d e"), ("", "")]
+    counts = encoder(num_shards=2).encode(Chunk(0, 0, pairs)).counts
+    assert counts.source == SideCounts(tokens=9, unknown=1, longest=5)
+    assert counts.target == SideCounts(tokens=9, unknown=2, longest=5)
+    assert (counts.read, counts.kept) == (4, 2)
+
+
+def test_a_chunk_of_which_nothing_is_kept_is_empty() -> None:
+    encoded = encoder(num_shards=2).encode(Chunk(3, 0, [("", "a")]))
+    assert (encoded.corpus, encoded.shards, encoded.counts.kept) == (3, {}, 0)
+
+
+def test_without_workers_chunks_are_encoded_one_by_one_as_they_come() -> None:
+    taken = []
+
+    def chunks() -> Iterator[Chunk]:
+        for number in range(3):
+            taken.append(number)
+            yield Chunk(number, number, [("a", "b")])
+
+    encoded = encode_in_order(encoder(num_shards=1), chunks(), workers=1)
+    assert next(encoded).corpus == 0
+    assert taken == [0]
+    assert [one.corpus for one in encoded] == [1, 2]

@@ -1,0 +1,219 @@
+import re
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.schema import FilterConfig, PreprocessRecipe, SeedConfig
+from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import prepare
+from nmtkit.durable import verify_files
+from nmtkit.errors import ConfigError, DataError
+from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_recipe, write_lines
+
+
+def run(
+    recipe: PreprocessRecipe, out: Path, report: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    return prepare(recipe, out, workers=1, overwrite=False, report=report)
+
+
+def write_pairs(folder: Path, name: str, pairs: list[tuple[str, str]]) -> str:
+    write_lines(folder / f"{name}.en", [source for source, _ in pairs])
+    write_lines(folder / f"{name}.de", [target for _, target in pairs])
+    return str(folder / name)
+
+
+def stored(folder: Path) -> list[tuple[str, str]]:
+    """Return the training pairs of all shards as text."""
+    dataset = Dataset.open(folder)
+    decode = dataset.codec.decode_target  # of a shared vocabulary
+    return [
+        (decode(shard.source[i].tolist()), decode(shard.target[i].tolist()))
+        for shard in dataset.train
+        for i in range(len(shard))
+    ]
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> PreprocessRecipe:
+    return tiny_recipe(*tiny_corpus(tmp_path))
+
+
+def test_every_pair_is_in_one_shard_with_its_sides_together(
+    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 3)
+    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 4)
+    run(recipe, tmp_path / "data")
+    assert sorted(stored(tmp_path / "data")) == sorted((s, s.upper()) for s in TRAIN_LINES)
+    assert len(Dataset.open(tmp_path / "data").train) == 4
+
+
+def test_shards_depend_on_the_seed_and_keep_the_order_of_the_corpus(
+    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 5)
+    dealt = {}
+    for seed in (1, 2):
+        out = tmp_path / f"data{seed}"
+        run(replace(recipe, seed=SeedConfig(seed=seed)), out)
+        dealt[seed] = [source for source, _ in stored(out)]
+        num_first = len(Dataset.open(out).train[0])
+        for part in (dealt[seed][:num_first], dealt[seed][num_first:]):
+            assert part == [line for line in TRAIN_LINES if line in part]
+    assert dealt[1] != dealt[2]
+
+
+def test_a_dataset_is_a_function_of_text_and_recipe(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    for name in ("one", "two"):
+        run(recipe, tmp_path / name)
+    files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert len(files) == 13
+    for path in files:
+        assert (
+            path.read_bytes()
+            == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
+        )
+
+
+def test_drops_are_counted_by_reason_and_sides_stay_together(tmp_path: Path) -> None:
+    pairs = [("a", "A"), ("", "B"), ("c", " "), ("d d d d", "D"), ("e " * 9, "E " * 9), ("f", "F")]
+    train = write_pairs(tmp_path, "train", pairs)
+    recipe = tiny_recipe(train, train)
+    recipe = replace(recipe, filters=FilterConfig(max_length=9, max_ratio=2.0))
+    counts = run(recipe, tmp_path / "data")
+    assert stored(tmp_path / "data") == [("a", "A"), ("f", "F")]
+    assert counts["train"]["dropped"] == {"empty": 2, "too long": 1, "ratio": 1}
+    assert (counts["train"]["read"], counts["train"]["kept"]) == (6, 2)
+    # The dev loss takes a pair of any ratio, and all of the text stays for scoring.
+    assert counts["valid"]["dropped"] == {"empty": 2, "too long": 1, "ratio": 0}
+    dataset = Dataset.open(tmp_path / "data")
+    assert len(dataset.valid) == 3
+    assert list(zip(dataset.valid_source, dataset.valid_target, strict=True)) == pairs
+
+
+def test_validation_text_is_stored_as_it_was_read(tmp_path: Path) -> None:
+    train, _ = tiny_corpus(tmp_path)
+    lines = ["a\rb", "\u2028x ", "\t", "a\x00b", "\ufeffz"]
+    write_lines(tmp_path / "nasty.en", lines)
+    write_lines(tmp_path / "nasty.de", list(reversed(lines)))
+    run(tiny_recipe(train, str(tmp_path / "nasty")), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    assert dataset.valid_source == lines
+    assert dataset.valid_target == ["z", *reversed(lines[:-1])]  # a mark at the file's start
+
+
+def test_the_manifest_tells_what_the_dataset_is(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    counts = run(recipe, tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    manifest = dataset.manifest
+    verify_files(tmp_path / "data", manifest)
+    assert manifest["counts"] == counts
+    assert manifest["recipe"]["vocabulary"] == asdict(recipe.vocabulary)
+    assert manifest["recipe"]["corpus"]["train"] == list(recipe.corpus.train)
+    assert (manifest["source_lang"], manifest["target_lang"]) == ("en", "de")
+    assert (manifest["segmentation"], manifest["is_shared"]) == ("words", True)
+    assert manifest["vocabulary_sizes"] == {"source": 19, "target": 19}
+    assert (manifest["shards"], manifest["valid_pairs"], manifest["valid_lines"]) == ([10], 3, 3)
+    assert dataset.fingerprint == manifest["fingerprint"]
+    num_tokens = sum(len(line.split()) + 1 for line in TRAIN_LINES)
+    assert counts["train"]["source"] == {"tokens": num_tokens, "unknown": 0, "longest": 6}
+    assert counts["valid"]["target"]["tokens"] == sum(len(v.split()) + 1 for v in VALID_LINES)
+
+
+def test_several_corpora_are_counted_apart_and_together(tmp_path: Path) -> None:
+    train, valid = tiny_corpus(tmp_path)
+    more = write_pairs(tmp_path, "more", [("a", ""), ("b ?", "B")])
+    recipe = tiny_recipe(train, valid)
+    recipe = replace(recipe, corpus=replace(recipe.corpus, train=(train, more, more)))
+    counts = run(recipe, tmp_path / "data")
+    assert [(one["prefix"], one["read"], one["kept"]) for one in counts["corpora"]] == [
+        (train, 10, 10),
+        (more, 2, 1),
+        (more, 2, 1),
+    ]
+    assert (counts["train"]["read"], counts["train"]["kept"]) == (14, 12)
+    assert sorted(stored(tmp_path / "data"))[-1] == ("h a d", "H A D")
+
+
+def test_progress_and_result_are_reported(
+    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 4)
+    monkeypatch.setattr("nmtkit.data.prepare._REPORT_PAIRS", 5)
+    lines: list[str] = []
+    run(recipe, tmp_path / "data", lines.append)
+    train = recipe.corpus.train[0]
+    assert lines[:6] == [
+        f"read {train}.en and {train}.de: 10 pairs",
+        f"read {recipe.corpus.valid}.en and {recipe.corpus.valid}.de: 3 pairs",
+        "counting the words of en and de",
+        "encoding 10 pairs",
+        "encoded 8 of 10 pairs",
+        "encoded 10 of 10 pairs",
+    ]
+    assert lines[6].split() == ["pairs", "read", "kept", "empty", "too", "long", "ratio"]
+    assert lines[7].split() == [train, "10", "10", "0", "0", "0"]
+    assert lines[9].split()[-1] == "unknown"
+    assert len(lines) == 14
+
+
+def test_nothing_kept_is_an_error_with_the_reasons(tmp_path: Path) -> None:
+    _, valid = tiny_corpus(tmp_path)
+    train = write_pairs(tmp_path, "bad", [("a", ""), ("b", " "), ("c " * 300, "d")])
+    expected = (
+        "all 3 training pairs were dropped (empty: 2, too long: 1); check the files, or raise "
+        "--max-length or --max-ratio"
+    )
+    with pytest.raises(DataError, match=re.escape(expected)):
+        run(tiny_recipe(train, valid), tmp_path / "data")
+
+
+def test_no_usable_validation_pair_is_an_error(tmp_path: Path) -> None:
+    train, _ = tiny_corpus(tmp_path)
+    valid = write_pairs(tmp_path, "bad", [("", "a")])
+    expected = f"none of the 1 pairs of {valid} can be used for validation (empty: 1); check the"
+    with pytest.raises(DataError, match=re.escape(expected)):
+        run(tiny_recipe(train, valid), tmp_path / "data")
+
+
+def test_unequal_files_are_refused_before_anything_is_learnt(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    write_lines(tmp_path / "valid.de", ["A"])
+    reports: list[str] = []
+    with pytest.raises(DataError, match=r"valid\.en has 3 lines, .*valid\.de has 1; line n of"):
+        run(recipe, tmp_path / "data", reports.append)
+    assert not any("counting" in line or "learning" in line for line in reports)
+
+
+def test_an_output_that_exists_is_refused_before_anything_is_read(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    (tmp_path / "data").mkdir()
+    reports: list[str] = []
+    with pytest.raises(ConfigError, match="data: already exists"):
+        run(recipe, tmp_path / "data", reports.append)
+    assert reports == []
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_an_interrupt_leaves_nothing_behind(
+    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    monkeypatch.setattr("nmtkit.data.prepare._REPORT_PAIRS", 5)
+    before = sorted(tmp_path.iterdir())
+    moments = iter(range(moment + 1))
+
+    def report(_: str) -> None:
+        if next(moments) == moment:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(recipe, tmp_path / "data", report)
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,262 @@
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nmtkit.data.sampler import Indices, Position, Sampler, Update, check_budget, cut_sorted
+from nmtkit.errors import ConfigError
+
+START = Position(0, 0, 0)
+LONGEST = 12
+"""Longest side of the pairs that Hypothesis draws; the smallest budget that always works."""
+
+
+@dataclass(frozen=True)
+class FakeSide:
+    values: NDArray[np.uint16]
+
+    def lengths(self) -> NDArray[np.uint16]:
+        return self.values
+
+
+@dataclass(frozen=True)
+class FakeShard:
+    source: FakeSide
+    target: FakeSide
+
+    def __len__(self) -> int:
+        return len(self.source.values)
+
+
+def make_shard(lengths: Sequence[tuple[int, int]]) -> FakeShard:
+    values = np.array(lengths, dtype=np.uint16).reshape(-1, 2)
+    return FakeShard(FakeSide(values[:, 0]), FakeSide(values[:, 1]))
+
+
+def random_shard(num_pairs: int, seed: int) -> FakeShard:
+    """Lengths as in real text: log-normal, sides correlated, at most 250."""
+    generator = np.random.default_rng(seed)
+    source = np.clip(np.rint(generator.lognormal(3.0, 0.6, num_pairs)), 1, 250)
+    target = np.clip(np.rint(source * generator.lognormal(0, 0.2, num_pairs)), 1, 250)
+    return FakeShard(FakeSide(source.astype(np.uint16)), FakeSide(target.astype(np.uint16)))
+
+
+pair_lengths = st.tuples(st.integers(1, LONGEST), st.integers(1, LONGEST))
+shards = st.lists(pair_lengths, max_size=40).map(make_shard)
+corpora = st.lists(shards, min_size=1, max_size=4).filter(lambda c: any(len(s) for s in c))
+budgets = st.integers(LONGEST, 5 * LONGEST)
+seeds = st.integers(0, 2**63)
+
+
+def one_epoch(sampler: Sampler, epoch: int) -> list[tuple[Position, Update]]:
+    """Collect updates until the position says that the epoch is over."""
+    collected = []
+    for position, update in sampler.updates(Position(epoch, 0, 0)):
+        collected.append((position, update))
+        if position.epoch > epoch:
+            return collected
+    raise AssertionError("updates are endless")
+
+
+def contents(updates: Sequence[tuple[Position, Update]]) -> list[tuple[Position, int, list[int]]]:
+    return [(position, update.shard, update.pairs.tolist()) for position, update in updates]
+
+
+@given(corpora, budgets, seeds, st.integers(0, 3))
+def test_every_pair_is_seen_once_per_epoch(
+    corpus: list[FakeShard], budget: int, seed: int, epoch: int
+) -> None:
+    seen = [
+        (update.shard, int(pair))
+        for _, update in one_epoch(Sampler(corpus, budget, seed), epoch)
+        for pair in update.pairs
+    ]
+    everything = [(number, pair) for number, s in enumerate(corpus) for pair in range(len(s))]
+    assert sorted(seen) == everything
+
+
+@given(corpora, budgets, seeds)
+def test_no_update_is_empty_or_exceeds_a_budget_and_its_counts_are_true(
+    corpus: list[FakeShard], budget: int, seed: int
+) -> None:
+    for _, update in one_epoch(Sampler(corpus, budget, seed), 0):
+        shard = corpus[update.shard]
+        num_source = sum(int(shard.source.values[pair]) for pair in update.pairs)
+        num_target = sum(int(shard.target.values[pair]) for pair in update.pairs)
+        assert len(update.pairs) > 0
+        assert (update.num_source_tokens, update.num_target_tokens) == (num_source, num_target)
+        assert max(num_source, num_target) <= budget
+
+
+@settings(max_examples=30)
+@given(corpora, budgets, seeds)
+def test_resuming_at_any_position_gives_the_uninterrupted_updates(
+    corpus: list[FakeShard], budget: int, seed: int
+) -> None:
+    uninterrupted = contents(one_epoch(Sampler(corpus, budget, seed), 0))
+    uninterrupted += contents(one_epoch(Sampler(corpus, budget, seed), 1))
+    for done, (position, _, _) in enumerate(uninterrupted, start=1):
+        rest = Sampler(corpus, budget, seed).updates(position)
+        expected = uninterrupted[done:]
+        assert contents(list(islice(rest, len(expected)))) == expected
+
+
+@given(corpora, budgets, seeds)
+def test_positions_only_grow_and_an_epoch_ends_with_its_last_update(
+    corpus: list[FakeShard], budget: int, seed: int
+) -> None:
+    sampler = Sampler(corpus, budget, seed)
+    positions = [START] + [position for position, _ in one_epoch(sampler, 0)]
+    order = [(p.epoch, p.shard, p.index) for p in positions]
+    assert all(earlier < later for earlier, later in pairwise(order))
+    assert positions[-1] == Position(1, 0, 0)
+    num_updates = sum(len(sampler.plan(0, number)) for number in range(len(corpus)))
+    assert len(positions) == num_updates + 1
+
+
+@given(shards, shards, budgets, seeds, st.integers(0, 5))
+def test_a_plan_depends_on_nothing_but_seed_epoch_shard_and_lengths(
+    shard: FakeShard, other: FakeShard, budget: int, seed: int, epoch: int
+) -> None:
+    fresh = Sampler([other, shard], budget, seed).plan(epoch, 1)
+    used = Sampler([shard, shard, other], budget, seed)
+    used.plan(epoch + 1, 0)
+    if len(shard):
+        list(islice(used.updates(START), 3))
+    again = used.plan(epoch, 1)
+    assert [u.tolist() for u in again] == [u.tolist() for u in fresh]
+
+
+def test_randomness_does_not_touch_the_global_generator() -> None:
+    np.random.seed(7)
+    before = np.random.get_state()[1].tolist()  # type: ignore[index]
+    Sampler([random_shard(100, 1)], 500, 1).plan(0, 0)
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("seed", "epoch", "shard"), [(2, 0, 0), (1, 1, 0), (1, 0, 1)], ids=["seed", "epoch", "shard"]
+)
+def test_plans_differ_between(seed: int, epoch: int, shard: int) -> None:
+    same = random_shard(2000, 1)
+    plan = Sampler([same, same], 1000, 1).plan(0, 0)
+    other = Sampler([same, same], 1000, seed).plan(epoch, shard)
+    assert [u.tolist() for u in plan] != [u.tolist() for u in other]
+    as_sets = {frozenset(u.tolist()) for u in plan}
+    shared = as_sets & {frozenset(u.tolist()) for u in other}
+    assert len(shared) < len(plan) / 2, "other company for most pairs, not only another order"
+
+
+def test_shards_are_visited_in_another_order_each_epoch() -> None:
+    sampler = Sampler([make_shard([(1, 1)])] * 8, 10, 1)
+    orders = [tuple(sampler.shard_order(epoch)) for epoch in range(6)]
+    assert all(sorted(order) == list(range(8)) for order in orders)
+    assert len(set(orders)) == len(orders)
+
+
+def test_similar_lengths_come_together() -> None:
+    shard = random_shard(20_000, 1)
+    target = shard.target.values.astype(int)
+    spreads = [np.ptp(target[u]) for u in Sampler([shard], 4000, 1).plan(0, 0)]
+    generator = np.random.default_rng(0)
+    at_random = [
+        np.ptp(part) for part in np.array_split(generator.permutation(target), len(spreads))
+    ]
+    assert np.mean(spreads) < np.mean(at_random) / 20
+
+
+def test_updates_come_in_random_order_of_length() -> None:
+    shard = random_shard(20_000, 1)
+    means = [shard.target.values[u].mean() for u in Sampler([shard], 4000, 1).plan(0, 0)]
+    correlation = np.corrcoef(means, np.arange(len(means)))[0, 1]
+    # About 110 updates: a correlation of 0.4 is four standard deviations.
+    assert abs(correlation) < 0.4
+
+
+def test_updates_are_nearly_full() -> None:
+    updates = [update for _, update in one_epoch(Sampler([random_shard(20_000, 1)], 4000, 1), 0)]
+    fill = [max(u.num_source_tokens, u.num_target_tokens) / 4000 for u in updates]
+    assert sorted(fill)[1] > 0.9, "all but the last of the sorted shard"
+
+
+def test_pairs_of_an_update_are_sorted_by_length() -> None:
+    shard = random_shard(1000, 1)
+    for pairs in Sampler([shard], 700, 1).plan(0, 0):
+        keys = list(zip(shard.target.values[pairs], shard.source.values[pairs], strict=True))
+        assert keys == sorted(keys)
+
+
+def greedy_runs(lengths: list[tuple[int, int]], budget: int) -> list[list[int]]:
+    """Cut pair by pair."""
+    order = sorted(range(len(lengths)), key=lambda pair: (lengths[pair][1], lengths[pair][0]))
+    runs: list[list[int]] = []
+    for pair in order:
+        run = [*runs[-1], pair] if runs else [pair]
+        if runs and all(sum(lengths[p][side] for p in run) <= budget for side in (0, 1)):
+            runs[-1] = run
+        else:
+            runs.append([pair])
+    return runs
+
+
+@given(st.lists(pair_lengths, max_size=60), budgets)
+def test_cut_is_greedy(lengths: list[tuple[int, int]], budget: int) -> None:
+    shard = make_shard(lengths)
+    runs: list[Indices] = cut_sorted(shard.source.lengths(), shard.target.lengths(), budget)
+    assert [run.tolist() for run in runs] == greedy_runs(lengths, budget)
+
+
+def test_the_stream_of_pairs_never_changes() -> None:
+    # A run that is resumed with a later version must go on with the same updates.
+    sampler = Sampler([make_shard([(n, n) for n in (3, 1, 2, 2, 1, 3)])] * 2, 4, 1)
+    updates = [update for _, update in one_epoch(sampler, 0)]
+    assert [(update.shard, update.pairs.tolist()) for update in updates] == [
+        (0, [5]),
+        (0, [4, 1, 3]),
+        (0, [2]),
+        (0, [0]),
+        (1, [0]),
+        (1, [5]),
+        (1, [4, 1, 2]),
+        (1, [3]),
+    ]
+
+
+def test_sums_do_not_overflow_the_small_type_of_lengths() -> None:
+    shard = make_shard([(250, 250)] * 1000)
+    ((_, update),) = islice(Sampler([shard], 250_000, 1).updates(START), 1)
+    assert (update.num_source_tokens, update.num_target_tokens) == (250_000, 250_000)
+
+
+def test_empty_shards_are_passed_over() -> None:
+    sampler = Sampler([make_shard([]), make_shard([(1, 1)]), make_shard([])], 10, 1)
+    assert [p for p, _ in islice(sampler.updates(START), 2)] == [
+        Position(1, 0, 0),
+        Position(2, 0, 0),
+    ]
+
+
+@settings(max_examples=30)
+@given(corpora)
+def test_budget_check_passes_exactly_from_the_longest_side_on(corpus: list[FakeShard]) -> None:
+    sides = [side.values for shard in corpus for side in (shard.source, shard.target)]
+    longest = int(np.concatenate(sides).max())
+    check_budget(corpus, longest)
+    with pytest.raises(ConfigError, match=rf"--update-tokens to at least {longest}\b"):
+        check_budget(corpus, longest - 1)
+
+
+def test_budget_error_names_the_longest_pair_and_the_option() -> None:
+    corpus = [make_shard([(3, 4), (9, 2)]), make_shard([(1, 1), (5, 12), (2, 11)])]
+    with pytest.raises(
+        ConfigError,
+        match=r"^pair 1 of training shard 1 has 5 source and 12 target tokens, more than an update "
+        r"of 10 may hold; set --update-tokens to at least 12, or preprocess with a smaller "
+        r"--max-length$",
+    ):
+        check_budget(corpus, 10)

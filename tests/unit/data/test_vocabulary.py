@@ -1,0 +1,126 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.schema import VocabularyConfig
+from nmtkit.data.corpus import Corpus, sample
+from nmtkit.data.vocabulary import make_codec
+from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.subword import Algorithm, Subword
+from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, write_lines
+
+SIZE = 277
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> str:
+    return tiny_corpus(tmp_path)[0]
+
+
+def made(train: str, *reports: list[str], **settings: Any) -> TextCodec:
+    """Make the codec of a tiny corpus under some settings of the vocabulary."""
+    recipe = replace(tiny_recipe(train, ""), vocabulary=VocabularyConfig(**settings))
+    report = reports[0].append if reports else lambda _: None
+    return make_codec(recipe, [Corpus.find(train, "en", "de")], report)
+
+
+def words(codec: TextCodec) -> tuple[set[str], set[str]]:
+    source, target = (
+        {vocabulary.piece(i) for i in range(3, vocabulary.size)}
+        for vocabulary in (codec.source, codec.target)
+    )
+    return source, target
+
+
+def test_a_shared_vocabulary_is_learnt_from_both_sides(train: str) -> None:
+    codec = made(train, segmentation="words")
+    assert codec.is_shared
+    assert codec.source is codec.target
+    assert words(codec)[0] == set("abcdefghABCDEFGH")
+    assert (codec.source_lang, codec.target_lang) == ("en", "de")
+
+
+def test_separate_vocabularies_are_learnt_from_a_side_each(train: str) -> None:
+    codec = made(train, segmentation="words", separate_vocabularies=True)
+    assert not codec.is_shared
+    assert words(codec) == (set("abcdefgh"), set("ABCDEFGH"))
+
+
+def test_words_are_limited_by_size_and_count(train: str) -> None:
+    assert made(train, segmentation="words", vocab_size=8).source.size == 8
+    frequent = {w for w in "abcdefgh" if " ".join(TRAIN_LINES).split().count(w) >= 4}
+    codec = made(train, segmentation="words", min_count=4, separate_vocabularies=True)
+    assert words(codec)[0] == frequent
+
+
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_subwords_are_learnt_by_the_algorithm_asked_for(
+    train: str, segmentation: Algorithm
+) -> None:
+    codec = made(train, segmentation=segmentation, vocab_size=SIZE)
+    pairs = list(Corpus.find(train, "en", "de").pairs())
+    lines = [line for pair in pairs for line in pair]
+    assert codec.source.data == Subword.train(lines, segmentation, SIZE, "x").data
+
+
+def test_a_sample_is_drawn_from_both_sides_alike(train: str) -> None:
+    reports: list[str] = []
+    codec = made(train, reports, vocab_size=SIZE, sample_lines=7)
+    assert reports == [f"learning {SIZE} bpe subwords from 6 lines of en and de"]
+    lines = [line for pair in sample([Corpus.find(train, "en", "de")], 3) for line in pair]
+    assert codec.source.data == Subword.train(lines, "bpe", SIZE, "x").data
+
+
+def test_a_size_that_the_text_does_not_allow_names_the_language(train: str) -> None:
+    with pytest.raises(ConfigError, match="entries is more than the text of en and de gives; set"):
+        made(train)
+    with pytest.raises(ConfigError, match="cannot hold the characters of en, 256 bytes"):
+        made(train, vocab_size=200, separate_vocabularies=True)
+
+
+def test_the_same_existing_file_makes_a_shared_vocabulary(train: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    write_lines(path, ["x", "y"])
+    detour = tmp_path / "." / "list.txt"
+    codec = made(
+        train,
+        segmentation="words",
+        source_vocabulary=str(path),
+        target_vocabulary=str(detour),
+    )
+    assert codec.is_shared
+    assert words(codec)[0] == {"x", "y"}
+
+
+def test_different_existing_files_make_separate_vocabularies(train: str, tmp_path: Path) -> None:
+    made(train, vocab_size=276).source.save(tmp_path / "a.model")
+    made(train, vocab_size=SIZE).source.save(tmp_path / "b.model")
+    codec = made(
+        train,
+        source_vocabulary=str(tmp_path / "a.model"),
+        target_vocabulary=str(tmp_path / "b.model"),
+    )
+    assert not codec.is_shared
+    assert (codec.source.size, codec.target.size) == (276, SIZE)
+
+
+def test_one_existing_file_and_one_learnt_vocabulary(train: str, tmp_path: Path) -> None:
+    codec = made(
+        train,
+        segmentation="words",
+        separate_vocabularies=True,
+        source_vocabulary=str(write_lines(tmp_path / "list.txt", ["x"])),
+    )
+    assert not codec.is_shared
+    assert words(codec) == ({"x"}, set("ABCDEFGH"))
+
+
+def test_a_bad_existing_vocabulary_is_an_error_that_names_it(train: str, tmp_path: Path) -> None:
+    path = str(write_lines(tmp_path / "list.txt", ["x", "x"]))
+    with pytest.raises(DamagedError, match=r"list\.txt: not a SentencePiece model"):
+        made(train, source_vocabulary=path, target_vocabulary=path)
+    with pytest.raises(DataError, match=r"list\.txt:2: token 'x' appears twice"):
+        made(train, segmentation="words", source_vocabulary=path, target_vocabulary=path)

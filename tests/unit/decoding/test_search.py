@@ -1,0 +1,249 @@
+"""Beam search against exhaustive and plain-list searches of the same tables."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmtkit.config.schema import SearchConfig
+from nmtkit.decoding import search
+from nmtkit.decoding.search import (
+    GROUP_SIZE,
+    PREFIX_BLOCK,
+    beam_search,
+    length_penalty,
+    top_of_rows,
+)
+from nmtkit.errors import DamagedError
+from nmtkit.symbols import BOS_ID, EOS_ID
+from tests.unit.decoding.tables import (
+    Tables,
+    TableState,
+    best_of_all,
+    greedy,
+    random_tables,
+    score_of,
+    search_in_lists,
+    search_tables,
+    table_step,
+)
+
+TOLERANCE = 1e-5
+"""Sums of at most six float32 log-probabilities against float64: a few units of 2**-24 each."""
+
+MIXED_LENGTHS = (3, 1, 5, 2, 5, 4, 1, 3, 5, 2)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_translations(
+    seed: int, alpha: float
+) -> None:
+    tables = random_tables(seed, (4, 1, 3, 2), vocabulary=5)
+    found = search_tables(tables, beam=40, length_penalty=alpha)  # 1 + 3 + 9 + 27 translations
+    for sentence, hypotheses in enumerate(found):
+        assert hypotheses[0].ids == best_of_all(tables, sentence, alpha)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_width_one_is_greedy(seed: int) -> None:
+    tables = random_tables(seed, MIXED_LENGTHS, vocabulary=4, end_bias=-1.0)
+    found = search_tables(tables, beam=1, length_penalty=0.6)
+    for sentence, hypotheses in enumerate(found):
+        assert [h.ids for h in hypotheses] == [greedy(tables, sentence)]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 4])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("end_bias", [-2.0, 0.0, 2.0])
+def test_the_first_hypothesis_is_that_of_a_search_without_proof_batch_and_leaving(
+    beam: int, alpha: float, end_bias: float
+) -> None:
+    tables = random_tables(beam, MIXED_LENGTHS, vocabulary=4, end_bias=end_bias)
+    found = search_tables(tables, beam, alpha)
+    for sentence, hypotheses in enumerate(found):
+        score, ids = search_in_lists(tables, sentence, beam, alpha, has_proof=False)[0]
+        assert hypotheses[0].ids == ids
+        assert hypotheses[0].score == pytest.approx(score, abs=TOLERANCE)
+
+
+def test_the_stopping_proof_never_changes_the_first_hypothesis_on_300_tables() -> None:
+    tables = random_tables(300, (4, 5, 3) * 100, vocabulary=4, end_bias=0.5)
+    found = search_tables(tables, beam=3, length_penalty=0.6)
+    expected = [search_in_lists(tables, s, 3, 0.6, has_proof=False)[0][1] for s in range(300)]
+    assert [hypotheses[0].ids for hypotheses in found] == expected
+
+
+def test_the_stopping_proof_saves_steps() -> None:
+    tables = random_tables(7, (6,) * 20, vocabulary=4, end_bias=3.0)
+    state = TableState(tables)
+    beam_search(table_step, state, torch.tensor(tables.max_lengths), SearchConfig(beam=3))
+    assert len(state.num_sentences_of_steps) < 6
+
+
+@pytest.mark.parametrize("beam", [2, 3, 10])
+def test_all_hypotheses_are_those_of_the_definition(beam: int) -> None:
+    tables = random_tables(11, (3, 4, 5) * 20, vocabulary=4)
+    for sentence, hypotheses in enumerate(search_tables(tables, beam, 0.6)):
+        expected = search_in_lists(tables, sentence, beam, 0.6, has_proof=True)
+        assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5, 50])
+def test_hypotheses_are_distinct_sorted_and_at_most_as_many_as_the_beam_is_wide(beam: int) -> None:
+    tables = random_tables(3, MIXED_LENGTHS, vocabulary=5)
+    for hypotheses in search_tables(tables, beam, 0.6):
+        assert 1 <= len(hypotheses) <= beam
+        assert len({h.ids for h in hypotheses}) == len(hypotheses)
+        scores = [h.score for h in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("beam", [1, 3, 50])
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_scores_and_log_probs_are_those_of_the_table(beam: int, alpha: float) -> None:
+    tables = random_tables(4, MIXED_LENGTHS, vocabulary=5)
+    for sentence, hypotheses in enumerate(search_tables(tables, beam, alpha)):
+        for h in hypotheses:
+            score = score_of(tables, sentence, h.ids, alpha)
+            log_prob = score_of(tables, sentence, h.ids, 0.0)
+            assert h.score == pytest.approx(score, abs=TOLERANCE)
+            assert h.log_prob == pytest.approx(log_prob, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("beam", [1, 4, 50])
+def test_a_hypothesis_ends_with_its_only_end_symbol_and_fits_its_sentence(beam: int) -> None:
+    tables = random_tables(5, MIXED_LENGTHS, vocabulary=5, end_bias=-3.0)
+    for longest, hypotheses in zip(MIXED_LENGTHS, search_tables(tables, beam, 0.6), strict=True):
+        for h in hypotheses:
+            assert h.ids[-1] == EOS_ID
+            assert EOS_ID not in h.ids[:-1]
+            assert len(h.ids) <= longest
+
+
+def test_the_begin_symbol_is_never_generated_yet_keeps_its_probability() -> None:
+    tables = random_tables(6, (3,), vocabulary=4)
+    tables.logits[:, :, BOS_ID] = 5.0
+    (hypotheses,) = search_tables(tables, 20, 0.0)
+    assert all(BOS_ID not in h.ids for h in hypotheses)
+    assert hypotheses[0].log_prob == pytest.approx(
+        score_of(tables, 0, hypotheses[0].ids, 0.0), abs=TOLERANCE
+    )
+
+
+@pytest.mark.parametrize("vocabulary", [3, 4])
+def test_a_beam_may_be_wider_than_the_vocabulary_and_than_all_translations(vocabulary: int) -> None:
+    tables = random_tables(8, (3, 2, 1), vocabulary)
+    for sentence, hypotheses in enumerate(search_tables(tables, 50, 0.6)):
+        assert hypotheses[0].ids == best_of_all(tables, sentence, 0.6)
+        assert all(set(h.ids) <= set(range(vocabulary)) for h in hypotheses)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_any_batch(beam: int) -> None:
+    tables = random_tables(12, MIXED_LENGTHS, vocabulary=4)
+    together = search_tables(tables, beam, 0.6)
+    for order in torch.randperm(len(MIXED_LENGTHS)).tolist(), [3], [6, 2], list(range(4, 10)):
+        # Equal to the last bit: what torch does with a row does not depend on other rows.
+        assert search_tables(tables.only(order), beam, 0.6) == [together[s] for s in order]
+
+
+@pytest.mark.parametrize("leaving_share", [0.001, 1.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_it_does_not_matter_when_done_sentences_leave(
+    seed: int, leaving_share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = random_tables(seed, MIXED_LENGTHS, vocabulary=4, end_bias=1.0)
+    expected = search_tables(tables, 3, 0.6)
+    monkeypatch.setattr(search, "LEAVING_SHARE", leaving_share)
+    assert search_tables(tables, 3, 0.6) == expected
+
+
+def test_done_sentences_leave_when_they_are_an_eighth_of_the_batch() -> None:
+    longest = (1, 2, 2, *[5] * 14)
+    tables = random_tables(1, longest, vocabulary=4)
+    tables.logits[:, :, EOS_ID] = -50.0  # none ends before it must
+    state = TableState(tables)
+    beam_search(table_step, state, torch.tensor(longest), SearchConfig(beam=2))
+    assert state.num_sentences_of_steps == [17, 17, 14, 14, 14]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_among_equal_sums_the_end_symbol_is_first_and_every_search_is_the_same(beam: int) -> None:
+    tables = Tables(torch.zeros(4, 400, 7), (4, 4, 3, 4))
+    found = search_tables(tables, beam, 0.0)
+    assert [hypotheses[0].ids for hypotheses in found] == [(EOS_ID,)] * 4
+    assert found == search_tables(tables, beam, 0.0)
+
+
+def test_of_equal_scores_the_one_that_finished_first_is_the_better() -> None:
+    tables = Tables(torch.zeros(1, 21, 4), (2,))
+    # A sure second token gives (0, 2) exactly the score of (2,).
+    tables.logits[0, 0] = torch.tensor([0.0, -200.0, 0.0, -200.0])
+    tables.logits[0, 1] = torch.tensor([-200.0, -200.0, 0.0, -200.0])
+    (hypotheses,) = search_tables(tables, 4, 0.0)
+    assert hypotheses[0].ids == (EOS_ID,)
+
+
+class Chain:
+    """The state of a model that only knows the last token: there is nothing to move."""
+
+    def expand(self, width: int) -> None:
+        del width
+
+    def reorder(self, parents: Tensor) -> None:
+        del parents
+
+    def keep(self, sentences: Tensor) -> None:
+        del sentences
+
+
+def count_upwards(tokens: Tensor, _: Chain) -> Tensor:
+    """Logits that favour the next id by far, and never the end symbol."""
+    logits = torch.nn.functional.one_hot(tokens.clamp(min=EOS_ID) + 1, 500).float() * 100
+    logits[..., EOS_ID] = -100
+    return logits
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_translations_may_be_longer_than_the_room_that_is_made_at_a_time(beam: int) -> None:
+    longest = 2 * PREFIX_BLOCK + 5
+    config = SearchConfig(beam=beam, length_penalty=0.6)
+    ((best, *_),) = beam_search(count_upwards, Chain(), torch.tensor([longest]), config)
+    assert best.ids == (*range(EOS_ID + 1, EOS_ID + longest), EOS_ID)
+
+
+def test_logits_of_low_precision_are_summed_in_float32() -> None:
+    tables = random_tables(9, (5, 4), vocabulary=5)
+    coarse = Tables(tables.logits.bfloat16(), tables.max_lengths)
+    for sentence, hypotheses in enumerate(search_tables(coarse, 3, 0.6)):
+        for h in hypotheses:
+            expected = score_of(coarse, sentence, h.ids, 0.6)
+            assert h.score == pytest.approx(expected, abs=TOLERANCE)
+
+
+def test_a_model_whose_logits_are_not_numbers_is_reported_as_damaged() -> None:
+    tables = random_tables(10, (3, 3), vocabulary=4)
+    tables.logits[1] = float("nan")
+    with pytest.raises(
+        DamagedError, match=r"the model gives no probabilities .* another checkpoint"
+    ):
+        search_tables(tables, 2, 0.6)
+
+
+def test_the_length_penalty_is_equation_14_of_wu_et_al() -> None:
+    assert length_penalty(1, 0.6) == 1
+    assert length_penalty(7, 1.0) == 2
+    assert length_penalty(19, 0.5) == 2
+    assert length_penalty(30, 0.0) == 1
+
+
+@pytest.mark.parametrize("count", [1, 4, 20])
+@pytest.mark.parametrize("size", [20, 63, GROUP_SIZE, 5 * GROUP_SIZE - 1, 9 * GROUP_SIZE + 17])
+def test_the_top_of_rows_is_what_sorting_gives(size: int, count: int) -> None:
+    values = torch.randn(6, size, generator=torch.Generator().manual_seed(size + count))
+    values[0, 5:] = float("-inf")
+    values[1:4] = values[1:4].round()  # many equal values
+    best, indices = top_of_rows(values, count)
+    assert torch.equal(best, values.sort(descending=True).values[:, :count])
+    assert torch.equal(best, values.gather(1, indices))
+    assert all(len(set(row)) == count for row in indices.tolist())

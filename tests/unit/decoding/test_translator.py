@@ -1,0 +1,241 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtkit.config.schema import ModelConfig, SearchConfig, TranslationConfig
+from nmtkit.decoding.translator import Translator, split_text
+from nmtkit.errors import DataError
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import Packed
+from nmtkit.text.words import Words
+from tests.tiny import WORDS, tiny_codec, tiny_model
+
+LINES = [" ".join(WORDS[i * j % 8] for j in range(i % 11)) for i in range(65)]
+LINES += ["h h h", "  ", "\t", "g", "unknown words a b"]
+SEARCH = SearchConfig(beam=2, extra_length=2)
+LONG = "a b c d e f g h a c e g"  # 13 tokens with the end symbol
+
+
+def translator(config: TranslationConfig, warnings: list[str] | None = None) -> Translator:
+    """Make a tiny one; warnings go to the list, and without one there must be none."""
+
+    def warn(message: str) -> None:
+        assert warnings is not None, message
+        warnings.append(message)
+
+    codec = tiny_codec()
+    return Translator(tiny_model(codec), codec, SEARCH, config, warn)
+
+
+def translate(lines: list[str], config: TranslationConfig) -> list[str]:
+    """Translate whatever warnings there may be."""
+    return list(translator(config, []).translate(lines))
+
+
+def test_each_line_has_its_own_translation_in_its_place() -> None:
+    under_test = translator(TranslationConfig())
+    together = list(under_test.translate(LINES))
+    for line, answer in list(zip(LINES, together, strict=True))[::5]:
+        assert list(under_test.translate([line])) == [answer]
+    assert len(set(together)) > 40  # so that a wrong order would be seen
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        TranslationConfig(batch_size=1),
+        TranslationConfig(batch_size=7),
+        TranslationConfig(batch_tokens=1),
+        TranslationConfig(batch_tokens=30),
+        TranslationConfig(chunk_lines=1),
+        TranslationConfig(chunk_lines=9, batch_size=4),
+    ],
+)
+def test_batches_and_chunks_change_no_translation(config: TranslationConfig) -> None:
+    lines = LINES[::3]
+    assert translate(lines, config) == translate(lines, TranslationConfig())
+
+
+def test_blank_lines_are_answered_by_blank_lines() -> None:
+    lines = ["", "a b", " ", "\t \t", "c", ""]
+    assert [bool(line) for line in translate(lines, TranslationConfig())] == [
+        False, True, False, False, True, False
+    ]  # fmt: skip
+
+
+def test_no_lines_give_no_lines() -> None:
+    assert translate([], TranslationConfig()) == []
+
+
+def test_equal_lines_have_equal_translations_wherever_they_stand() -> None:
+    lines = [*LINES, LINES[5], LINES[60]]
+    answers = translate(lines, TranslationConfig(chunk_lines=17, batch_size=5))
+    assert answers[-2:] == [answers[5], answers[60]]
+
+
+def test_nothing_is_read_beyond_a_chunk() -> None:
+    num_read = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal num_read
+        for num_read in count(1):
+            yield WORDS[num_read % 8]
+
+    answers = translator(TranslationConfig(chunk_lines=5)).translate(endless())
+    assert num_read == 0
+    for num_answered in range(1, 13):
+        next(answers)
+        assert num_read == (num_answered + 4) // 5 * 5
+
+
+def test_chunks_are_as_long_as_asked_and_the_last_is_the_rest() -> None:
+    chunks = translator(TranslationConfig(chunk_lines=4)).translate_chunks(["a"] * 10)
+    assert [len(chunk) for chunk in chunks] == [4, 4, 2]
+
+
+def test_batches_hold_similar_lengths_longest_first_within_both_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batches = []
+    encode = Transformer.encode
+
+    def observe(model: Transformer, source: Packed) -> Packed:
+        batches.append(source.layout.lengths)
+        return encode(model, source)
+
+    monkeypatch.setattr(Transformer, "encode", observe)
+    translate(LINES, TranslationConfig(batch_size=6, batch_tokens=40))
+    lengths = [length for batch in batches for length in batch]
+    assert lengths == sorted(lengths, reverse=True)
+    assert len(lengths) == sum(bool(line.strip()) for line in LINES)
+    assert max(map(len, batches)) == 6
+    assert max(len(batch) * max(batch) for batch in batches) <= 40
+    batches.clear()
+    translate([LONG, "a"], TranslationConfig(batch_tokens=3))
+    assert batches == [(13,), (2,)]
+
+
+def test_a_translation_has_at_most_the_extra_tokens_more_than_its_source() -> None:
+    answers = translate(LINES, TranslationConfig())
+    extra = [len(a.split()) - len(b.split()) for a, b in zip(answers, LINES, strict=True)]
+    assert max(extra) == SEARCH.extra_length
+
+
+def test_a_long_line_is_translated_in_pieces_that_are_joined() -> None:
+    config = TranslationConfig(max_source_length=6)
+    pieces = split_text(LONG, lambda text: len(text.split()) < 6)
+    assert len(pieces) > 2
+    assert " ".join(pieces) == LONG
+    whole = translate(["a", LONG, "b"], config)
+    assert whole[1] == " ".join(translate(pieces, config))
+    assert [whole[0], whole[2]] == translate(["a", "b"], config)
+
+
+def test_pieces_without_a_translation_leave_no_spaces_behind() -> None:
+    config = TranslationConfig(max_source_length=3)
+    answers = translate(["f f", "a b", "f f", "c d"], config)
+    assert [bool(answer) for answer in answers] == [False, True, False, True]
+    assert translate(["f f a b f f c d"], config) == [f"{answers[1]} {answers[3]}"]
+
+
+def test_one_long_line_is_warned_of_once_by_its_number() -> None:
+    warnings: list[str] = []
+    config = TranslationConfig(max_source_length=12, chunk_lines=2)
+    list(translator(config, warnings).translate(["a", "b", "c", LONG]))
+    assert warnings == [
+        "line 4: 13 tokens, more than 12 [--max-source-length]; "
+        "it is translated in pieces [--on-too-long split]"
+    ]
+
+
+def test_each_run_warns_of_its_first_long_line_alone() -> None:
+    warnings: list[str] = []
+    config = TranslationConfig(max_source_length=5, chunk_lines=2, on_too_long="truncate")
+    under_test = translator(config, warnings)
+    for _ in range(2):
+        warnings.clear()
+        list(under_test.translate(["a", LONG, LONG, "b", LONG]))
+        assert warnings == [
+            "line 2: 13 tokens, more than 5 [--max-source-length]; "
+            "its end is not translated [--on-too-long truncate]",
+        ]
+
+
+def test_a_truncated_line_is_translated_as_its_beginning() -> None:
+    config = TranslationConfig(max_source_length=5, on_too_long="truncate")
+    assert translate([LONG], config) == translate(["a b c d"], config)
+
+
+def test_a_long_line_can_be_an_error() -> None:
+    config = TranslationConfig(max_source_length=12, on_too_long="error")
+    with pytest.raises(
+        DataError,
+        match=r"^line 3: 13 tokens, more than 12 \[--max-source-length\]; "
+        "shorten the line, or choose --on-too-long split$",
+    ):
+        translate(["a", "b", LONG], config)
+    assert len(translate(["a", LONG.removesuffix(" g")], config)) == 2
+
+
+def test_learned_positions_limit_source_and_translation() -> None:
+    codec = tiny_codec()
+    config = ModelConfig(
+        encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=32, heads=2,
+        positions="learned", max_positions=6,
+    )  # fmt: skip
+    model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared).eval()
+    warnings: list[str] = []
+    limited = Translator(model, codec, SEARCH, TranslationConfig(), warnings.append)
+    (answer,) = limited.translate([LONG])
+    assert answer
+    assert warnings[0].startswith("line 1: 13 tokens, more than 6")
+    (answer,) = limited.translate(["a b c d e"])
+    assert len(answer.split()) <= 5
+
+
+def test_a_translation_never_holds_what_a_reader_may_take_for_a_line_end() -> None:
+    target = Words([f"{word}\u2028{word}\x85" for word in WORDS])
+    codec = replace(tiny_codec(), source=Words(WORDS), target=target, is_shared=False)
+    under_test = Translator(tiny_model(codec), codec, SEARCH, TranslationConfig(), print)
+    answers = list(under_test.translate(["a b c", "h g f"]))
+    assert all(answers)
+    assert all(len(answer.splitlines()) == 1 for answer in answers)
+
+
+def test_a_model_in_training_mode_is_refused() -> None:
+    codec = tiny_codec()
+    model = tiny_model(codec).train()
+    with pytest.raises(AssertionError, match="evaluation mode"):
+        Translator(model, codec, SEARCH, TranslationConfig(), print).translate_chunk(["a"], 1)
+
+
+TEXTS = st.text(alphabet="ab\u00e9\U0001f600 \t\u3000", min_size=1, max_size=60)
+
+
+@given(text=TEXTS, limit=st.integers(1, 20))
+def test_pieces_of_a_text_fit_and_lose_nothing_but_white_space(text: str, limit: int) -> None:
+    pieces = split_text(text, lambda piece: len(piece) <= limit)
+    assert max(map(len, pieces)) <= limit
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+@given(words=st.lists(st.text(alphabet="xyz", max_size=5), min_size=1, max_size=20))
+def test_words_that_fit_are_never_cut(words: list[str]) -> None:
+    text = " ".join(words)
+    assert " ".join(split_text(text, lambda piece: len(piece) <= 5)) == text
+
+
+def test_a_single_character_is_a_piece_even_if_it_does_not_fit() -> None:
+    assert split_text("ab", lambda _: False) == ["a", "b"]
+
+
+def test_a_text_that_fits_is_left_whole() -> None:
+    assert split_text(" a  b ", lambda _: True) == [" a  b "]
+
+
+def test_a_text_is_cut_near_its_middle() -> None:
+    assert split_text("aaaa bb cccc ddd", lambda piece: len(piece) <= 9) == ["aaaa bb", "cccc ddd"]

@@ -1,0 +1,218 @@
+import math
+from typing import TypeVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmtkit.model.attention import MemoryAttention, SelfAttention
+from nmtkit.packed import Layout, Packed
+
+CPU = torch.device("cpu")
+MODEL_SIZE, HEADS = 12, 3
+TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
+TOLERANCE = 1e-12
+"""In float64 another order of summation changes less than this."""
+
+Attention = TypeVar("Attention", SelfAttention, MemoryAttention)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def random_values(sizes: list[int]) -> Tensor:
+    return torch.randn(sum(sizes), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
+
+
+def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
+    return randomised(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
+
+
+def memory_attention(key_size: int, value_size: int, dropout: float) -> MemoryAttention:
+    return randomised(MemoryAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
+
+
+def randomised(module: Attention) -> Attention:
+    """Give biases values other than 0, so that forgetting one shows."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.double()
+
+
+def torch_attention(in_weight: Tensor, in_bias: Tensor, output: nn.Linear) -> nn.MultiheadAttention:
+    oracle = nn.MultiheadAttention(MODEL_SIZE, HEADS, batch_first=True, dtype=torch.float64)
+    with torch.no_grad():
+        oracle.in_proj_weight.copy_(in_weight)
+        oracle.in_proj_bias.copy_(in_bias)
+        oracle.out_proj.load_state_dict(output.state_dict())
+    return oracle
+
+
+def one_by_one(
+    oracle: nn.MultiheadAttention, queries: list[Tensor], memories: list[Tensor], is_causal: bool
+) -> Tensor:
+    """Attend a sentence at a time: where there is no batch, nothing can leak or be padded."""
+    outputs = []
+    for query, memory in zip(queries, memories, strict=True):
+        hidden = torch.ones(len(query), len(memory), dtype=torch.bool).triu(1)
+        mask = hidden if is_causal else None
+        outputs.append(oracle(query, memory, memory, attn_mask=mask, need_weights=False)[0])
+    return torch.cat(outputs)
+
+
+def assert_same(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
+
+
+def assert_same_with_gradients(
+    actual: Tensor, expected: Tensor, pairs: list[tuple[Tensor, Tensor]]
+) -> None:
+    """Compare outputs, and gradients of each (ours, oracle's) pair of leaves."""
+    assert_same(actual, expected)
+    weights = torch.randn_like(actual)
+    ours = torch.autograd.grad((actual * weights).sum(), [own for own, _ in pairs])
+    oracles = torch.autograd.grad((expected * weights).sum(), [other for _, other in pairs])
+    for own, other in zip(ours, oracles, strict=True):
+        assert_same(own, other)
+
+
+@pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
+@pytest.mark.parametrize("sizes", [TARGET, [4, 4], [1]], ids=["ragged", "rectangular", "single"])
+def test_self_attention_is_that_of_torch(sizes: list[int], is_causal: bool) -> None:
+    attention = self_attention(4, 4, 0.0)
+    joint = attention.query_key_value
+    oracle = torch_attention(joint.weight, joint.bias, attention.output)
+    x = random_values(sizes)
+    sentences = list(x.split(sizes))
+    assert_same_with_gradients(
+        attention(x, Layout(sizes, CPU), is_causal),
+        one_by_one(oracle, sentences, sentences, is_causal),
+        [
+            (x, x),
+            (joint.weight, oracle.in_proj_weight),
+            (joint.bias, oracle.in_proj_bias),
+            (attention.output.weight, oracle.out_proj.weight),
+        ],
+    )
+
+
+@pytest.mark.parametrize("source", [SOURCE, [3, 3, 3, 3]], ids=["ragged", "rectangular"])
+def test_memory_attention_is_that_of_torch(source: list[int]) -> None:
+    attention = memory_attention(4, 4, 0.0)
+    in_weight = torch.cat([attention.query.weight, attention.key_value.weight])
+    in_bias = torch.cat([attention.query.bias, attention.key_value.bias])
+    oracle = torch_attention(in_weight, in_bias, attention.output)
+    x, memory = random_values(TARGET), random_values(source)
+    assert_same_with_gradients(
+        attention(x, Layout(TARGET, CPU), Packed(memory, Layout(source, CPU))),
+        one_by_one(oracle, list(x.split(TARGET)), list(memory.split(source)), False),
+        [(x, x), (memory, memory), (attention.output.bias, oracle.out_proj.bias)],
+    )
+
+
+def formula(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)) V, head by head. Source: paper, equation 1."""
+    heads = []
+    for q, k, v in zip(*(p.chunk(HEADS, -1) for p in (query, key, value)), strict=True):
+        scores = q @ k.T / math.sqrt(q.shape[-1])
+        if is_causal:
+            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
+        heads.append(scores.softmax(-1) @ v)
+    return torch.cat(heads, -1)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("key_size", "value_size"), [(2, 5), (7, 3), (1, 4)])
+def test_self_attention_with_unequal_sizes_is_the_formula(
+    key_size: int, value_size: int, is_causal: bool
+) -> None:
+    attention = self_attention(key_size, value_size, 0.0)
+    x = random_values(TARGET)
+    expected = []
+    for sentence in x.split(TARGET):
+        sizes = [HEADS * key_size, HEADS * key_size, HEADS * value_size]
+        query, key, value = attention.query_key_value(sentence).split(sizes, -1)
+        expected.append(attention.output(formula(query, key, value, is_causal)))
+    actual = attention(x, Layout(TARGET, CPU), is_causal)
+    assert_same(actual, torch.cat(expected))
+
+
+@pytest.mark.parametrize(("key_size", "value_size"), [(2, 5), (7, 3), (1, 4)])
+def test_memory_attention_with_unequal_sizes_is_the_formula(key_size: int, value_size: int) -> None:
+    attention = memory_attention(key_size, value_size, 0.0)
+    x, memory = random_values(TARGET), random_values(SOURCE)
+    expected = []
+    for sentence, source in zip(x.split(TARGET), memory.split(SOURCE), strict=True):
+        sizes = [HEADS * key_size, HEADS * value_size]
+        key, value = attention.key_value(source).split(sizes, -1)
+        expected.append(attention.output(formula(attention.query(sentence), key, value, False)))
+    actual = attention(x, Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU)))
+    assert_same(actual, torch.cat(expected))
+
+
+def test_products_of_query_and_key_begin_with_variance_d_k() -> None:
+    # Source: paper, section 3.2.1, footnote 4: what dividing by sqrt(d_k) is there for.
+    model_size, heads = 256, 4
+    key_size = model_size // heads
+    joint = SelfAttention(model_size, heads, key_size, key_size, 0.0).query_key_value
+    memory = MemoryAttention(model_size, heads, key_size, key_size, 0.0)
+    x, y = torch.randn(400, model_size), torch.randn(400, model_size)
+    projections = [
+        (joint(x)[:, :model_size], joint(y)[:, model_size : 2 * model_size]),
+        (memory.query(x), memory.key_value(y)[:, :model_size]),
+    ]
+    for query, key in projections:
+        q, k = query.unflatten(1, (heads, key_size)), key.unflatten(1, (heads, key_size))
+        products = torch.einsum("xhk,yhk->hxy", q, k)
+        # 640 000 products of 256 x 256 random weights: the variance is within a tenth of d_k.
+        assert products.var().item() == pytest.approx(key_size, rel=0.1)
+        assert products.mean().item() == pytest.approx(0.0, abs=0.1 * math.sqrt(key_size))
+
+
+def pass_values_through(attention: SelfAttention | MemoryAttention) -> None:
+    """Make value and output projections the identity, where HEADS * U = D."""
+    joint = (
+        attention.query_key_value if isinstance(attention, SelfAttention) else attention.key_value
+    )
+    with torch.no_grad():
+        for linear, rows in ((joint, slice(-MODEL_SIZE, None)), (attention.output, slice(None))):
+            linear.weight[rows] = torch.eye(MODEL_SIZE, dtype=torch.float64)
+            linear.bias[rows] = 0.0
+
+
+@pytest.mark.parametrize("kind", ["self", "memory"])
+def test_attention_dropout_drops_weights_of_heads_in_training_only(kind: str) -> None:
+    # A sentence of one token attends to it with weight 1, which dropout makes 0 or 1 / (1 - p).
+    p, sizes = 0.25, [1] * 400
+    layout, x = Layout(sizes, CPU), torch.ones(400, MODEL_SIZE, dtype=torch.float64)
+    attention = self_attention(4, 4, p) if kind == "self" else memory_attention(4, 4, p)
+    pass_values_through(attention)
+
+    def attend() -> Tensor:
+        if isinstance(attention, SelfAttention):
+            return attention(x, layout, is_causal=False)  # type: ignore[no-any-return]
+        return attention(x, layout, Packed(x, layout))  # type: ignore[no-any-return]
+
+    heads = attend().unflatten(1, (HEADS, -1))
+    is_dropped = heads == 0
+    torch.testing.assert_close(heads[~is_dropped], torch.full_like(heads, 1 / (1 - p))[~is_dropped])
+    assert torch.equal(is_dropped.all(-1), is_dropped.any(-1)), "a head is dropped whole"
+    # 1200 draws: four standard deviations are 0.05.
+    assert is_dropped.double().mean().item() == pytest.approx(p, abs=0.05)
+    attention.eval()
+    torch.testing.assert_close(attend(), x)
+
+
+def test_what_stands_in_other_sentences_has_no_influence_on_a_gradient() -> None:
+    attention, memory_layout = memory_attention(4, 4, 0.0), Layout(SOURCE, CPU)
+    own = self_attention(4, 4, 0.0)
+    x, memory = random_values(TARGET), random_values(SOURCE)
+    layout = Layout(TARGET, CPU)
+    output = attention(own(x, layout, is_causal=True), layout, Packed(memory, memory_layout))
+    last = output.split(TARGET)[3].sum()
+    for leaf, sizes in ((x, TARGET), (memory, SOURCE)):
+        (gradient,) = torch.autograd.grad(last, leaf, retain_graph=True)
+        touched = [bool((part != 0).any()) for part in gradient.split(sizes)]
+        assert touched == [False, False, False, True]

@@ -1,0 +1,136 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmtkit.errors import DataError
+from nmtkit.model.embedding import (
+    Embedding,
+    LearnedPositions,
+    SinusoidalPositions,
+    sinusoids,
+    token_embedding,
+)
+
+MODEL_SIZE = 16
+FLOAT32 = 1e-6
+"""Values between -1 and 1, rounded to float32 once, with room for a sum of two."""
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def frequencies(model_size: int) -> Tensor:
+    """Angle that each pair of channels turns by from one position to the next."""
+    exponents = torch.arange(model_size // 2, dtype=torch.float64) * 2 / model_size
+    return 10_000.0**-exponents
+
+
+@pytest.mark.parametrize("model_size", [2, 16, 512])
+def test_sinusoids_are_the_papers_formula_up_to_a_permutation_of_channels(model_size: int) -> None:
+    # Source: paper, section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(...).
+    formula = torch.zeros(60, model_size)
+    for pos in range(60):
+        for i in range(model_size // 2):
+            angle = pos / 10_000 ** (2 * i / model_size)
+            formula[pos, 2 * i], formula[pos, 2 * i + 1] = math.sin(angle), math.cos(angle)
+    permutation = [*range(0, model_size, 2), *range(1, model_size, 2)]
+    table = sinusoids(60, model_size)
+    torch.testing.assert_close(table, formula[:, permutation], rtol=0.0, atol=FLOAT32)
+
+
+@pytest.mark.parametrize("offset", [1, 7, 100])
+def test_an_offset_is_one_linear_map_for_all_positions(offset: int) -> None:
+    # Source: paper, section 3.5: PE(pos + k) is a linear function of PE(pos).
+    turn = frequencies(MODEL_SIZE) * offset
+    cosine, sine = torch.diag(turn.cos()), torch.diag(turn.sin())
+    matrix = torch.cat([torch.cat([cosine, sine], 1), torch.cat([-sine, cosine], 1)])
+    table = sinusoids(5000, MODEL_SIZE).double()
+    moved = table[:-offset] @ matrix.T
+    torch.testing.assert_close(moved, table[offset:], rtol=0.0, atol=FLOAT32)
+
+
+def test_wavelengths_grow_geometrically_from_2_pi_to_10000_times_2_pi() -> None:
+    model_size = 512
+    first_sines = sinusoids(2, model_size)[1, : model_size // 2].double()
+    wavelengths = 2 * math.pi / first_sines.arcsin()
+    assert wavelengths[0].item() == pytest.approx(2 * math.pi, rel=1e-6)
+    ratios = wavelengths[1:] / wavelengths[:-1]
+    torch.testing.assert_close(ratios, ratios[:1].expand_as(ratios), rtol=1e-6, atol=0.0)
+    # The progression ends one factor before its limit, as 2i stops at d - 2.
+    limit = wavelengths[-1] * ratios[-1]
+    assert limit.item() == pytest.approx(10_000 * 2 * math.pi, rel=1e-5)
+
+
+def test_positions_have_no_limit_and_never_change() -> None:
+    positions = SinusoidalPositions(MODEL_SIZE)
+    early = positions(torch.arange(5), 5)
+    far = positions(torch.tensor([4, 6, 70_000]), 70_001)
+    assert torch.equal(far[0], early[4])
+    angles = 70_000 * frequencies(MODEL_SIZE)
+    expected = torch.cat([angles.sin(), angles.cos()]).float()
+    torch.testing.assert_close(far[2], expected, rtol=0.0, atol=FLOAT32)
+    assert torch.equal(positions(torch.arange(5), 5), early)
+
+
+def test_sinusoids_are_not_stored_with_the_parameters() -> None:
+    positions = SinusoidalPositions(MODEL_SIZE)
+    positions(torch.arange(5), 5)
+    assert not positions.state_dict()
+    assert not list(positions.parameters())
+
+
+def test_a_table_that_grew_while_translating_serves_training() -> None:
+    embedding = Embedding(token_embedding(5, MODEL_SIZE), SinusoidalPositions(MODEL_SIZE), 0.0)
+    with torch.inference_mode():
+        embedding(torch.tensor([1, 2]), torch.tensor([0, 1]), 2)
+    embedding(torch.tensor([1, 2]), torch.tensor([0, 1]), 2).sum().backward()
+    assert embedding.tokens.weight.grad is not None
+
+
+def test_tokens_are_scaled_by_the_root_of_the_model_size_and_positions_are_not() -> None:
+    tokens = token_embedding(9, MODEL_SIZE)
+    ids, places = torch.tensor([3, 8, 3]), torch.tensor([0, 1, 2])
+    actual = Embedding(tokens, SinusoidalPositions(MODEL_SIZE), 0.0)(ids, places, 3)
+    expected = tokens.weight[ids] * 4 + sinusoids(3, MODEL_SIZE)
+    torch.testing.assert_close(actual, expected)
+
+
+def test_dropout_acts_on_the_sum_of_token_and_position_in_training_only() -> None:
+    p = 0.25
+    embedding = Embedding(
+        token_embedding(9, MODEL_SIZE), SinusoidalPositions(MODEL_SIZE), dropout=p
+    )
+    ids, places = torch.randint(9, (400,)), torch.arange(400)
+    dropped = embedding(ids, places, 400)
+    whole = embedding.eval()(ids, places, 400)
+    is_dropped = dropped == 0
+    torch.testing.assert_close(dropped[~is_dropped], whole[~is_dropped] / (1 - p))
+    # 6400 draws: four standard deviations are 0.022.
+    assert is_dropped.double().mean().item() == pytest.approx(p, abs=0.022)
+
+
+def test_embeddings_begin_with_variance_one_after_scaling() -> None:
+    weight = token_embedding(1000, 64).weight * math.sqrt(64)
+    # 64 000 draws: four standard deviations of the variance are 0.022.
+    assert weight.var().item() == pytest.approx(1.0, abs=0.03)
+    assert weight.mean().item() == pytest.approx(0.0, abs=0.02)
+
+
+def test_learned_positions_are_looked_up_up_to_their_limit() -> None:
+    positions = LearnedPositions(MODEL_SIZE, 6)
+    places = torch.tensor([[5, 0], [2, 2]])
+    assert torch.equal(positions(places, 6), positions.table.weight[places])
+
+
+def test_a_sequence_beyond_the_learned_positions_is_an_error() -> None:
+    positions = LearnedPositions(MODEL_SIZE, 6)
+    with pytest.raises(
+        DataError,
+        match=r"^a sequence of 7 tokens is longer than the model's 6 learned positions; "
+        r"shorten or split it, or train with a larger --max-positions$",
+    ):
+        positions(torch.arange(7), 7)

@@ -1,0 +1,214 @@
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmtkit.config.schema import ModelConfig
+from nmtkit.model.attention import SelfAttention
+from nmtkit.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual, attention_shape
+from nmtkit.packed import Layout, Packed
+
+CPU = torch.device("cpu")
+MODEL_SIZE, HEADS, FEED_FORWARD_SIZE = 12, 3, 20
+TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
+TOLERANCE = 1e-11
+"""In float64 another order of summation changes less than this."""
+
+norms = pytest.mark.parametrize("norm", ["post", "pre"])
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def config(norm: str, dropout: float, activation_dropout: float) -> ModelConfig:
+    return ModelConfig(
+        model_size=MODEL_SIZE,
+        heads=HEADS,
+        feed_forward_size=FEED_FORWARD_SIZE,
+        norm=norm,
+        dropout=dropout,
+        activation_dropout=activation_dropout,
+        norm_epsilon=1e-3,  # large, so that ignoring it shows
+    )
+
+
+def random_values(sizes: list[int]) -> Tensor:
+    return torch.randn(sum(sizes), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
+
+
+def copy_attention(ours: SelfAttention, oracle: nn.MultiheadAttention) -> None:
+    oracle.in_proj_weight.copy_(ours.query_key_value.weight)
+    oracle.in_proj_bias.copy_(ours.query_key_value.bias)
+    oracle.out_proj.load_state_dict(ours.output.state_dict())
+
+
+def torch_encoder_layer(layer: EncoderLayer, norm: str) -> nn.TransformerEncoderLayer:
+    oracle = nn.TransformerEncoderLayer(
+        MODEL_SIZE,
+        HEADS,
+        FEED_FORWARD_SIZE,
+        dropout=0.0,
+        layer_norm_eps=1e-3,
+        batch_first=True,
+        norm_first=norm == "pre",
+        dtype=torch.float64,
+    )
+    with torch.no_grad():
+        copy_attention(layer.self_attention, oracle.self_attn)
+    copy_rest(layer, oracle, [oracle.norm1, oracle.norm2])
+    return oracle
+
+
+def torch_decoder_layer(layer: DecoderLayer, norm: str) -> nn.TransformerDecoderLayer:
+    oracle = nn.TransformerDecoderLayer(
+        MODEL_SIZE,
+        HEADS,
+        FEED_FORWARD_SIZE,
+        dropout=0.0,
+        layer_norm_eps=1e-3,
+        batch_first=True,
+        norm_first=norm == "pre",
+        dtype=torch.float64,
+    )
+    ours, theirs = layer.memory_attention, oracle.multihead_attn
+    with torch.no_grad():
+        copy_attention(layer.self_attention, oracle.self_attn)
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key_value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key_value.bias]))
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+    copy_rest(layer, oracle, [oracle.norm1, oracle.norm2, oracle.norm3])
+    return oracle
+
+
+def copy_rest(
+    layer: EncoderLayer | DecoderLayer,
+    oracle: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer,
+    layer_norms: Sequence[nn.Module],
+) -> None:
+    oracle.linear1.load_state_dict(layer.feed_forward.inner.state_dict())
+    oracle.linear2.load_state_dict(layer.feed_forward.outer.state_dict())
+    for residual, layer_norm in zip(layer.residuals, layer_norms, strict=True):
+        assert isinstance(residual, Residual)
+        layer_norm.load_state_dict(residual.norm.state_dict())
+
+
+def randomise(module: nn.Module) -> None:
+    """Give biases and norms values other than 0 and 1, so that forgetting one shows."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    module.double()
+
+
+def causal_mask(size: int) -> Tensor:
+    """Mark what must not be seen, which is torch's convention here."""
+    return torch.ones(size, size, dtype=torch.bool).triu(1)
+
+
+def assert_same_with_gradients(actual: Tensor, expected: Tensor, leaves: list[Tensor]) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
+    weights = torch.randn_like(actual)
+    ours = torch.autograd.grad((actual * weights).sum(), leaves)
+    oracles = torch.autograd.grad((expected * weights).sum(), leaves)
+    for own, other in zip(ours, oracles, strict=True):
+        torch.testing.assert_close(own, other, rtol=0.0, atol=TOLERANCE)
+
+
+@norms
+@pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
+def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None:
+    layer = EncoderLayer(config(norm, 0.0, 0.0))
+    randomise(layer)
+    oracle = torch_encoder_layer(layer, norm)
+    x, layout = random_values(sizes), Layout(sizes, CPU)
+    actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
+    expected = torch.cat([oracle(sentence[None])[0] for sentence in x.split(sizes)])
+    assert_same_with_gradients(actual, expected, [x])
+
+
+@norms
+def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
+    layer = DecoderLayer(config(norm, 0.0, 0.0))
+    randomise(layer)
+    oracle = torch_decoder_layer(layer, norm)
+    x, memory = random_values(TARGET), random_values(SOURCE)
+    layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU))
+    actual = layer(
+        x,
+        partial(layer.self_attention, layout=layout, is_causal=True),
+        partial(layer.memory_attention, layout=layout, memory=packed),
+    )
+    sentences = zip(x.split(TARGET), memory.split(SOURCE), strict=True)
+    expected = torch.cat(
+        [oracle(t[None], s[None], tgt_mask=causal_mask(len(t)))[0] for t, s in sentences]
+    )
+    assert_same_with_gradients(actual, expected, [x, memory])
+
+
+@norms
+def test_parameter_gradients_of_a_layer_are_those_of_torch(norm: str) -> None:
+    layer = EncoderLayer(config(norm, 0.0, 0.0))
+    randomise(layer)
+    oracle = torch_encoder_layer(layer, norm)
+    x, layout = random_values(TARGET), Layout(TARGET, CPU)
+    actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
+    expected = torch.cat([oracle(sentence[None])[0] for sentence in x.split(TARGET)])
+    actual.square().sum().backward()
+    expected.square().sum().backward()
+    ours = sorted(float(p.grad.norm()) for p in layer.parameters() if p.grad is not None)
+    theirs = sorted(float(p.grad.norm()) for p in oracle.parameters() if p.grad is not None)
+    assert len(ours) == len(list(layer.parameters()))
+    assert ours == pytest.approx(theirs, rel=1e-10)
+
+
+@norms
+def test_dropout_of_a_sub_layer_leaves_the_residual_alone(norm: str) -> None:
+    p = 0.25
+    residual = Residual(config(norm, p, 0.0)).double()
+    x = torch.randn(500, MODEL_SIZE, dtype=torch.float64)
+    residual.norm = nn.Identity()  # type: ignore[assignment] # to look at what is added to x
+    added = residual(x, torch.ones_like) - x
+    is_dropped = added.abs() < TOLERANCE
+    kept = added[~is_dropped]
+    torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - p)))
+    # 6000 draws: four standard deviations are 0.022.
+    assert is_dropped.double().mean().item() == pytest.approx(p, abs=0.022)
+    residual.eval()
+    torch.testing.assert_close(residual(x, torch.ones_like), x + 1)
+
+
+def test_activation_dropout_acts_between_the_two_projections() -> None:
+    feed_forward = FeedForward(config("post", 0.0, 0.5)).double()
+    inner = torch.ones(FEED_FORWARD_SIZE, MODEL_SIZE, dtype=torch.float64)
+    outer = torch.zeros(MODEL_SIZE, FEED_FORWARD_SIZE, dtype=torch.float64)
+    outer[:, 0] = 1.0
+    with torch.no_grad():
+        feed_forward.inner.weight.copy_(inner)
+        feed_forward.outer.weight.copy_(outer)
+    x = torch.full((400, MODEL_SIZE), 1 / MODEL_SIZE, dtype=torch.float64)
+    # The first inner unit is 1, then 0 or 2; all channels of the output are that unit.
+    output = feed_forward(x)
+    torch.testing.assert_close(output, output[:, :1].expand_as(output))
+    values = output[:, 0].round(decimals=9).unique().tolist()
+    assert values == [0.0, 2.0]
+    feed_forward.eval()
+    torch.testing.assert_close(feed_forward(x), torch.ones_like(x))
+
+
+@pytest.mark.parametrize(
+    ("key_size", "value_size", "expected"), [(0, 0, (4, 4)), (2, 0, (2, 4)), (0, 7, (4, 7))]
+)
+def test_head_sizes_are_the_model_size_over_heads_unless_given(
+    key_size: int, value_size: int, expected: tuple[int, int]
+) -> None:
+    given = ModelConfig(
+        model_size=MODEL_SIZE,
+        heads=HEADS,
+        key_size=key_size,
+        value_size=value_size,
+        attention_dropout=0.3,
+    )
+    assert attention_shape(given) == (MODEL_SIZE, HEADS, *expected, 0.3)

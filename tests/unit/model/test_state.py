@@ -1,0 +1,180 @@
+"""Rows of the decoder's state are recognised by what was appended to them.
+
+Each test drives a state as a search would, beside a plain model of it: a list of prefixes a
+sentence, in which every row owns a copy of its whole history.
+"""
+
+from copy import deepcopy
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nmtkit.model.state import ENTRY_BLOCK, DecoderState
+
+LAYERS, KEY_SIZE, VALUE_SIZE, SOURCE = 2, 3, 2, 4
+
+
+@dataclass
+class Rows:
+    """The state under test and, for each sentence and row, the tags that it must hold."""
+
+    state: DecoderState
+    prefixes: list[list[list[float]]]
+    memories: list[float]
+    num_tags: int = 0
+
+    @staticmethod
+    def start(num_sentences: int) -> "Rows":
+        memories = [float(sentence) for sentence in range(num_sentences)]
+        tagged = torch.tensor(memories)[None, :, None, None]
+        keys = tagged.expand(LAYERS, -1, SOURCE, KEY_SIZE).clone()
+        values = tagged.expand(LAYERS, -1, SOURCE, VALUE_SIZE).clone()
+        lengths = torch.arange(num_sentences) % SOURCE + 1
+        mask = (torch.arange(SOURCE) < lengths[:, None])[:, None, None, :]
+        state = DecoderState((keys, values), mask, (KEY_SIZE, VALUE_SIZE))
+        return Rows(state, [[[]] for _ in memories], memories)
+
+    def step(self) -> None:
+        """Append an entry of its own to each row, in every layer, and compare all rows."""
+        state, shape = self.state, (self.state.num_sentences, self.state.width)
+        tags = torch.arange(shape[0] * shape[1]).view(shape) + float(self.num_tags)
+        self.num_tags += shape[0] * shape[1]
+        for sentence, rows in enumerate(self.prefixes):
+            for row, prefix in enumerate(rows):
+                prefix.append(float(tags[sentence, row]))
+        state.begin_step()
+        for layer in range(LAYERS):
+            own = tags[:, :, None] + layer / 2
+            keys, values = state.append(
+                layer, own.expand(-1, -1, KEY_SIZE), -own.expand(-1, -1, VALUE_SIZE)
+            )
+            assert self.visible(keys) == [
+                [[tag + layer / 2 for tag in prefix] for prefix in rows] for rows in self.prefixes
+            ]
+            assert self.visible(-values) == self.visible(keys)
+        self.check_memory()
+
+    def visible(self, entries: Tensor) -> list[list[list[float]]]:
+        """Read the tags that each row may attend to, in the order of their making."""
+        bias = self.state.prefix_bias
+        if bias is None:
+            bias = torch.zeros(entries.shape[0], 1, self.state.width, entries.shape[1])
+        assert bool(((bias == 0) | (bias == -torch.inf)).all())
+        return [
+            [sorted(entries[s, bias[s, 0, w] == 0, 0].tolist()) for w in range(bias.shape[2])]
+            for s in range(entries.shape[0])
+        ]
+
+    def check_memory(self) -> None:
+        for layer in range(LAYERS):
+            keys, values = self.state.memory(layer)
+            assert keys[:, 0, 0].tolist() == values[:, 0, 0].tolist() == self.memories
+        assert self.state.memory_bias is not None
+        num_visible = (self.state.memory_bias == 0).sum(3).flatten().tolist()
+        assert num_visible == [int(memory) % SOURCE + 1 for memory in self.memories]
+
+    def expand(self, width: int) -> None:
+        self.state.expand(width)
+        self.prefixes = [[list(rows[0]) for _ in range(width)] for rows in self.prefixes]
+
+    def reorder(self, parents: list[list[int]]) -> None:
+        self.state.reorder(torch.tensor(parents))
+        self.prefixes = [
+            [list(rows[parent]) for parent in order]
+            for rows, order in zip(self.prefixes, parents, strict=True)
+        ]
+
+    def keep(self, sentences: list[int]) -> None:
+        self.state.keep(torch.tensor(sentences))
+        self.prefixes = [self.prefixes[s] for s in sentences]
+        self.memories = [self.memories[s] for s in sentences]
+
+
+def draw_parents(data: st.DataObject, rows: Rows) -> list[list[int]]:
+    width = rows.state.width
+    order = st.lists(st.integers(0, width - 1), min_size=width, max_size=width)
+    return [data.draw(order) for _ in rows.prefixes]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 4), st.integers(1, 4), st.data())
+def test_rows_hold_their_own_history_after_any_reorder_and_keep(
+    num_sentences: int, width: int, data: st.DataObject
+) -> None:
+    rows = Rows.start(num_sentences)
+    rows.step()
+    rows.expand(width)
+    for _ in range(data.draw(st.integers(1, 12))):
+        rows.step()
+        if data.draw(st.booleans()):
+            rows.reorder(draw_parents(data, rows))
+        if data.draw(st.booleans()) and data.draw(st.booleans()):
+            order = data.draw(st.permutations(range(len(rows.prefixes))))
+            rows.keep(list(order)[: data.draw(st.integers(1, len(order)))])
+    rows.step()
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 3), st.integers(1, 4), st.data())
+def test_two_reorders_are_the_reorder_by_their_composition(
+    num_sentences: int, width: int, data: st.DataObject
+) -> None:
+    twice, once = Rows.start(num_sentences), Rows.start(num_sentences)
+    for rows in (twice, once):
+        rows.expand(width)
+        rows.step()
+    first, second = draw_parents(data, twice), draw_parents(data, twice)
+    twice.state.reorder(torch.tensor(first))
+    twice.state.reorder(torch.tensor(second))
+    once.reorder(torch.tensor(first).gather(1, torch.tensor(second)).tolist())
+    twice.prefixes = deepcopy(once.prefixes)
+    twice.step()
+    once.step()
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("parent", [0, -1], ids=["one ancestor", "no reorder"])
+def test_making_room_is_invisible(width: int, parent: int) -> None:
+    # All rows continue row 0, so nearly all entries die; or none does, and the storage must grow.
+    rows = Rows.start(2)
+    rows.expand(width)
+    for _ in range(2 * ENTRY_BLOCK + 3):
+        rows.step()
+        if parent == 0:
+            rows.reorder([[0] * width] * 2)
+
+
+def stored_entries(state: DecoderState) -> int:
+    keys, _ = state.append(0, torch.zeros(2, 4, KEY_SIZE), torch.zeros(2, 4, VALUE_SIZE))
+    return keys.shape[1]
+
+
+def test_storage_does_not_fill_up_with_dead_entries() -> None:
+    rows = Rows.start(2)
+    rows.expand(4)
+    num_steps = 150
+    for _ in range(num_steps):
+        rows.step()
+        rows.reorder([[0, 0, 0, 0], [1, 1, 1, 1]])
+    # One of the four entries of a step survives; up to as many again wait to be thrown out.
+    assert stored_entries(rows.state) <= 2.5 * num_steps
+
+
+def test_only_a_single_row_can_be_expanded() -> None:
+    rows = Rows.start(1)
+    rows.expand(2)
+    with pytest.raises(AssertionError, match="only a single row can be expanded, not 2"):
+        rows.state.expand(2)
+
+
+def test_rows_of_unmasked_sources_need_no_bias() -> None:
+    memory = torch.zeros(LAYERS, 1, SOURCE, KEY_SIZE), torch.zeros(LAYERS, 1, SOURCE, VALUE_SIZE)
+    state = DecoderState(memory, None, (KEY_SIZE, VALUE_SIZE))
+    state.keep(torch.tensor([0]))
+    state.begin_step()
+    assert state.memory_bias is None
+    assert state.prefix_bias is None

@@ -1,0 +1,301 @@
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from nmtkit.config.schema import ModelConfig
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import Packed, pack_sequences
+from nmtkit.symbols import BOS_ID, EOS_ID
+
+CPU = torch.device("cpu")
+VOCABULARY = 19
+TINY = ModelConfig(
+    encoder_layers=2,
+    decoder_layers=2,
+    model_size=16,
+    feed_forward_size=24,
+    heads=4,
+    max_positions=64,
+)
+SHAPES = {
+    "post": TINY,
+    "pre": replace(TINY, norm="pre"),
+    "learned": replace(TINY, positions="learned"),
+    "unequal sizes": replace(TINY, key_size=3, value_size=5),
+    "untied": replace(TINY, tie_embeddings=False),
+}
+SOURCES = [[3, 4, 5, EOS_ID], [6, EOS_ID], [7, 8, 9, 10, 11, 12, EOS_ID], [EOS_ID], [9, 4, EOS_ID]]
+TARGETS = [[BOS_ID, 5, 3], [BOS_ID, 5, 6, 7, 8], [BOS_ID], [BOS_ID, 18, 17], [BOS_ID, 4]]
+
+shapes = pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES.keys())
+
+
+def make(config: ModelConfig, dtype: torch.dtype) -> Transformer:
+    torch.manual_seed(1)
+    model = Transformer(config, VOCABULARY, VOCABULARY, is_shared=True).to(dtype).eval()
+    for parameter in model.parameters():
+        if parameter.dim() == 1:  # biases and norms, so that forgetting one shows
+            nn.init.normal_(parameter, mean=0.5, std=0.5)
+    return model
+
+
+def logits_of(model: Transformer, sources: list[list[int]], targets: list[list[int]]) -> Tensor:
+    target = pack_sequences(targets, CPU)
+    hidden = model.decode(target, model.encode(pack_sequences(sources, CPU)))
+    return model.logits(hidden)
+
+
+@shapes
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+def test_a_sentence_alone_scores_as_in_any_batch(
+    config: ModelConfig, dtype: torch.dtype, tolerance: float
+) -> None:
+    model = make(config, dtype)
+    together = logits_of(model, SOURCES, TARGETS).log_softmax(-1)
+    alone = [
+        logits_of(model, [source], [target]).log_softmax(-1)
+        for source, target in zip(SOURCES, TARGETS, strict=True)
+    ]
+    torch.testing.assert_close(together, torch.cat(alone), rtol=0.0, atol=tolerance)
+
+
+@shapes
+def test_the_order_of_a_batch_does_not_matter(config: ModelConfig) -> None:
+    model = make(config, torch.float64)
+    forwards = logits_of(model, SOURCES, TARGETS).split([len(t) for t in TARGETS])
+    backwards = logits_of(model, SOURCES[::-1], TARGETS[::-1])
+    torch.testing.assert_close(backwards, torch.cat(forwards[::-1]), rtol=0.0, atol=1e-12)
+
+
+def assert_steps_are_decode(
+    model: Transformer, logits: Tensor, sources: list[list[int]], rows: list[list[list[int]]]
+) -> None:
+    """Compare the logits (B, W, V) of a step with those of decoding each row's prefix alone."""
+    for sentence, source in enumerate(sources):
+        for row, prefix in enumerate(rows[sentence]):
+            expected = logits_of(model, [source], [prefix])[-1]
+            torch.testing.assert_close(logits[sentence, row], expected, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SHAPES.keys())
+@settings(max_examples=8)
+@given(st.data())
+def test_stepping_is_decoding_after_any_expand_reorder_and_keep(
+    name: str, data: st.DataObject
+) -> None:
+    model = make(SHAPES[name], torch.float64)
+    sources = data.draw(st.permutations(SOURCES))[: data.draw(st.integers(1, 4))]
+    width = data.draw(st.integers(1, 3))
+    with torch.inference_mode():
+        state = model.start(model.encode(pack_sequences(sources, CPU)))
+        rows = [[[BOS_ID]] for _ in sources]
+        assert_steps_are_decode(
+            model, model.step(torch.tensor(rows)[:, :, -1], state), sources, rows
+        )
+        state.expand(width)
+        rows = [[list(own[0]) for _ in range(width)] for own in rows]
+        for _ in range(data.draw(st.integers(1, 6))):
+            kept = sorted(data.draw(st.sets(st.integers(0, len(sources) - 1), min_size=1)))
+            state.keep(torch.tensor(kept))
+            sources, rows = [sources[s] for s in kept], [rows[s] for s in kept]
+            choice = st.tuples(st.integers(0, width - 1), st.integers(0, VOCABULARY - 1))
+            chosen = [[data.draw(choice) for _ in range(width)] for _ in sources]
+            state.reorder(torch.tensor([[parent for parent, _ in own] for own in chosen]))
+            rows = [
+                [[*own[parent], token] for parent, token in choices]
+                for own, choices in zip(rows, chosen, strict=True)
+            ]
+            tokens = torch.tensor([[prefix[-1] for prefix in own] for own in rows])
+            assert_steps_are_decode(model, model.step(tokens, state), sources, rows)
+
+
+def test_stepping_is_decoding_far_beyond_the_room_for_entries() -> None:
+    model = make(TINY, torch.float64)
+    generator = torch.Generator().manual_seed(1)
+    sources = SOURCES[:2]
+    with torch.inference_mode():
+        state = model.start(model.encode(pack_sequences(sources, CPU)))
+        state.expand(3)
+        rows = [[[BOS_ID]] * 3] * 2
+        model.step(torch.full((2, 3), BOS_ID), state)
+        for _ in range(60):
+            parents = torch.randint(3, (2, 3), generator=generator)
+            tokens = torch.randint(VOCABULARY, (2, 3), generator=generator)
+            state.reorder(parents)
+            logits = model.step(tokens, state)
+            rows = [
+                [[*rows[s][int(parents[s, w])], int(tokens[s, w])] for w in range(3)]
+                for s in range(2)
+            ]
+        assert_steps_are_decode(model, logits, sources, rows)
+
+
+@shapes
+def test_a_later_target_token_does_not_change_earlier_logits(config: ModelConfig) -> None:
+    model = make(config, torch.float64)
+    source, target = [SOURCES[0]], [BOS_ID, 5, 6, 7, 8, 9]
+    before = logits_of(model, source, [target])
+    for place in range(1, len(target)):
+        changed = [*target[:place], 13, *target[place + 1 :]]
+        differs = (logits_of(model, source, [changed]) != before).any(1)
+        assert differs.tolist() == [other >= place for other in range(len(target))]
+
+
+def test_every_source_token_is_seen_from_every_target_position() -> None:
+    model = make(TINY, torch.float64)
+    before = logits_of(model, [SOURCES[0]], [TARGETS[1]])
+    for place in range(len(SOURCES[0])):
+        changed = [*SOURCES[0][:place], 13, *SOURCES[0][place + 1 :]]
+        assert bool((logits_of(model, [changed], [TARGETS[1]]) != before).any(1).all())
+
+
+def capture_embeddings(embedding: nn.Module, captured: list[Tensor]) -> None:
+    """Keep the output of an embedding as a leaf whose gradient can be asked for."""
+
+    def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
+        leaf = output.detach().requires_grad_()
+        captured.append(leaf)
+        return leaf
+
+    embedding.register_forward_hook(hook)
+
+
+@shapes
+def test_the_loss_of_one_sentence_has_no_gradient_in_another(config: ModelConfig) -> None:
+    model = make(config, torch.float64)
+    captured: list[Tensor] = []
+    capture_embeddings(model.source_embedding, captured)
+    capture_embeddings(model.target_embedding, captured)
+    lengths = [len(t) for t in TARGETS]
+    logits = logits_of(model, SOURCES, TARGETS).split(lengths)
+    for sentence, own in enumerate(logits):
+        loss = own.log_softmax(-1)[:, EOS_ID].sum()
+        for leaf, sizes in zip(captured, ([len(s) for s in SOURCES], lengths), strict=True):
+            (gradient,) = torch.autograd.grad(loss, leaf, retain_graph=True)
+            touched = [bool((part != 0).any()) for part in gradient.split(sizes)]
+            assert touched == [other == sentence for other in range(len(SOURCES))]
+
+
+def count_parameters(config: ModelConfig, source_size: int, is_shared: bool) -> int:
+    with torch.device("meta"):
+        model = Transformer(config, source_size, 37_000, is_shared)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+BASE = ModelConfig()
+
+
+@pytest.mark.parametrize(
+    ("config", "millions"),
+    [
+        (BASE, 63.1),
+        (replace(BASE, key_size=16), 56.0),
+        (replace(BASE, key_size=32), 58.4),
+        (replace(BASE, encoder_layers=2, decoder_layers=2), 33.7),
+        (replace(BASE, encoder_layers=4, decoder_layers=4), 48.4),
+        (replace(BASE, encoder_layers=8, decoder_layers=8), 77.8),
+        (replace(BASE, model_size=256, key_size=32, value_size=32), 26.8),
+        (replace(BASE, model_size=1024, key_size=128, value_size=128), 163.9),
+        (replace(BASE, feed_forward_size=1024), 50.5),
+        (replace(BASE, feed_forward_size=4096), 88.3),
+        (replace(BASE, model_size=1024, feed_forward_size=4096, heads=16), 214.2),
+    ],
+    ids=["base", "B16", "B32", "N2", "N4", "N8", "d256", "d1024", "ff1024", "ff4096", "big"],
+)
+def test_parameters_are_those_of_table_3_with_37000_shared_entries(
+    config: ModelConfig, millions: float
+) -> None:
+    count = count_parameters(config, 37_000, is_shared=True)
+    assert count / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+def test_each_matrix_that_is_not_tied_adds_its_size() -> None:
+    shared = count_parameters(BASE, 37_000, is_shared=True)
+    assert count_parameters(BASE, 1000, is_shared=False) == shared + 1000 * 512
+    untied = replace(BASE, tie_embeddings=False)
+    assert count_parameters(untied, 37_000, is_shared=True) == shared + 2 * 37_000 * 512
+    assert count_parameters(untied, 1000, is_shared=False) == shared + (1000 + 37_000) * 512
+
+
+@pytest.mark.parametrize(
+    ("ties", "is_shared", "source_is_target", "target_is_output"),
+    [(True, True, True, True), (True, False, False, True), (False, True, False, False)],
+)
+def test_embeddings_are_tied_as_asked(
+    ties: bool, is_shared: bool, source_is_target: bool, target_is_output: bool
+) -> None:
+    model = Transformer(replace(TINY, tie_embeddings=ties), VOCABULARY, VOCABULARY, is_shared)
+    source, target = model.source_embedding.tokens, model.target_embedding.tokens
+    assert (source.weight is target.weight) == source_is_target
+    assert (target.weight is model.output_weight) == target_is_output
+
+
+def test_vocabularies_of_different_size_have_their_own_matrices() -> None:
+    model = Transformer(TINY, 30, VOCABULARY, is_shared=False)
+    assert model.source_embedding.tokens.weight.shape == (30, 16)
+    assert model.output_weight.shape == (VOCABULARY, 16)
+    assert logits_of(model, [[29, EOS_ID]], [[BOS_ID, 3]]).shape == (2, VOCABULARY)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_new_model_predicts_almost_uniformly(norm: str) -> None:
+    # Hidden vectors leave a LayerNorm with norm sqrt(D), and meet weights of variance 1/D: logits
+    # begin with variance one, so the first loss is about log(V) + 1/2 and not much more.
+    config = ModelConfig(
+        encoder_layers=2,
+        decoder_layers=2,
+        model_size=128,
+        feed_forward_size=256,
+        heads=4,
+        norm=norm,
+    )
+    torch.manual_seed(1)
+    model = Transformer(config, 2000, 2000, is_shared=True).eval()
+    generator = torch.Generator().manual_seed(2)
+    sentences = torch.randint(3, 2000, (20, 10), generator=generator)
+    with torch.inference_mode():
+        logits = logits_of(model, sentences.tolist(), sentences.roll(1, 0).tolist())
+    labels = torch.randint(3, 2000, (200,), generator=generator)
+    loss = nn.functional.cross_entropy(logits, labels).item()
+    assert logits.std().item() == pytest.approx(1.0, rel=0.15)
+    # 200 tokens whose loss has standard deviation one: four standard errors are 0.28.
+    assert loss == pytest.approx(math.log(2000) + 0.5, abs=0.35)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_both_stacks_end_with_a_norm(norm: str) -> None:
+    # Of a new model, whose norms neither scale nor shift yet.
+    model = Transformer(replace(TINY, norm=norm), VOCABULARY, VOCABULARY, is_shared=True)
+    memory = model.eval().encode(pack_sequences(SOURCES, CPU))
+    hidden = model.decode(pack_sequences(TARGETS, CPU), memory)
+    for output in (memory.values, hidden):
+        means, variances = output.mean(-1), output.var(-1, correction=0)
+        torch.testing.assert_close(means, torch.zeros_like(means), rtol=0.0, atol=1e-5)
+        torch.testing.assert_close(variances, torch.ones_like(means), rtol=0.0, atol=1e-3)
+
+
+def test_initialisation_follows_the_global_seed_alone() -> None:
+    first, again = make(TINY, torch.float32).state_dict(), make(TINY, torch.float32).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+@shapes
+def test_every_parameter_receives_a_gradient(config: ModelConfig) -> None:
+    model = make(config, torch.float64)
+    logits_of(model, SOURCES, TARGETS).log_softmax(-1)[:, EOS_ID].sum().backward()
+    without = [name for name, p in model.named_parameters() if p.grad is None]
+    assert without == []
+
+
+def test_the_memory_keeps_the_layout_of_the_source() -> None:
+    model, source = make(TINY, torch.float64), pack_sequences(SOURCES, CPU)
+    memory = model.encode(source)
+    assert isinstance(memory, Packed)
+    assert memory.layout is source.layout
+    assert memory.values.shape == (source.layout.num_tokens, TINY.model_size)

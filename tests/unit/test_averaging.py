@@ -1,0 +1,245 @@
+"""The mean of checkpoints, and what has no mean."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmtkit.averaging import average, last_checkpoints
+from nmtkit.checkpoint import RunFolder, read_tensors
+from nmtkit.config.schema import ModelConfig, TrainRecipe
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.manifest import Json
+from nmtkit.model_folder import describe_model, read_model, write_model
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.words import Words
+from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
+from tests.tiny import tiny_codec, tiny_model
+
+
+@pytest.fixture(autouse=True)
+def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def bits(tensor: Tensor) -> bytes:
+    return bytes(tensor.contiguous().view(torch.uint8).numpy())
+
+
+def random_tensors(seed: int, dtype: torch.dtype) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randn(5, 7, generator=generator) * 10 ** torch.randn(5, 1, generator=generator)
+    return {"weight": weight.to(dtype), "bias": torch.tensor([-0.0, seed]).to(dtype)}
+
+
+def mean_of(folders: list[Path], out: Path) -> dict[str, Tensor]:
+    average(folders, out, overwrite=False)
+    return read_tensors(out)
+
+
+# -------------------------------------------------------------------------------------- the mean
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+def test_the_mean_is_numpys_in_float64_rounded_once(dtype: torch.dtype, tmp_path: Path) -> None:
+    models = [random_tensors(seed, dtype) for seed in range(3)]
+    folders = [tiny_model_folder(tmp_path / str(n), n, model) for n, model in enumerate(models)]
+    for name, tensor in mean_of(folders, tmp_path / "out").items():
+        stacked = np.stack([model[name].double().numpy() for model in models])
+        assert tensor.dtype == dtype
+        # One rounding to the stored type; float64's own sums may differ in their last bit.
+        expected = torch.from_numpy(stacked.mean(axis=0)).to(dtype)
+        tolerance = 1e-15 if dtype == torch.float64 else 0.0
+        assert torch.allclose(tensor, expected, rtol=tolerance, atol=0), name
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+def test_the_mean_of_copies_is_the_same_to_the_bit(count: int, tmp_path: Path) -> None:
+    model = random_tensors(1, torch.float32)
+    model["extremes"] = torch.tensor([3e38, 1e-45, -0.0, 1.1, -3e38])
+    folder = tiny_model_folder(tmp_path / "one", 1, model)
+    for name, tensor in mean_of([folder] * count, tmp_path / "out").items():
+        assert bits(tensor) == bits(model[name]), name
+
+
+def test_the_order_of_checkpoints_does_not_matter(tmp_path: Path) -> None:
+    models = [random_tensors(seed, torch.float32) for seed in range(4)]
+    folders = [tiny_model_folder(tmp_path / str(n), n, model) for n, model in enumerate(models)]
+    forward = mean_of(folders, tmp_path / "forward")
+    backward = mean_of(folders[::-1], tmp_path / "backward")
+    assert all(bits(tensor) == bits(backward[name]) for name, tensor in forward.items())
+
+
+def test_tied_parameters_stay_tied(tmp_path: Path) -> None:
+    folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 2)]
+    mean = mean_of(folders, tmp_path / "out")
+    assert mean["tied"] is mean["weight"]
+    assert torch.equal(mean["weight"], tiny_tensors(1)["weight"] + 0.5)
+
+
+def test_the_mean_of_real_models_is_a_model(tmp_path: Path) -> None:
+    model = tiny_model(tiny_codec())
+    recipe = TrainRecipe(model=model.config)
+    fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
+    write_model(tmp_path / "one", model.state_dict(), recipe, tiny_codec(), fields, False)
+    average([tmp_path / "one"] * 3, tmp_path / "out", overwrite=False)
+    loaded = read_model(tmp_path / "out", torch.device("cpu")).model
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor), name
+
+
+def test_the_manifest_names_the_sources_and_follows_the_newest(tmp_path: Path) -> None:
+    folders = [tiny_model_folder(tmp_path / f"n{n}", n, tiny_tensors(n)) for n in (3, 9, 5)]
+    average(folders, tmp_path / "out", overwrite=False)
+    manifest = describe_model(tmp_path / "out").manifest
+    hashes = [
+        describe_model(folder).manifest["files"]["model.safetensors"]["sha256"]
+        for folder in folders
+    ]
+    assert manifest["update"] == 9
+    assert manifest["provenance"] == PROVENANCE
+    assert manifest["sources"] == [
+        {"name": "n3", "update": 3, "sha256": hashes[0]},
+        {"name": "n9", "update": 9, "sha256": hashes[1]},
+        {"name": "n5", "update": 5, "sha256": hashes[2]},
+    ]
+
+
+def test_a_mean_can_be_averaged_again(tmp_path: Path) -> None:
+    folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
+    average(folders, tmp_path / "mean", overwrite=False)
+    mean = mean_of([tmp_path / "mean", folders[0]], tmp_path / "out")
+    assert torch.equal(mean["weight"], tiny_tensors(1)["weight"] + 0.5)
+
+
+def test_pointers_of_a_run_can_be_averaged(tmp_path: Path) -> None:
+    tiny_run(tmp_path / "run", 1, 3).point_best(1)
+    mean = mean_of([tmp_path / "run" / "best", tmp_path / "run" / "last"], tmp_path / "out")
+    assert torch.equal(mean["weight"], tiny_tensors(2)["weight"])
+
+
+def test_an_existing_output_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
+    average(folders[:1], tmp_path / "out", overwrite=False)
+    with pytest.raises(
+        ConfigError, match="out: already exists; choose another name or add --overwr"
+    ):
+        average(folders, tmp_path / "out", overwrite=False)
+    average(folders, tmp_path / "out", overwrite=True)
+    assert torch.equal(read_tensors(tmp_path / "out")["weight"], tiny_tensors(2)["weight"])
+
+
+# ------------------------------------------------------------------------------- what has no mean
+
+
+def without_bias(tensors: dict[str, Tensor]) -> None:
+    del tensors["bias"]
+
+
+def with_another(tensors: dict[str, Tensor]) -> None:
+    tensors["wing"] = torch.ones(1)
+
+
+def transposed(tensors: dict[str, Tensor]) -> None:
+    tensors["weight"] = tensors["weight"].t()
+
+
+def halved(tensors: dict[str, Tensor]) -> None:
+    tensors["weight"] = tensors["weight"].half()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (without_bias, r"bias is missing there and F32 \[2\] here"),
+        (with_another, r"wing is F32 \[1\] there and missing here"),
+        (transposed, r"weight is F32 \[3, 2\] there and F32 \[2, 3\] here"),
+        (halved, r"weight is F16 \[2, 3\] there and F32 \[2, 3\] here"),
+    ],
+)
+def test_models_of_other_parameters_are_told_apart(
+    change: Callable[[dict[str, Tensor]], None], told: str, tmp_path: Path
+) -> None:
+    tensors = tiny_tensors(2)
+    del tensors["tied"]
+    one = tiny_model_folder(tmp_path / "one", 1, tensors)
+    change(tensors)
+    two = tiny_model_folder(tmp_path / "two", 2, tensors)
+    expected = rf"two: cannot be averaged with .*one, because {told}; take checkpoints of one run"
+    with pytest.raises(DamagedError, match=expected):
+        average([one, one, two], tmp_path / "out", overwrite=False)
+    assert not (tmp_path / "out").exists()
+
+
+def write_with(folder: Path, recipe: TrainRecipe, codec: TextCodec) -> Path:
+    write_model(folder, tiny_tensors(1), recipe, codec, {"update": 1}, overwrite=False)
+    return folder
+
+
+def test_models_of_another_codec_are_told_apart(tmp_path: Path) -> None:
+    words = Words(["x", "y"])
+    one = write_with(tmp_path / "one", TrainRecipe(), tiny_codec())
+    two = write_with(tmp_path / "two", TrainRecipe(), TextCodec("en", "de", words, words, True))
+    with pytest.raises(
+        DamagedError, match=r"two: cannot be .*because the codec is [0-9a-f]{64} the"
+    ):
+        average([one, two], tmp_path / "out", overwrite=False)
+
+
+def test_models_of_another_configuration_are_told_apart(tmp_path: Path) -> None:
+    recipe = TrainRecipe()
+    other = replace(recipe, model=replace(ModelConfig(), norm="pre"))
+    one = write_with(tmp_path / "one", recipe, tiny_codec())
+    two = write_with(tmp_path / "two", other, tiny_codec())
+    with pytest.raises(
+        DamagedError, match=r"because \[model\.norm\] is pre there and post here; tak"
+    ):
+        average([one, two], tmp_path / "out", overwrite=False)
+
+
+def test_a_damaged_model_is_not_averaged(tmp_path: Path) -> None:
+    one = tiny_model_folder(tmp_path / "one", 1, tiny_tensors(1))
+    content = (one / "model.safetensors").read_bytes()
+    (one / "model.safetensors").write_bytes(content[:-1] + b"\x7f")
+    with pytest.raises(DamagedError, match=r"one/model\.safetensors: damaged"):
+        average([one], tmp_path / "out", overwrite=False)
+
+
+def test_a_run_is_not_taken_for_a_model(tmp_path: Path) -> None:
+    tiny_run(tmp_path / "run", 1)
+    with pytest.raises(
+        ConfigError, match="run: is a run; name its checkpoints, or give --last NUMBE"
+    ):
+        average([tmp_path / "run"], tmp_path / "out", overwrite=False)
+
+
+# -------------------------------------------------------------------------------- the last of a run
+
+
+def test_the_newest_scheduled_checkpoints_are_taken(tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path / "run")
+    for update in range(1, 8):
+        run.save(tiny_snapshot(update, is_scheduled=update in (1, 3, 4, 6)))
+    names = [path.name for path in last_checkpoints(tmp_path / "run", 3)]
+    assert names == ["00000003", "00000004", "00000006"]
+
+
+def test_fewer_than_asked_for_is_an_error_that_tells_how_many(tmp_path: Path) -> None:
+    tiny_run(tmp_path / "run", 1, 2)
+    with pytest.raises(
+        ConfigError,
+        match="run: has 2 checkpoints made by --save-every, fewer than --last 3; ask for",
+    ):
+        last_checkpoints(tmp_path / "run", 3)
+
+
+def test_the_last_of_what_is_no_run_is_an_error(tmp_path: Path) -> None:
+    folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
+    for path in (folder, tmp_path / "missing"):
+        with pytest.raises(ConfigError, match="is not the folder of a run; --last needs one"):
+            last_checkpoints(path, 1)

@@ -1,0 +1,147 @@
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.errors import DamagedError
+from nmtkit.symbols import BOS_ID, EOS_ID
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.subword import Subword
+from nmtkit.text.words import Words
+from tests.tiny import tiny_codec
+
+LINES = ["the cat sat on the mat", "the dog ran to the cat", "dogs and cats ran and sat"]
+
+
+@cache
+def subword_codec() -> TextCodec:
+    source = Subword.train(LINES, "bpe", 290, "x")
+    target = Subword.train([line.upper() for line in LINES], "bpe", 295, "x")
+    return TextCodec("en", "de", source, target, is_shared=False)
+
+
+def words_codec(*words: str) -> TextCodec:
+    return TextCodec("en", "de", Words(["x", *words]), Words(["y", *words]), is_shared=False)
+
+
+CODECS = [tiny_codec(), subword_codec(), words_codec("a")]
+
+
+def saved(codec: TextCodec, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    codec.save(folder)
+    return folder
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_a_target_line_comes_back_normalised(line: str) -> None:
+    codec = subword_codec()
+    assert codec.decode_target(codec.encode_target(line)) == codec.target.normalise(line)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_encoding_ends_with_one_end_symbol(codec: TextCodec) -> None:
+    for ids in (codec.encode_source("a </s> b"), codec.encode_target("a </s> b")):
+        assert ids[-1] == EOS_ID
+        assert not {BOS_ID, EOS_ID}.intersection(ids[:-1])
+        assert len(ids) > 1
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("line", ["", " ", "\t\u00a0"])
+def test_a_blank_line_is_the_end_symbol(codec: TextCodec, line: str) -> None:
+    assert codec.encode_source(line) == codec.encode_target(line) == [EOS_ID]
+
+
+def test_sides_use_their_own_vocabularies() -> None:
+    codec = words_codec("a")
+    assert codec.encode_source("x y a") == [3, 0, 4, EOS_ID]
+    assert codec.encode_target("x y a") == [0, 3, 4, EOS_ID]
+    assert codec.decode_target([BOS_ID, 3, 4, EOS_ID]) == "y a"
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_saved_codec_is_loaded_as_it_was(codec: TextCodec, tmp_path: Path) -> None:
+    loaded = TextCodec.load(saved(codec, tmp_path / "codec"))
+    assert loaded.fingerprint == codec.fingerprint
+    assert (loaded.source_lang, loaded.target_lang) == ("en", "de")
+    assert loaded.is_shared == codec.is_shared == (loaded.source is loaded.target)
+    for line in (*LINES, "a B c x y"):
+        assert loaded.encode_source(line) == codec.encode_source(line)
+        assert loaded.encode_target(line) == codec.encode_target(line)
+
+
+def test_a_shared_vocabulary_is_one_file(tmp_path: Path) -> None:
+    shared = saved(tiny_codec(), tmp_path / "shared")
+    separate = saved(subword_codec(), tmp_path / "separate")
+    assert sorted(path.name for path in shared.iterdir()) == ["codec.json", "shared.txt"]
+    assert sorted(path.name for path in separate.iterdir()) == [
+        "codec.json",
+        "source.model",
+        "target.model",
+    ]
+
+
+def test_the_fingerprint_tells_codecs_apart() -> None:
+    base = words_codec("a", "b")
+    swapped = replace(base, source=base.target, target=base.source)
+    different = [base, words_codec("b", "a"), words_codec("a"), swapped, tiny_codec()]
+    assert len({codec.fingerprint for codec in different}) == len(different)
+    assert words_codec("a", "b").fingerprint == base.fingerprint
+    assert replace(base, source_lang="fr").fingerprint == base.fingerprint
+
+
+@pytest.mark.parametrize("name", ["codec.json", "source.model", "target.model"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    folder = saved(subword_codec(), tmp_path)
+    (folder / name).unlink()
+    with pytest.raises(DamagedError, match=re.escape(str(folder / name)) + ".*; restore"):
+        TextCodec.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"format": "other"}, "codec.json: not a codec; restore the folder"),
+        ({"version": 2}, r"codec.json: version 2 of the codec, .*\(it reads 1\); use the nmtkit"),
+        ({"kind": "magic", "is_shared": 1}, "codec.json: missing or wrong: is_shared, kind; res"),
+        ({"target_lang": None}, "codec.json: missing or wrong: target_lang; restore"),
+    ],
+)
+def test_a_wrong_description_is_an_error(
+    tmp_path: Path, change: dict[str, Any], expected: str
+) -> None:
+    path = saved(tiny_codec(), tmp_path) / "codec.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(DamagedError, match=expected):
+        TextCodec.load(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"[]"])
+def test_a_damaged_description_is_an_error(tmp_path: Path, data: bytes) -> None:
+    path = saved(tiny_codec(), tmp_path) / "codec.json"
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match=r"codec.json: not (JSON|a codec); restore the folder"):
+        TextCodec.load(tmp_path)
+
+
+def test_a_damaged_list_of_words_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = saved(tiny_codec(), tmp_path) / "shared.txt"
+    path.write_bytes(path.read_bytes() + b"a\n")
+    expected = re.escape(f"damaged codec ({path}:20: token 'a' appears twice; delete one line); r")
+    with pytest.raises(DamagedError, match=expected):
+        TextCodec.load(tmp_path)
+
+
+def test_a_damaged_model_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = saved(subword_codec(), tmp_path) / "target.model"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(DamagedError, match=re.escape(f"{path}: not a SentencePiece model")):
+        TextCodec.load(tmp_path)

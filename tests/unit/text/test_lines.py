@@ -1,0 +1,199 @@
+import gzip
+import io
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmtkit.errors import ConfigError, DataError
+from nmtkit.text.lines import (
+    count_lines,
+    decode_lines,
+    one_line,
+    open_bytes,
+    read_lines,
+    read_pair,
+    resolve,
+)
+
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+
+
+def never_warn(message: str) -> None:
+    raise AssertionError(message)
+
+
+def lines_of(data: bytes) -> list[str]:
+    return list(decode_lines(io.BytesIO(data), "x", "error", never_warn))
+
+
+def replaced(data: bytes) -> tuple[list[str], list[str]]:
+    warnings: list[str] = []
+    lines = list(decode_lines(io.BytesIO(data), "x", "replace", warnings.append))
+    return lines, warnings
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@given(st.lists(st.text().map(lambda line: line.replace("\n", "") + "|")))
+def test_lines_that_are_written_are_read(lines: list[str]) -> None:
+    assert lines_of("".join(f"{line}\n" for line in lines).encode()) == [
+        line.removeprefix("\ufeff") if number == 0 else line for number, line in enumerate(lines)
+    ]
+
+
+@given(st.binary().filter(lambda data: not data.startswith(b"\xef\xbb\xbf")))
+def test_there_are_as_many_lines_as_line_feeds_and_an_unterminated_rest(data: bytes) -> None:
+    expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+    assert len(replaced(data)[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\r\r\n", ["a\rb\r"]),
+        (b"\xef\xbb\xbfa\n", ["a"]),
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbf\n", [""]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfa", ["\ufeffa"]),
+        (b"a\n\xef\xbb\xbfb", ["a", "\ufeffb"]),
+    ],
+)
+def test_only_a_line_feed_ends_a_line(data: bytes, expected: list[str]) -> None:
+    assert lines_of(data) == expected
+
+
+def test_invalid_utf8_is_an_error_that_names_line_and_byte() -> None:
+    with pytest.raises(DataError, match=r"^x:2: not valid UTF-8 at byte 5 of the line \(0x80\); "):
+        lines_of(b"good\nbad \x80 x\n")
+
+
+def test_the_byte_is_counted_from_the_start_of_the_file_with_its_mark() -> None:
+    with pytest.raises(DataError, match=r"^x:1: not valid UTF-8 at byte 5 of the line \(0xff\)"):
+        lines_of(b"\xef\xbb\xbfa\xff\n")
+
+
+@pytest.mark.parametrize("bad", [b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
+def test_what_is_not_utf8_in_the_strict_sense_is_an_error(bad: bytes) -> None:
+    with pytest.raises(DataError, match="not valid UTF-8 at byte 2 of the line"):
+        lines_of(b"a" + bad + b"\n")
+
+
+def test_utf16_is_recognised_by_its_mark() -> None:
+    with pytest.raises(DataError, match="looks like UTF-16: convert it, such as with `iconv"):
+        lines_of("A man.\n".encode("utf-16"))
+
+
+def test_invalid_bytes_are_replaced_with_one_warning_for_the_first() -> None:
+    lines, warnings = replaced(b"good\nbad \x80 x\nworse \xff\xc3\nlast")
+    assert lines == ["good", "bad \ufffd x", "worse \ufffd\ufffd", "last"]
+    assert warnings == [
+        "x:2: not valid UTF-8 at byte 5 of the line (0x80); invalid bytes are replaced by U+FFFD, "
+        "here and in later lines"
+    ]
+
+
+def test_replaced_lines_can_be_encoded_again() -> None:
+    for line in replaced(b"a \xed\xa0\x80 b\n\xed\xbf\xbf\n")[0]:
+        assert line.encode().decode() == line
+
+
+def test_lines_are_yielded_as_soon_as_they_are_read() -> None:
+    stream = io.BytesIO(b"a\n" + b"b" * 10 + b"\xff")
+    assert next(decode_lines(stream, "x", "error", never_warn)) == "a"
+
+
+def test_gzip_is_recognised_whatever_the_name(tmp_path: Path) -> None:
+    data = b"a\nb\n"
+    plain = written(tmp_path / "plain.gz", data)
+    compressed = written(tmp_path / "compressed.txt", gzip.compress(data) + gzip.compress(b"c"))
+    assert list(read_lines(plain)) == ["a", "b"]
+    assert list(read_lines(compressed)) == ["a", "b", "c"]
+
+
+def test_closing_a_gzip_stream_closes_its_file(tmp_path: Path) -> None:
+    # An open file would warn, and warnings are errors.
+    with open_bytes(written(tmp_path / "x.gz", gzip.compress(b"a"))) as stream:
+        assert stream.read() == b"a"
+
+
+def test_a_damaged_gzip_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    whole = gzip.compress(bytes(range(256)).replace(b"\n", b"").hex().encode())
+    flipped = bytes([*whole[:-8], whole[-8] ^ 1, *whole[-7:]])
+    for data in (whole[:-10], flipped, whole[:12] + b"\xff" * 20):
+        path = written(tmp_path / "x.gz", data)
+        expected = re.escape(f"{path}: damaged gzip file (") + r".*\); fetch or compress it again"
+        with pytest.raises(DataError, match=expected):
+            list(read_lines(path))
+
+
+@pytest.mark.parametrize("name", ["missing", "."])
+def test_what_is_no_file_is_an_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with pytest.raises(ConfigError, match=re.escape(str(path)) + ": .* give a text file"):
+        open_bytes(path)
+
+
+def test_pairs_are_read_in_lock_step(tmp_path: Path) -> None:
+    source = written(tmp_path / "x.en", b"a\n\nc")
+    target = written(tmp_path / "x.de", b"A\nB\n\n")
+    assert list(read_pair(source, target)) == [("a", "A"), ("", "B"), ("c", "")]
+
+
+@pytest.mark.parametrize(("first", "second"), [(b"a\nb\nc\nd", b"a\n"), (b"", b"a\nb\n")])
+def test_unequal_files_are_refused_with_both_names_and_counts(
+    tmp_path: Path, first: bytes, second: bytes
+) -> None:
+    source, target = written(tmp_path / "x.en", first), written(tmp_path / "x.de", second)
+    for one, other in ((source, target), (target, source)):
+        expected = f"{one} has {count_lines(one)} lines, {other} has {count_lines(other)}; line n"
+        with pytest.raises(DataError, match=re.escape(expected)):
+            list(read_pair(one, other))
+
+
+def test_two_empty_files_are_refused(tmp_path: Path) -> None:
+    source, target = written(tmp_path / "x.en", b""), written(tmp_path / "x.de", b"")
+    with pytest.raises(DataError, match=re.escape(f"{source} and {target} hold no lines; give")):
+        list(read_pair(source, target))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary().filter(lambda data: not data.startswith(b"\x1f\x8b")))
+def test_lines_are_counted_as_they_are_read(tmp_path: Path, data: bytes) -> None:
+    assert count_lines(written(tmp_path / "x", data)) == len(replaced(data)[0])
+
+
+def test_a_prefix_is_resolved_to_the_plain_or_compressed_file(tmp_path: Path) -> None:
+    prefix = str(tmp_path / "train.tok")
+    compressed = written(tmp_path / "train.tok.en.gz", b"")
+    assert resolve(prefix, "en") == compressed
+    plain = written(tmp_path / "train.tok.en", b"")
+    assert resolve(prefix, "en") == plain
+
+
+def test_a_prefix_without_files_is_an_error_that_names_both(tmp_path: Path) -> None:
+    prefix = tmp_path / "train"
+    expected = f"neither {prefix}.en nor {prefix}.en.gz exists; give the part of the path before"
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        resolve(str(prefix), "en")
+
+
+@given(st.text())
+def test_one_line_is_one_line_for_every_reader(text: str) -> None:
+    result = one_line(text)
+    assert len(result.splitlines()) <= 1
+    assert len(result) == len(text)
+    assert all(
+        new == old or (new == " " and old in LINE_ENDS)
+        for new, old in zip(result, text, strict=True)
+    )

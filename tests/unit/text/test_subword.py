@@ -1,0 +1,208 @@
+import random
+import re
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.subword import Algorithm, Subword
+
+SIZE = 320
+
+
+@cache
+def corpus() -> tuple[str, ...]:
+    generator = random.Random(1)
+    syllables = ["ba", "ti", "no", "gar", "le", "sch", "un", "der"]
+    words = ["".join(generator.choices(syllables, k=generator.randint(1, 4))) for _ in range(80)]
+    return tuple(" ".join(generator.choices(words, k=6)) + "." for _ in range(200))
+
+
+@cache
+def model(algorithm: Algorithm = "bpe") -> Subword:
+    return Subword.train(corpus(), algorithm, SIZE, "xx")
+
+
+# Text beside what Hypothesis draws: symbols' names, spaces of all kinds, what NFKC changes.
+SPICE = st.sampled_from(["<s>", "</s>", "<unk>", "<0x41>", "\u2581", "\u00a0", "\u200b", "\ufb01"])
+TEXT = st.lists(st.one_of(st.text(), SPICE, st.sampled_from(corpus()))).map("".join)
+
+
+@settings(deadline=None)
+@given(TEXT)
+def test_decoding_gives_the_normalised_line_back(line: str) -> None:
+    assert model().decode(model().encode(line)) == model().normalise(line)
+
+
+@settings(deadline=None)
+@given(TEXT)
+def test_normalising_twice_is_normalising_once(line: str) -> None:
+    normalised = model().normalise(line)
+    assert model().encode(normalised) == model().encode(line)
+
+
+@settings(deadline=None)
+@given(TEXT)
+def test_text_never_becomes_a_special_id(line: str) -> None:
+    assert not {UNK_ID, BOS_ID, EOS_ID}.intersection(model().encode(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("  a \t b\u00a0c\u3000 ", "a b c"),
+        ("\ufb01nal \uff21\uff22", "final AB"),
+        ("Cafe\u0301", "Caf\u00e9"),
+        ("\u2581A \u2581", "A"),
+        ("a\rb\u2028c", "a b c"),
+        ("a\x00b", "a\x00b"),
+        ("Stra\u00dfe I\u0131", "Stra\u00dfe I\u0131"),
+        ("</s> x", "</s> x"),
+    ],
+)
+def test_normalising_is_nfkc_with_single_spaces(line: str, expected: str) -> None:
+    assert model().normalise(line) == expected
+    assert model().decode(model().encode(line)) == expected
+
+
+@pytest.mark.parametrize("line", ["", " ", "\t", " \u00a0\u2028 "])
+def test_a_blank_line_has_no_ids(line: str) -> None:
+    assert model().encode(line) == []
+
+
+def test_decoding_skips_begin_and_end_and_shows_what_is_unknown() -> None:
+    ids = model().encode("bati no")
+    assert model().decode([BOS_ID, *ids, EOS_ID]) == model().decode(ids)
+    assert model().decode([]) == model().decode([BOS_ID, EOS_ID]) == ""
+    assert "\u2047" in model().decode([*ids, UNK_ID])  # SentencePiece's sign for it
+
+
+def test_the_symbols_are_where_the_toolkit_has_them() -> None:
+    assert [model().piece(i) for i in (UNK_ID, BOS_ID, EOS_ID)] == ["<unk>", "<s>", "</s>"]
+    assert model().size == SIZE
+
+
+def test_bytes_count_as_unknown_and_entries_do_not() -> None:
+    assert len(model().unknown_ids) == 257
+    assert not model().unknown_ids.intersection(model().encode("bati no"))
+    num_bytes = len("\u4e2d".encode())
+    assert sum(i in model().unknown_ids for i in model().encode("bati \u4e2d")) == num_bytes
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_the_same_text_gives_the_same_model(algorithm: Algorithm) -> None:
+    again = Subword.train(iter(corpus()), algorithm, SIZE, "xx")
+    assert again.data == model(algorithm).data
+
+
+def test_the_algorithms_differ() -> None:
+    pieces = [[model(kind).piece(i) for i in range(SIZE)] for kind in ("bpe", "unigram")]
+    assert pieces[0] != pieces[1]
+
+
+def test_a_saved_model_is_loaded_as_it_was(tmp_path: Path) -> None:
+    model().save(tmp_path / "x.model")
+    loaded = Subword.load(tmp_path / "x.model")
+    assert loaded.data == model().data
+    assert loaded.encode(corpus()[0]) == model().encode(corpus()[0])
+
+
+def test_symbols_that_are_spelled_in_the_training_text_stay_text() -> None:
+    spelled = "x<s>y </s> <unk> a<0x41>b <pad>"
+    trained = Subword.train([spelled] * 50 + list(corpus()), "bpe", 340, "xx")
+    assert trained.decode(trained.encode(spelled)) == spelled
+    assert min(trained.encode(spelled)) > EOS_ID
+
+
+def test_a_token_of_20_000_letters_is_encoded_at_once() -> None:
+    begin = time.perf_counter()
+    ids = model().encode("ab" * 10_000)
+    assert model().decode(ids) == "ab" * 10_000
+    assert time.perf_counter() - begin < 5  # measured: 0.01 s; a quadratic way takes minutes
+
+
+def test_training_and_loading_write_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    Subword(Subword.train(corpus(), "bpe", SIZE, "xx").data, "x").encode("bati")
+    with pytest.raises(ConfigError):
+        Subword.train(corpus(), "bpe", 9, "xx")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_too_large_a_size_is_an_error_with_the_largest_possible_one(algorithm: Algorithm) -> None:
+    expected = (
+        r"a vocabulary of 50000 entries is more than the text of en and de gives; "
+        r"set --vocab-size to at most (\d+)"
+    )
+    with pytest.raises(ConfigError, match=expected) as raised:
+        Subword.train(corpus(), algorithm, 50_000, "en and de")
+    largest = re.search(expected, str(raised.value))
+    assert largest
+    assert Subword.train(corpus(), algorithm, int(largest[1]), "x").size == int(largest[1])
+
+
+def test_too_small_a_size_is_an_error_with_the_smallest_possible_one() -> None:
+    expected = r"a vocabulary of 100 entries cannot hold .* set --vocab-size to at least (\d+)"
+    with pytest.raises(ConfigError, match=expected) as raised:
+        Subword.train(corpus(), "bpe", 100, "en")
+    smallest = re.search(expected, str(raised.value))
+    assert smallest
+    assert Subword.train(corpus(), "bpe", int(smallest[1]), "x").size == int(smallest[1])
+
+
+@pytest.mark.parametrize("lines", [[], [""], [" ", "\t"], ["a" * 5000]])
+def test_nothing_to_learn_from_is_an_error(lines: list[str]) -> None:
+    with pytest.raises(DataError, match="no vocabulary can be learnt from the text of en: no line"):
+        Subword.train(lines, "bpe", SIZE, "en")
+
+
+@pytest.mark.parametrize("error", [DataError("x:3: bad"), KeyboardInterrupt()])
+def test_an_error_of_the_lines_comes_through(error: BaseException) -> None:
+    def lines() -> Iterator[str]:
+        yield "a"
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        Subword.train(lines(), "bpe", SIZE, "xx")
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -1])
+def test_a_damaged_model_is_an_error_that_names_the_file(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "x.model"
+    path.write_bytes(model().data[:cut])
+    expected = re.escape(str(path)) + ": not a SentencePiece model, or damaged; copy or train"
+    with pytest.raises(DamagedError, match=expected):
+        Subword.load(path)
+
+
+def test_a_model_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.model: No such file .* give a SentencePiece"):
+        Subword.load(tmp_path / "missing.model")
+
+
+def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus()),
+        model_prefix=str(tmp_path / "other"),
+        vocab_size=60,
+        pad_id=0,
+        unk_id=3,
+        minloglevel=2,
+    )
+    with pytest.raises(ConfigError, match=r"ids \(3, 1, 2\), not \(0, 1, 2\); train it with"):
+        Subword.load(tmp_path / "other.model")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_ids_of_any_kind_decode_to_text_that_can_be_written(data: st.DataObject) -> None:
+    ids = data.draw(st.lists(st.integers(0, SIZE - 1)))
+    assert model().decode(ids).encode().decode() == model().decode(ids)

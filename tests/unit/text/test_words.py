@@ -1,0 +1,110 @@
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmtkit.errors import ConfigError, DataError
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.words import Words
+from tests.tiny import write_lines
+
+WORDS = Words(["the", "@@x", "</w>", "caf\u00e9"])
+KNOWN = st.sampled_from(["the", "@@x", "</w>", "caf\u00e9"])
+SPACE = st.text(" \t\u00a0\u2028", min_size=1)
+
+
+def is_word(text: str) -> bool:
+    return text.split() == [text] and text not in ("<unk>", "<s>", "</s>")
+
+
+@given(st.lists(KNOWN), st.data())
+def test_decoding_joins_known_tokens_by_one_space(tokens: list[str], data: st.DataObject) -> None:
+    line = data.draw(SPACE) + "".join(token + data.draw(SPACE) for token in tokens)
+    assert WORDS.decode(WORDS.encode(line)) == WORDS.normalise(line) == " ".join(tokens)
+
+
+@given(st.text())
+def test_every_token_has_one_id_that_is_no_control_symbol(line: str) -> None:
+    ids = WORDS.encode(line)
+    assert len(ids) == len(line.split())
+    assert not {BOS_ID, EOS_ID}.intersection(ids)
+
+
+def test_tokens_that_are_spelled_like_special_symbols_are_unknown() -> None:
+    assert WORDS.encode("<s> the </s> <unk>") == [UNK_ID, 3, UNK_ID, UNK_ID]
+
+
+def test_decoding_skips_begin_and_end_and_shows_what_is_unknown() -> None:
+    assert WORDS.decode([BOS_ID, 3, UNK_ID, 4, EOS_ID]) == "the <unk> @@x"
+
+
+def test_ids_are_places_in_the_list_after_the_special_symbols() -> None:
+    pieces = [WORDS.piece(i) for i in range(WORDS.size)]
+    assert pieces == ["<unk>", "<s>", "</s>", "the", "@@x", "</w>", "caf\u00e9"]
+
+
+def test_frequent_words_come_first_and_equal_ones_by_code_point() -> None:
+    words = Words.count(["b a", "\u00e4 a b", "Z c", "<s> <s> <s>"], size=100, min_count=1)
+    assert [words.piece(i) for i in range(3, words.size)] == ["a", "b", "Z", "c", "\u00e4"]
+
+
+def test_the_size_counts_the_special_symbols() -> None:
+    words = Words.count(["a a a b b c"], size=5, min_count=1)
+    assert words.size == 5
+    assert words.encode("a b c") == [3, 4, UNK_ID]
+
+
+def test_words_below_the_minimum_are_left_out() -> None:
+    assert Words.count(["a a b"], size=100, min_count=2).encode("a b") == [3, UNK_ID]
+
+
+def test_counting_no_word_is_an_error() -> None:
+    expected = "none of the training text's 2 different words appears 3 times; check .* --min-count"
+    with pytest.raises(DataError, match=expected):
+        Words.count(["a a b"], size=100, min_count=3)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(min_size=1).filter(is_word), min_size=1, unique=True))
+def test_a_saved_list_is_loaded_as_it_was(tmp_path: Path, words: list[str]) -> None:
+    saved = Words(words)
+    saved.save(tmp_path / "words.txt")
+    assert Words.load(tmp_path / "words.txt").data == saved.data
+
+
+def test_special_symbols_are_put_before_a_list_without_them(tmp_path: Path) -> None:
+    bare = write_lines(tmp_path / "bare.txt", ["a", "b"])
+    full = write_lines(tmp_path / "full.txt", ["<unk>", "<s>", "</s>", "a", "b"])
+    assert Words.load(bare).data == Words.load(full).data == full.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["a", "b", "a"], ":3: token 'a' appears twice; delete one line"),
+        (["<unk>", "<s>", "</s>", "a", "b", "a"], ":6: token 'a' appears twice; delete one line"),
+        (["a", "", "b"], ":2: empty line; delete it"),
+        (["a", "b 17"], ":2: 'b 17' is not one word; a line holds one word without white space"),
+        (["a", " b"], ":2: ' b' is not one word; a line holds one word without white space"),
+        (
+            ["<s>", "</s>", "<unk>", "a"],
+            ":1: special symbol '<s>' out of place; begin the list with the lines <unk>, <s>, "
+            "</s>, or leave all three out",
+        ),
+        ([], ": no word in it; give a list of words, one a line"),
+        (["<unk>", "<s>", "</s>"], ": no word in it; give a list of words, one a line"),
+    ],
+)
+def test_a_bad_list_is_an_error_that_names_the_line(
+    tmp_path: Path, lines: list[str], expected: str
+) -> None:
+    path = write_lines(tmp_path / "vocabulary.txt", lines)
+    with pytest.raises(DataError, match=f"^{re.escape(str(path) + expected)}$"):
+        Words.load(path)
+
+
+def test_a_list_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.txt: No such file"):
+        Words.load(tmp_path / "missing.txt")

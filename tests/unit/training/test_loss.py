@@ -1,0 +1,164 @@
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from nmtkit.training.loss import (
+    CHUNK_LOGITS,
+    MIN_CHUNK_TOKENS,
+    Losses,
+    chunk_size,
+    smoothed_cross_entropy,
+)
+
+TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
+EXACT = 1e-10
+"""In float64 another order of summation changes less than this."""
+
+smoothings = pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def random_problem(scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    hidden = (torch.randn(TOKENS, MODEL_SIZE, dtype=dtype) * scale).requires_grad_()
+    weight = torch.randn(VOCABULARY, MODEL_SIZE, dtype=dtype, requires_grad=True)
+    return hidden, weight, torch.randint(VOCABULARY, (TOKENS,))
+
+
+def gradients(loss: Tensor, hidden: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(loss * 0.3, (hidden, weight))  # as if divided by a count of tokens
+
+
+@smoothings
+@pytest.mark.parametrize("chunk", [1, 2, 7, 22, 23, 24, 1000])
+def test_the_loss_and_its_gradients_are_those_of_torch(chunk: int, smoothing: float) -> None:
+    hidden, weight, targets = random_problem(1.0, torch.float64)
+    losses = smoothed_cross_entropy(hidden, weight, targets, smoothing, chunk)
+    logits = hidden @ weight.T
+    smoothed = F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
+    nll = F.cross_entropy(logits, targets, reduction="sum")
+    torch.testing.assert_close(losses, Losses(smoothed, nll), rtol=0.0, atol=EXACT)
+    actual = gradients(losses.smoothed, hidden, weight)
+    expected = gradients(smoothed, hidden, weight)
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=EXACT)
+
+
+@smoothings
+@pytest.mark.skipif(
+    not hasattr(F, "linear_cross_entropy"), reason="torch has linear_cross_entropy from 2.13 on"
+)
+def test_the_loss_is_torchs_linear_cross_entropy(smoothing: float) -> None:
+    hidden, weight, targets = random_problem(1.0, torch.float64)
+    losses = smoothed_cross_entropy(hidden, weight, targets, smoothing, 5)
+    expected = F.linear_cross_entropy(
+        hidden, weight, targets, label_smoothing=smoothing, reduction="sum"
+    )
+    torch.testing.assert_close(losses.smoothed, expected, rtol=0.0, atol=EXACT)
+    torch.testing.assert_close(
+        gradients(losses.smoothed, hidden, weight),
+        gradients(expected, hidden, weight),
+        rtol=0.0,
+        atol=EXACT,
+    )
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 30), st.floats(0.0, 0.99), st.integers(0, 2**31))
+def test_any_chunk_gives_the_whole(chunk: int, smoothing: float, seed: int) -> None:
+    torch.manual_seed(seed)
+    hidden, weight, targets = random_problem(3.0, torch.float64)
+    whole = smoothed_cross_entropy(hidden, weight, targets, smoothing, TOKENS)
+    cut = smoothed_cross_entropy(hidden, weight, targets, smoothing, chunk)
+    torch.testing.assert_close(cut, whole, rtol=0.0, atol=1e-9)
+    torch.testing.assert_close(
+        gradients(cut.smoothed, hidden, weight),
+        gradients(whole.smoothed, hidden, weight),
+        rtol=0.0,
+        atol=1e-9,
+    )
+
+
+def test_gradients_are_exact_by_finite_differences() -> None:
+    hidden, weight, targets = random_problem(1.0, torch.float64)
+
+    def loss(hidden: Tensor, weight: Tensor) -> Tensor:
+        return smoothed_cross_entropy(hidden, weight, targets, 0.1, 7).smoothed
+
+    assert torch.autograd.gradcheck(loss, (hidden, weight))
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_float32_and_large_logits_stay_accurate(scale: float) -> None:
+    hidden, weight, targets = random_problem(scale, torch.float32)
+    losses = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
+    logits = hidden.double() @ weight.double().T
+    expected = F.cross_entropy(logits, targets, label_smoothing=0.1, reduction="sum")
+    # Sums of 23 tokens with 24-bit mantissas.
+    torch.testing.assert_close(losses.smoothed.double(), expected, rtol=1e-5, atol=0.0)
+    actual = gradients(losses.smoothed, hidden, weight)
+    torch.testing.assert_close(actual, gradients(expected, hidden, weight), rtol=1e-4, atol=1e-3)
+
+
+def test_only_the_smoothed_loss_has_a_gradient() -> None:
+    hidden, weight, targets = random_problem(1.0, torch.float64)
+    losses = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
+    assert losses.smoothed.requires_grad
+    assert not losses.nll.requires_grad
+
+
+def test_without_gradients_the_losses_are_the_same() -> None:
+    hidden, weight, targets = random_problem(1.0, torch.float64)
+    with_gradients = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
+    with torch.no_grad():
+        without = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
+    torch.testing.assert_close(without, with_gradients, rtol=0.0, atol=EXACT)
+    assert not without.smoothed.requires_grad
+
+
+class LargestTensor(TorchDispatchMode):
+    """Watches every operation for the largest storage that it returns."""
+
+    num_elements = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                self.num_elements = max(self.num_elements, leaf.numel())
+        return result
+
+
+def test_logits_of_all_tokens_never_exist_together() -> None:
+    tokens, vocabulary, chunk = 640, 500, 64
+    hidden = torch.randn(tokens, MODEL_SIZE, requires_grad=True)
+    weight = torch.randn(vocabulary, MODEL_SIZE, requires_grad=True)
+    targets = torch.randint(vocabulary, (tokens,))
+    with LargestTensor() as watch:  # type: ignore[no-untyped-call]
+        smoothed_cross_entropy(hidden, weight, targets, 0.1, chunk).smoothed.backward()
+    assert watch.num_elements == chunk * vocabulary
+    with LargestTensor() as watch:  # type: ignore[no-untyped-call]
+        F.cross_entropy(hidden @ weight.T, targets, label_smoothing=0.1).backward()
+    assert watch.num_elements == tokens * vocabulary, "the watch sees what it looks for"
+
+
+@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
+def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int) -> None:
+    tokens = chunk_size(vocabulary)
+    assert tokens >= MIN_CHUNK_TOKENS
+    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS

@@ -1,0 +1,68 @@
+"""The schedule's closed form, and Adam against the paper's own formula."""
+
+import pytest
+import torch
+
+from nmtkit.config.schema import TrainingConfig
+from nmtkit.training.optimizer import (
+    learning_rate,
+    make_adam,
+    optimizer_tensors,
+    restore_optimizer,
+)
+
+
+@pytest.mark.parametrize(("model_size", "peak"), [(512, 6.99e-4), (1024, 4.94e-4)])
+def test_the_schedule_peaks_at_the_papers_learning_rates(model_size: int, peak: float) -> None:
+    config = TrainingConfig(warmup_updates=4000)
+    rates = [learning_rate(update, model_size, config) for update in range(1, 20_001)]
+    assert max(rates) == rates[3999]
+    assert rates[3999] == pytest.approx(peak, rel=1e-3)
+
+
+def test_the_schedule_rises_linearly_then_falls_with_the_inverse_square_root() -> None:
+    config = TrainingConfig(warmup_updates=100, learning_rate_scale=2.0)
+    first = learning_rate(1, 256, config)
+    assert first == pytest.approx(2 * 256**-0.5 * 100**-1.5, rel=1e-12)
+    assert learning_rate(57, 256, config) == pytest.approx(57 * first, rel=1e-12)
+    at_400, at_1600 = (learning_rate(update, 256, config) for update in (400, 1600))
+    assert at_400 == pytest.approx(2 * at_1600, rel=1e-12)
+
+
+def test_three_updates_follow_the_formula_of_adam() -> None:
+    config = TrainingConfig(adam_beta1=0.9, adam_beta2=0.98, adam_epsilon=1e-9)
+    model = torch.nn.Linear(3, 1, bias=False).double()
+    expected = model.weight.detach().clone()
+    optimizer = make_adam(model, config)
+    first, second = torch.zeros_like(expected), torch.zeros_like(expected)
+    for update in range(1, 4):
+        gradient = torch.tensor([[0.1, -2.0, 3.0]], dtype=torch.float64) * update
+        rate = learning_rate(update, 64, config)
+        optimizer.param_groups[0]["lr"] = rate
+        model.weight.grad = gradient.clone()
+        optimizer.step()
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.98 * second + 0.02 * gradient**2
+        corrected = first / (1 - 0.9**update), second / (1 - 0.98**update)
+        expected -= rate * corrected[0] / (corrected[1].sqrt() + 1e-9)
+    assert torch.allclose(model.weight, expected, rtol=0, atol=1e-12)
+
+
+def test_a_restored_optimizer_goes_on_as_the_first_would_have() -> None:
+    def step(model: torch.nn.Module, optimizer: torch.optim.Adam) -> None:
+        model(torch.ones(2, 4)).square().sum().backward()
+        optimizer.param_groups[0]["lr"] = 0.1
+        optimizer.step()
+        optimizer.zero_grad()
+
+    torch.manual_seed(0)
+    config = TrainingConfig()
+    model, twin = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
+    optimizer, other = make_adam(model, config), make_adam(twin, config)
+    step(model, optimizer)
+    twin.load_state_dict(model.state_dict())
+    restore_optimizer(other, twin, optimizer_tensors(optimizer, model))
+    step(model, optimizer)
+    step(twin, other)
+    assert torch.equal(model.weight, twin.weight)
+    assert torch.equal(model.bias, twin.bias)

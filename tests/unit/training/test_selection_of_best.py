@@ -1,0 +1,123 @@
+"""The metric that is asked for chooses the best checkpoint, and is what patience waits for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder, load_model, read_tensors
+from nmtkit.config.schema import CheckpointConfig, TrainRecipe, ValidationConfig
+from nmtkit.training.run import train
+from nmtkit.training.saving import Saver
+from nmtkit.training.validation import Validation, Validator
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+CPU = torch.device("cpu")
+# What the validations of a run say, one after every update; by loss the third is the best of the
+# first four, by BLEU the first.
+LOSSES = (5.0, 4.0, 3.0, 3.5, 3.2, 3.1, 9.0, 8.0)
+BLEUS = (20.0, 10.0, 20.0, 15.0, 30.0, 12.0, 13.0, 14.0)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(autouse=True)
+def _told_validations(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = iter(zip(LOSSES, BLEUS, strict=True))
+
+    def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
+        loss, bleu = next(results)
+        return Validation(loss=loss, bleu=bleu, signature="")
+
+    monkeypatch.setattr(Validator, "validate", validate)
+
+
+def recipe_by(metric: str, max_updates: int, patience: int = 0) -> TrainRecipe:
+    return replace(
+        tiny_train_recipe(max_updates, dropout=0.0),
+        checkpoints=CheckpointConfig(save_every=1, keep=1),
+        validation=ValidationConfig(validate_every=1, best_metric=metric, patience=patience),
+    )
+
+
+def named(pointer: Path | None) -> int:
+    assert pointer is not None
+    return int(pointer.name)
+
+
+@pytest.mark.parametrize(
+    ("metric", "max_updates", "best"),
+    [
+        ("loss", 1, 1),
+        ("loss", 2, 2),
+        ("loss", 4, 3),
+        ("loss", 8, 3),
+        ("bleu", 2, 1),
+        ("bleu", 4, 1),  # of equal ones the first
+        ("bleu", 8, 5),
+    ],
+)
+def test_the_metric_chooses_and_its_choice_is_what_translates(
+    metric: str, max_updates: int, best: int, data: Path, tmp_path: Path
+) -> None:
+    train(recipe_by(metric, max_updates), data, tmp_path)
+    run = RunFolder(tmp_path)
+    assert named(run.best()) == best
+    assert named(run.last()) == max_updates
+    assert (tmp_path / "best").read_text("utf-8") == f"{best:08d}\n"
+    chosen = read_tensors(tmp_path / "checkpoints" / f"{best:08d}")
+    loaded = load_model(tmp_path, CPU).model.state_dict()
+    assert all(torch.equal(tensor, chosen[name]) for name, tensor in loaded.items())
+    last = load_model(tmp_path / "last", CPU).model.state_dict()
+    differ = any(not torch.equal(tensor, last[name]) for name, tensor in loaded.items())
+    assert differ == (best != max_updates)
+
+
+@pytest.mark.parametrize(
+    ("metric", "patience", "last", "best"),
+    [
+        ("loss", 1, 4, 3),
+        ("loss", 3, 6, 3),
+        ("bleu", 1, 2, 1),
+        ("bleu", 3, 4, 1),
+        ("bleu", 4, 8, 5),
+    ],
+)
+def test_patience_follows_the_metric(
+    metric: str, patience: int, last: int, best: int, data: Path, tmp_path: Path
+) -> None:
+    train(recipe_by(metric, len(LOSSES), patience), data, tmp_path)
+    assert named(RunFolder(tmp_path).last()) == last
+    assert named(RunFolder(tmp_path).best()) == best
+
+
+@pytest.mark.parametrize(("metric", "last", "best"), [("loss", 6, 3), ("bleu", 4, 1)])
+def test_patience_goes_on_where_the_last_session_ended(
+    metric: str, last: int, best: int, data: Path, tmp_path: Path
+) -> None:
+    for max_updates in range(1, len(LOSSES) + 1):
+        train(recipe_by(metric, max_updates, patience=3), data, tmp_path)
+    assert named(RunFolder(tmp_path).last()) == last
+    assert named(RunFolder(tmp_path).best()) == best
+
+
+def test_a_best_that_a_killed_session_did_not_name_is_named_by_the_next(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(recipe_by("loss", 1), data, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Saver, "point_best", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe_by("loss", 2), data, tmp_path)
+    assert named(RunFolder(tmp_path).best()) == 1
+    train(recipe_by("loss", 2), data, tmp_path)
+    assert named(RunFolder(tmp_path).best()) == 2
+
+
+def killed(_saver: Saver, _update: int) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,83 @@
+"""--max-minutes ends a run by the time spent in training, that of earlier sessions included."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.training.run import train
+from nmtkit.training.trainer import Trainer
+from tests.clock import Clock
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+MANY_UPDATES = 50
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the trainer's clock; every update takes a minute of it."""
+    made = Clock()
+    apply = Trainer._apply_gradients
+
+    def apply_for_a_minute(self: Trainer) -> float:
+        made.now += 60
+        return apply(self)
+
+    monkeypatch.setattr("nmtkit.training.trainer.time", SimpleNamespace(monotonic=made))
+    monkeypatch.setattr(Trainer, "_apply_gradients", apply_for_a_minute)
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+def recipe_of_minutes(max_minutes: float, max_updates: int = MANY_UPDATES) -> TrainRecipe:
+    recipe = tiny_train_recipe(max_updates, dropout=0.0)
+    return replace(recipe, training=replace(recipe.training, max_minutes=max_minutes))
+
+
+def last_update(run: Path) -> int:
+    folder = RunFolder(run).last()
+    assert folder is not None
+    return int(folder.name)
+
+
+@pytest.mark.parametrize(("max_minutes", "updates"), [(3.0, 3), (2.5, 3), (0.1, 1)])
+def test_a_run_ends_with_the_first_update_after_its_minutes(
+    max_minutes: float, updates: int, data: Path, tmp_path: Path, clock: Clock
+) -> None:
+    train(recipe_of_minutes(max_minutes), data, tmp_path)
+    assert last_update(tmp_path) == updates
+    assert clock.now == 1000 + 60 * updates
+
+
+def test_minutes_of_0_are_no_limit(data: Path, tmp_path: Path, clock: Clock) -> None:
+    train(recipe_of_minutes(0.0, max_updates=6), data, tmp_path)
+    assert last_update(tmp_path) == 6
+    assert clock.now == 1000 + 60 * 6
+
+
+def test_minutes_of_all_sessions_count_and_the_time_between_them_does_not(
+    data: Path, tmp_path: Path, clock: Clock
+) -> None:
+    train(recipe_of_minutes(5.0, max_updates=2), data, tmp_path)
+    clock.now += 1e6
+    train(recipe_of_minutes(5.0), data, tmp_path)
+    assert last_update(tmp_path) == 5
+
+
+def test_a_run_whose_minutes_are_over_is_complete_until_they_are_raised(
+    data: Path, tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(recipe_of_minutes(2.0), data, tmp_path)
+    clock.now = 5.0  # another machine, or another boot
+    capsys.readouterr()
+    train(recipe_of_minutes(2.0), data, tmp_path)
+    assert "already complete after update 2" in capsys.readouterr().err
+    train(recipe_of_minutes(4.0), data, tmp_path)
+    assert last_update(tmp_path) == 4

@@ -1,0 +1,214 @@
+"""The laws of a run: what stops it, what resumes it, what it may depend on."""
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder, read_tensors
+from nmtkit.config.schema import SearchConfig, TrainRecipe
+from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
+from nmtkit.training import trainer as trainer_module
+from nmtkit.training.run import train
+from nmtkit.training.seeds import slot_seed
+from nmtkit.training.trainer import Trainer
+from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
+
+NUM_UPDATES = 8
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+def last_model(run: Path) -> dict[str, torch.Tensor]:
+    folder = RunFolder.create_or_open(run).last()
+    assert folder is not None
+    return read_tensors(folder)
+
+
+def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name
+
+
+def records(run: Path) -> list[dict[str, object]]:
+    lines = (run / "metrics.jsonl").read_bytes().decode().split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
+    return replace(recipe, training=replace(recipe.training, max_updates=max_updates))
+
+
+def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
+    data: Path, tmp_path: Path
+) -> None:
+    recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
+    train(recipe, data, tmp_path / "whole")
+    for update in range(1, NUM_UPDATES + 1):
+        train(with_updates(recipe, update), data, tmp_path / "parts")
+    assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+
+
+def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
+    train(recipe, data, tmp_path / "with")
+    quiet = replace(
+        recipe,
+        validation=replace(recipe.validation, validate_every=0),
+        search=SearchConfig(),
+    )
+    train(quiet, data, tmp_path / "without")
+    assert_equal(last_model(tmp_path / "with"), last_model(tmp_path / "without"))
+
+
+def test_the_number_of_slots_changes_nothing_but_rounding_without_dropout(
+    data: Path, tmp_path: Path
+) -> None:
+    runs = []
+    for max_tokens in (14, 7, 3):
+        recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
+        recipe = replace(recipe, training=replace(recipe.training, max_tokens=max_tokens))
+        train(recipe, data, tmp_path / str(max_tokens))
+        runs.append([r for r in records(tmp_path / str(max_tokens)) if "gradient_norm" in r])
+    # Not the parameters: the loss does not depend on the biases of keys, whose gradients are
+    # rounding alone, and Adam makes steps of full size of them.
+    for key in ("loss", "nll", "gradient_norm"):
+        whole, *others = ([float(str(r[key])) for r in run] for run in runs)
+        for other in others:
+            assert other == pytest.approx(whole, rel=1e-4)
+
+
+def test_a_stop_request_drops_the_unfinished_update_and_the_run_goes_on(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
+    train(recipe, data, tmp_path / "whole")
+    calls: list[int] = []
+
+    def seed_and_stop(seed: int, update: int, slot: int) -> int:
+        calls.append(update)
+        if len(calls) == 6:  # in the middle of an update of several slots
+            signal.raise_signal(signal.SIGTERM)
+        return slot_seed(seed, update, slot)
+
+    monkeypatch.setattr(trainer_module, "slot_seed", seed_and_stop)
+    with pytest.raises(StoppedError, match=r"stopped by SIGTERM after update \d+, which is saved"):
+        train(recipe, data, tmp_path / "parts")
+    train(recipe, data, tmp_path / "parts")
+    assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+
+
+def test_metrics_hold_each_update_once_after_a_resume(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
+    train(with_updates(recipe, 2), data, tmp_path)
+    train(recipe, data, tmp_path)
+    updates = [r["update"] for r in records(tmp_path) if "learning_rate" in r]
+    assert updates == [1, 2, 3, 4]
+
+
+def test_a_finished_run_is_left_as_it_is(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tiny_train_recipe(max_updates=2, dropout=0.0)
+    train(recipe, data, tmp_path)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "checkpoints").rglob("*")}
+    train(recipe, data, tmp_path)
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "checkpoints").rglob("*")}
+    assert "already complete after update 2" in capsys.readouterr().err
+
+
+def test_a_run_refuses_other_fixed_settings_and_names_them(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    train(recipe, data, tmp_path)
+    other = replace(recipe, training=replace(recipe.training, label_smoothing=0.2))
+    with pytest.raises(ConfigError, match=r"label_smoothing was 0\.1 and is now 0\.2"):
+        train(other, data, tmp_path)
+
+
+def test_a_run_refuses_other_data(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    train(recipe, data, tmp_path / "run")
+    (tmp_path / "corpus").mkdir()
+    other = tiny_dataset(tmp_path / "corpus", TRAIN_LINES[1:])
+    with pytest.raises(DamagedError, match="begun with other data"):
+        train(recipe, other, tmp_path / "run")
+
+
+def test_learned_positions_must_cover_the_longest_sentence(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    recipe = replace(recipe, model=replace(recipe.model, positions="learned", max_positions=5))
+    with pytest.raises(
+        ConfigError, match=r"longest sentence has 6 tokens, more than the 5 learned"
+    ):
+        train(recipe, data, tmp_path)
+
+
+def test_gradients_that_stay_infinite_end_the_run_and_keep_the_last_checkpoint(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_train_recipe(max_updates=2, dropout=0.0)
+    train(recipe, data, tmp_path)
+    before = last_model(tmp_path)
+    apply = Trainer._apply_gradients
+
+    def poison(self: Trainer) -> float:
+        next(iter(self.parts.objective.parameters())).grad.fill_(float("inf"))  # type: ignore[union-attr]
+        return apply(self)
+
+    monkeypatch.setattr(Trainer, "_apply_gradients", poison)
+    with pytest.raises(DivergedError, match="10 updates in a row, up to update 12"):
+        train(with_updates(recipe, 40), data, tmp_path)
+    assert_equal(before, last_model(tmp_path))
+
+
+def test_one_infinite_gradient_skips_its_update_only(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    train(recipe, data, tmp_path)
+    before = last_model(tmp_path)
+    apply = Trainer._apply_gradients
+
+    def poison(self: Trainer) -> float:
+        next(iter(self.parts.objective.parameters())).grad.fill_(float("nan"))  # type: ignore[union-attr]
+        return apply(self)
+
+    monkeypatch.setattr(Trainer, "_apply_gradients", poison)
+    train(with_updates(recipe, 2), data, tmp_path)
+    assert_equal(before, last_model(tmp_path))
+    assert records(tmp_path)[-1]["update"] == 2
+    assert [r["skipped_updates"] for r in records(tmp_path) if "skipped_updates" in r][-1] == 1
+
+
+def test_patience_stops_a_run_that_does_not_improve(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=50, dropout=0.0)
+    recipe = replace(
+        recipe,
+        training=replace(recipe.training, learning_rate_scale=0.0),
+        validation=replace(recipe.validation, validate_every=1, patience=2, validate_bleu=False),
+        search=SearchConfig(),
+    )
+    train(recipe, data, tmp_path)
+    # The first is the best, as nothing is learnt; the second and third are stale.
+    assert records(tmp_path)[-1]["update"] == 3
+
+
+def test_epochs_stop_a_run_at_the_end_of_the_corpus(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=1000, dropout=0.0)
+    train(replace(recipe, training=replace(recipe.training, max_epochs=1)), data, tmp_path)
+    epochs = [r["epoch"] for r in records(tmp_path) if "epoch" in r]
+    assert max(int(str(e)) for e in epochs) <= 2
+    assert 1 < len(epochs) < 1000
+
+
+def test_seeds_of_slots_differ_in_every_part() -> None:
+    seeds = {slot_seed(s, u, k) for s in range(3) for u in range(1, 30) for k in range(4)}
+    assert len(seeds) == 3 * 29 * 4
+    assert all(0 <= seed < 2**63 for seed in seeds)

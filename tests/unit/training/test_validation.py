@@ -1,0 +1,173 @@
+"""Validation says what `nmtkit translate` and `nmtkit score` say, and what the model's loss is."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder, load_model
+from nmtkit.config.schema import CheckpointConfig, TrainRecipe, TranslationConfig, ValidationConfig
+from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import prepare
+from nmtkit.decoding.translator import Translator
+from nmtkit.evaluation.metrics import score_corpus
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.symbols import BOS_ID
+from nmtkit.training.objective import Objective
+from nmtkit.training.run import train
+from nmtkit.training.validation import Validator
+from tests.tiny import tiny_corpus, tiny_recipe, tiny_train_recipe, write_lines
+
+CPU = torch.device("cpu")
+NUM_UPDATES = 24
+TRAIN_LINES = ("a b c d e", "a b c d f") * 4
+# A line that is learnt, one that is not, one with a word that is unknown, one with two spaces, and
+# one so long that its pair has no ids, though its text is translated.
+VALID_LINES = ("a b c d e", "h g f", "a b unknown d e", "a b  c d", "a b c d e a b c d")
+RECIPE = replace(
+    tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1),
+    checkpoints=CheckpointConfig(save_every=NUM_UPDATES),
+    validation=ValidationConfig(validate_every=NUM_UPDATES),
+)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    train_prefix, valid_prefix = tiny_corpus(folder, TRAIN_LINES)
+    write_lines(folder / "valid.en", VALID_LINES)
+    write_lines(folder / "valid.de", [line.upper() for line in VALID_LINES])
+    recipe = tiny_recipe(train_prefix, valid_prefix)
+    recipe = replace(recipe, filters=replace(recipe.filters, max_length=8))
+    prepare(recipe, folder / "data", workers=1, overwrite=False, report=lambda _: None)
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def run(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that was validated once, after its last update."""
+    folder = tmp_path_factory.mktemp("validated") / "run"
+    train(RECIPE, dataset, folder)
+    return folder
+
+
+@pytest.fixture
+def logged(run: Path) -> dict[str, Any]:
+    """Return what the run says of its validation."""
+    records = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
+    (record,) = (record for record in records if record["event"] == "validation")
+    assert record["update"] == NUM_UPDATES
+    found: dict[str, Any] = record
+    return found
+
+
+def validator_of(
+    model: Transformer, dataset: Path, recipe: TrainRecipe, batch_tokens: int
+) -> Validator:
+    objective = Objective(model, recipe.training.label_smoothing).train()
+    return Validator(objective, Dataset.open(dataset), recipe.search, batch_tokens, pytest.fail)
+
+
+def loss_sentence_by_sentence(model: Transformer, dataset: Dataset) -> float:
+    """Compute nats a token with PyTorch's own loss and no other sentence in a batch."""
+    total, num_tokens = 0.0, 0
+    pairs = dataset.valid
+    with torch.no_grad():
+        for source, target in ((pairs.source[i], pairs.target[i]) for i in range(len(pairs))):
+            expected = torch.tensor(target.tolist())
+            memory = model.encode(pack_sequences([source.tolist()], CPU))
+            target_in = pack_sequences([[BOS_ID, *target.tolist()[:-1]]], CPU)
+            logits = model.logits(model.decode(target_in, memory))
+            total += float(torch.nn.functional.cross_entropy(logits, expected, reduction="sum"))
+            num_tokens += len(expected)
+    return total / num_tokens
+
+
+def stopping_at(call: int) -> Callable[[], bool]:
+    """Return a request to stop that comes with the given call, counted from 1, and stays."""
+    calls = iter(range(1, 10**9))
+    return lambda: next(calls) >= call
+
+
+def test_the_logged_bleu_is_that_of_the_saved_checkpoint_translating_the_text(
+    run: Path, dataset: Path, logged: dict[str, Any]
+) -> None:
+    loaded = load_model(run / "last", CPU)
+    translator = Translator(
+        loaded.model, loaded.codec, RECIPE.search, TranslationConfig(), pytest.fail
+    )
+    lines = dataset.parent
+    sources, references = (
+        (lines / f"valid.{language}").read_text("utf-8").split("\n")[:-1]
+        for language in ("en", "de")
+    )
+    assert len(Dataset.open(dataset).valid) == len(sources) - 1  # the long one
+    (score,) = score_corpus(["bleu"], list(translator.translate(sources)), references)
+    assert logged["bleu"] == pytest.approx(score.score, abs=1e-9)
+    assert logged["signature"] == score.signature
+    assert 1 < score.score < 99
+
+
+def test_the_logged_loss_is_that_of_the_saved_checkpoint_sentence_by_sentence(
+    run: Path, dataset: Path, logged: dict[str, Any]
+) -> None:
+    expected = loss_sentence_by_sentence(load_model(run / "last", CPU).model, Dataset.open(dataset))
+    assert logged["loss"] == pytest.approx(expected, rel=1e-5)  # float32, sums in another order
+    assert logged["perplexity"] == pytest.approx(math.exp(logged["loss"]))
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 12, 10_000])
+def test_the_loss_does_not_depend_on_batches_and_no_dropout_is_in_it(
+    batch_tokens: int, run: Path, dataset: Path
+) -> None:
+    model = load_model(run, CPU).model
+    expected = loss_sentence_by_sentence(model, Dataset.open(dataset))
+    validator = validator_of(model, dataset, RECIPE, batch_tokens)
+    validator.search = None
+    result = validator.validate(lambda: False)
+    assert result is not None
+    assert result.loss == pytest.approx(expected, rel=1e-5)
+    assert (result.bleu, result.signature) == (None, None)
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_request_to_stop_ends_it_without_a_result(call: int, run: Path, dataset: Path) -> None:
+    model = load_model(run, CPU).model
+    # All pairs are one batch and all lines one chunk: before the loss, after BLEU, at the end.
+    validator = validator_of(model, dataset, RECIPE, 10_000)
+    assert validator.validate(stopping_at(call)) is None
+    assert validator.objective.training
+    assert model.training
+
+
+def test_the_model_is_in_training_mode_afterwards_and_keeps_its_gradients_off(
+    run: Path, dataset: Path
+) -> None:
+    model = load_model(run, CPU).model
+    validator = validator_of(model, dataset, RECIPE, 100)
+    assert validator.validate(lambda: False) is not None
+    assert all(module.training for module in validator.objective.modules())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_model_is_in_training_mode_after_an_error(run: Path, dataset: Path) -> None:
+    validator = validator_of(load_model(run, CPU).model, dataset, RECIPE, 100)
+
+    def fail() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        validator.validate(fail)
+    assert validator.objective.training
+
+
+def test_the_run_names_the_validated_checkpoint_the_best(run: Path) -> None:
+    best = RunFolder(run).best()
+    assert best is not None
+    assert best.name == f"{NUM_UPDATES:08d}"
