@@ -42,7 +42,14 @@ _ADVICE = {
     errno.ENOLCK: _UNLOCKABLE,
     errno.ENOSYS: _UNLOCKABLE,
 }
-_UNFIT_PATHS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+_UNFIT_PATHS = (
+    errno.EEXIST,
+    errno.ENOENT,
+    errno.ENOTEMPTY,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+)
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,16 @@ def test_a_disk_that_refuses_is_a_resource_error_that_names_the_path(
     assert names_in(tmp_path) == []
 
 
+def test_a_place_that_makes_no_folders_is_a_wrong_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "mkdir", refusing(errno.ENOENT))  # as /proc does
+    with pytest.raises(
+        ConfigError, match=r"made: No such file or directory.*; choose another path"
+    ):
+        write_folder(tmp_path / "made", "new")
+
+
 @pytest.mark.parametrize(
     ("path", "told"),
     [
@@ -163,8 +173,8 @@ def test_an_error_elsewhere_names_that_place_too(
 
 
 def test_other_errors_pass_as_they_are(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), disk_errors(tmp_path):
-        (tmp_path / "missing").read_bytes()
+    with pytest.raises(OSError, match="Bad file descriptor"), disk_errors(tmp_path):
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 @pytest.mark.parametrize(
