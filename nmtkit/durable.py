@@ -42,9 +42,9 @@ _ADVICE = {
     errno.ENOLCK: _UNLOCKABLE,
     errno.ENOSYS: _UNLOCKABLE,
 }
+_OTHER_PATH = "choose another path"
 _UNFIT_PATHS = (
     errno.EEXIST,
-    errno.ENOENT,
     errno.ENOTEMPTY,
     errno.ENOTDIR,
     errno.ENAMETOOLONG,
@@ -85,13 +85,15 @@ def new_folder(
         ResourceError: no space, no permission, a failing disk, also within the block.
     """
     with disk_errors(final):
-        os.makedirs(final.absolute().parent, exist_ok=True)
+        with _making(final):
+            os.makedirs(final.absolute().parent, exist_ok=True)
         with _held(_beside(final, _LOCK), final):
             _clear_leftovers(final)
             _check_is_free(final, format, overwrite)
             staged = StagedFolder(_beside(final, _PARTIAL), {})
             try:
-                os.mkdir(staged.path)
+                with _making(final):
+                    os.mkdir(staged.path)
                 yield staged
                 _seal(staged, format, version)
                 _publish(staged.path, final)
@@ -159,7 +161,8 @@ def make_folder(path: Path) -> None:
         ConfigError, ResourceError: as `new_folder`.
     """
     with disk_errors(path):
-        os.makedirs(path, exist_ok=True)
+        with _making(path):
+            os.makedirs(path, exist_ok=True)
         _sync(path.absolute().parent)
 
 
@@ -213,8 +216,17 @@ def disk_errors(path: Path) -> Iterator[None]:
         if error.errno in _ADVICE:
             raise ResourceError(_told(error, path, _ADVICE[error.errno])) from error
         if error.errno in _UNFIT_PATHS:
-            raise ConfigError(_told(error, path, "choose another path")) from error
+            raise ConfigError(_told(error, path, _OTHER_PATH)) from error
         raise
+
+
+@contextmanager
+def _making(path: Path) -> Iterator[None]:
+    """Report a place that takes no new files, such as /proc, as a path that cannot be."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ConfigError(_told(error, path, _OTHER_PATH)) from error
 
 
 def _told(error: OSError, path: Path, advice: str) -> str:
@@ -289,7 +301,8 @@ def _clear_leftovers(final: Path) -> None:
 @contextmanager
 def _held(lock: Path, what: Path) -> Iterator[None]:
     """Hold a lock file; the system frees it when its holder is killed, though the file stays."""
-    descriptor = _acquire(lock, what)
+    with _making(what):
+        descriptor = _acquire(lock, what)
     try:
         yield
     finally:

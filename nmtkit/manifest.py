@@ -18,9 +18,11 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 
 MANIFEST = "manifest.json"
 
+RESTORE = "restore the folder from a copy, or make it again"
+"""How to mend whatever is damaged."""
+
 _FILE_NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_MEND = "restore the folder from a copy, or make it again"
 
 
 def describe(folder: Path, format: str, version: int, fields: Mapping[str, Json]) -> bytes:
@@ -83,7 +85,7 @@ def load(folder: Path) -> dict[str, Any]:
     try:
         loaded = json.loads(path.read_bytes().decode())
     except (FileNotFoundError, IsADirectoryError):
-        raise DamagedError(f"{path}: missing; check the path, or {_MEND}") from None
+        raise DamagedError(f"{path}: missing; check the path, or {RESTORE}") from None
     except (ValueError, RecursionError):
         raise _damaged(path) from None
     if not isinstance(loaded, dict):
@@ -97,16 +99,16 @@ def check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
         path = folder / name
         parents = [folder / parent for parent in Path(name).parents if parent.name]
         if any(part.is_symlink() for part in (path, *parents)):
-            raise DamagedError(f"{path}: a symbolic link, which is not followed; {_MEND}")
+            raise DamagedError(f"{path}: a symbolic link, which is not followed; {RESTORE}")
         try:
             found = path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            raise DamagedError(f"{path}: missing; {_MEND}") from None
+            raise DamagedError(f"{path}: missing; {RESTORE}") from None
         if not stat.S_ISREG(found.st_mode):
-            raise DamagedError(f"{path}: not a file; {_MEND}")
+            raise DamagedError(f"{path}: not a file; {RESTORE}")
         if found.st_size != entry["bytes"]:
             raise DamagedError(
-                f"{path}: damaged, {found.st_size} bytes instead of {entry['bytes']}; {_MEND}"
+                f"{path}: damaged, {found.st_size} bytes instead of {entry['bytes']}; {RESTORE}"
             )
 
 
@@ -118,7 +120,7 @@ def check_hashes(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _damaged(path: Path) -> DamagedError:
-    return DamagedError(f"{path}: damaged, its content is not what was written; {_MEND}")
+    return DamagedError(f"{path}: damaged, its content is not what was written; {RESTORE}")
 
 
 def _names_good_files(manifest: Mapping[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
 from nmtkit.durable import new_folder, read_manifest, verify_files
 from nmtkit.errors import ConfigError, DamagedError, DivergedError
-from nmtkit.manifest import MANIFEST, Json
+from nmtkit.manifest import MANIFEST, RESTORE, Json
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
 
@@ -32,7 +32,6 @@ CONFIG = "config.toml"
 
 _CODEC = "codec"
 _OS_ERROR = re.compile(r"\(os error ([0-9]+)\)")
-_MEND = "restore the folder from a copy, or make it again"
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def describe_model(folder: Path) -> Description:
     try:
         recipe = loads(config_path.read_text("utf-8"), TrainRecipe, str(config_path))
     except ConfigError as error:
-        raise DamagedError(f"{error}; {_MEND} with this version of nmtkit") from error
+        raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
     return Description(manifest, recipe, TextCodec.load(folder / _CODEC))
 
 
@@ -155,7 +154,7 @@ def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder
         if found != wanted:
             raise DamagedError(
                 f"{folder / TENSORS}: does not fit {CONFIG}: {name} is {found}, where the model "
-                f"has {wanted}; {_MEND}"
+                f"has {wanted}; {RESTORE}"
             )
     model.load_state_dict(tensors)
 
@@ -189,7 +188,7 @@ def open_tensors(path: Path) -> Iterator[Any]:
             f"{path}: is gone; if its run is still training, try again or raise --keep"
         ) from None
     except SafetensorError as error:
-        raise DamagedError(f"{path}: damaged ({error}); {_MEND}") from error
+        raise DamagedError(f"{path}: damaged ({error}); {RESTORE}") from error
 
 
 def _without_ties(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -27,16 +27,6 @@ class Batch:
     target_in: Packed
     target_out: Tensor
 
-    @property
-    def num_source_tokens(self) -> int:
-        """X, end symbols counted."""
-        return self.source.layout.num_tokens
-
-    @property
-    def num_target_tokens(self) -> int:
-        """Y, end symbols counted."""
-        return self.target_in.layout.num_tokens
-
 
 def gather(pairs: Pairs, indices: Indices, device: torch.device) -> Batch:
     """Read pairs of a shard into a batch.

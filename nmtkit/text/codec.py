@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
 
 _FORMAT = "nmtkit-codec"
 _VERSION = 1
-_MEND = "restore the folder from a copy, or make it again"
 
 
 class Vocabulary(Protocol):
@@ -135,11 +135,11 @@ def _read_description(path: Path) -> dict[str, Any]:
     try:
         description = json.loads(path.read_bytes())
     except OSError as error:
-        raise DamagedError(f"{path}: {error.strerror}; {_MEND}") from error
+        raise DamagedError(f"{path}: {error.strerror}; {RESTORE}") from error
     except ValueError:
-        raise DamagedError(f"{path}: not JSON; {_MEND}") from None
+        raise DamagedError(f"{path}: not JSON; {RESTORE}") from None
     if not isinstance(description, dict) or description.get("format") != _FORMAT:
-        raise DamagedError(f"{path}: not a codec; {_MEND}")
+        raise DamagedError(f"{path}: not a codec; {RESTORE}")
     if description.get("version") != _VERSION:
         raise DamagedError(
             f"{path}: version {description.get('version')} of the codec, which this nmtkit does "
@@ -150,14 +150,14 @@ def _read_description(path: Path) -> dict[str, Any]:
     if description.get("kind") not in _KINDS:
         wrong.append("kind")
     if wrong:
-        raise DamagedError(f"{path}: missing or wrong: {', '.join(wrong)}; {_MEND}")
+        raise DamagedError(f"{path}: missing or wrong: {', '.join(wrong)}; {RESTORE}")
     return description
 
 
 def _load_vocabulary(kind: type[Subword] | type[Words], path: Path) -> Vocabulary:
     if not path.is_file():
-        raise DamagedError(f"{path}: missing; {_MEND}")
+        raise DamagedError(f"{path}: missing; {RESTORE}")
     try:
         return kind.load(path)
     except (ConfigError, DataError) as error:
-        raise DamagedError(f"damaged codec ({error}); {_MEND}") from error
+        raise DamagedError(f"damaged codec ({error}); {RESTORE}") from error

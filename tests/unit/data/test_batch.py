@@ -40,8 +40,8 @@ def test_a_batch_holds_the_sequences_of_its_pairs_in_order(
     targets = batch.target_out.split(batch.target_in.layout.lengths)
     assert [s.tolist() for s in sources] == [SOURCES[i] for i in indices]
     assert [t.tolist() for t in targets] == [TARGETS[i] for i in indices]
-    assert batch.num_source_tokens == sum(len(SOURCES[i]) for i in indices)
-    assert batch.num_target_tokens == sum(len(TARGETS[i]) for i in indices)
+    assert batch.source.layout.num_tokens == sum(len(SOURCES[i]) for i in indices)
+    assert batch.target_in.layout.num_tokens == sum(len(TARGETS[i]) for i in indices)
 
 
 def test_the_decoder_reads_the_begin_symbol_and_all_but_the_last_token(pairs: Pairs) -> None:
