@@ -55,11 +55,12 @@ def test_a_small_model_learns_the_task(tmp_path: Path, is_reversed: bool) -> Non
             "--vocab-size", "100", "--out", data])  # fmt: skip
     settings = (
         "--encoder-layers 2 --decoder-layers 2 --model-size 64 --feed-forward-size 256 --heads 4 "
-        "--update-tokens 800 --max-tokens 800 --warmup-updates 200 --max-updates 1000 "
+        "--norm pre --learning-rate-scale 0.5 --warmup-updates 200 --max-updates 1000 "
+        "--update-tokens 800 --max-tokens 800 "
         "--save-every 100 --validate-every 500 --log-every 100"
     )
     nmtkit(["train", data, "--out", run, *settings.split()])
-    nmtkit(["average-checkpoints", run, "--last", "5", "--out", model])
+    nmtkit(["average-checkpoints", run, "--last", "3", "--out", model])
     source = (tmp_path / "test.in").read_text(encoding="utf-8")
     translations = nmtkit(["translate", model], source)
     assert translations.count("\n") == source.count("\n")
