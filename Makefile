@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test test-system check format docs golden bench clean
+.PHONY: help install demo test test-system test-faults check format docs golden bench clean
 
 help:  ## list the chores
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -22,6 +22,9 @@ test: $(INSTALLED)  ## all tests but the slow ones
 
 test-system: $(INSTALLED)  ## the slow tests: small tasks that must be learnt
 	$(BIN)/pytest tests/system
+
+test-faults: $(INSTALLED)  ## the long storm: training killed 200 times at random moments
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.storm --rounds 200
 
 check: $(INSTALLED)  ## formatting, lint, types, architecture
 	$(BIN)/ruff format --check .
@@ -44,6 +47,7 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	$(BIN)/python -m examples.demo.corpus build/corpus
 	$(BIN)/python -m benchmarks.preprocess_memory --train build/corpus/train --valid build/corpus/valid \
 	  -s en -t de --sample-lines 20000 --times 3 60
+	$(BIN)/python -m benchmarks.average_memory
 
 clean:  ## remove everything that these chores made
 	rm -rf $(VENV) demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

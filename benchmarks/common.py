@@ -7,13 +7,15 @@ that slows down or warms up does so for all; a ratio is the median of the rounds
 
 import argparse
 import json
+import multiprocessing
 import os
 import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
@@ -59,7 +61,7 @@ class Summary:
 
 def add_peer_options(parser: argparse.ArgumentParser) -> None:
     """Add what every comparison takes."""
-    parser.add_argument("--shape", choices=("small", "base"), default="small")
+    parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--peers", type=Path, help="folder with hf.py and floor.py")
@@ -135,6 +137,32 @@ def print_measurement(what: str, rate: float, unit: str) -> None:
     """Print what `measure` reads, for this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
     print(f"{OWN_NAME} {what}: {rate:.2f} {unit} peak RSS {peak:.0f} MiB")
+
+
+def peaks(function: Callable[..., None], *arguments: object) -> tuple[float, float]:
+    """Run a function in a new process; returns its peak memory and its largest child's in MiB."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=send_peaks, args=(theirs, function, arguments))
+    process.start()
+    theirs.close()
+    own, largest_child = ours.recv()
+    process.join()
+    return own, largest_child
+
+
+def send_peaks(
+    connection: "Connection[tuple[float, float], None]",
+    function: Callable[..., None],
+    arguments: tuple[object, ...],
+) -> None:
+    """Run a function and send the peak memory of this process and its largest child in MiB."""
+    function(*arguments)
+    own, largest_child = (
+        resource.getrusage(who).ru_maxrss / MIB
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    connection.send((own, largest_child))
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:

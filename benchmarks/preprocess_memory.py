@@ -9,16 +9,12 @@ be more than the pairs of the smallest corpus, or else its growth is all that on
 """
 
 import argparse
-import multiprocessing
-import resource
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import chain
-from multiprocessing.connection import Connection
 from pathlib import Path
 
-from benchmarks.common import MIB, print_json, print_table
+from benchmarks.common import peaks, print_json, print_table
 from nmtkit.config.schema import CorpusConfig, PreprocessRecipe, VocabularyConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
@@ -114,32 +110,6 @@ def read_all(out: Path) -> None:
             assert int(side.lengths().sum()) == sum(side[i].size for i in range(len(side)))
             num_tokens += side.ids.size
     assert num_tokens
-
-
-def peaks(function: Callable[..., None], *arguments: object) -> tuple[float, float]:
-    """Run a function in a new process; returns its peak memory and its largest child's in MiB."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=send_peaks, args=(theirs, function, arguments))
-    process.start()
-    theirs.close()
-    own, largest_child = ours.recv()
-    process.join()
-    return own, largest_child
-
-
-def send_peaks(
-    connection: "Connection[tuple[float, float], None]",
-    function: Callable[..., None],
-    arguments: tuple[object, ...],
-) -> None:
-    """Run a function and send the peak memory of this process and its largest child in MiB."""
-    function(*arguments)
-    own, largest_child = (
-        resource.getrusage(who).ru_maxrss / MIB
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    connection.send((own, largest_child))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
-"""How fast nmtkit trains, beside its peers: target tokens a second and peak memory.
+r"""How fast nmtkit trains, beside its peers: target tokens a second and peak memory.
 
     python -m benchmarks.train --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON
 
 CORPUS is a folder with train.src, train.tgt, valid.src and valid.tgt, segmented already. Float32,
 dropout 0.1, label smoothing 0.1, Adam, gradients clipped at norm 1, updates of 4096 tokens: source
 and target tokens each for nmtkit, padded tokens of the longer side for the peers. Start-up and the
-first updates are not counted.
+first updates are not counted. On a GPU, without peers:
+
+    python -m benchmarks.train --corpus CORPUS --shape base --device cuda --precision bfloat16 \
+      --update-tokens 25000 --updates 100
 """
 
 import argparse
@@ -14,8 +17,6 @@ import tempfile
 import time
 from itertools import islice
 from pathlib import Path
-
-import torch
 
 from benchmarks.common import (
     OWN_NAME,
@@ -29,17 +30,18 @@ from benchmarks.common import (
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
-from nmtkit.model.transformer import Transformer
 from nmtkit.runtime import set_up
-from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import learning_rate, make_adam
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.optimizer import learning_rate
+from nmtkit.training.run import make_learner, make_objective
+from nmtkit.training.stopping import StopRequest
+from nmtkit.training.updating import Cut, Updater
 
 UNIT = "tgt tok/s"
-UPDATE_TOKENS = 4096
-UPDATES = {"small": 30, "base": 8}
+WHOLE = Cut(num_slots=1, num_pieces=1)
+UPDATES = {"small": 30, "base": 8, "big": 8}
 
 
 def main() -> None:
@@ -49,6 +51,9 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, help="folder with train.src, train.tgt, valid.*")
     parser.add_argument("--updates", type=int, help="updates that are timed")
     parser.add_argument("--warm-up", type=int, default=3, help="updates before them")
+    parser.add_argument("--update-tokens", type=int, default=4096, help="nmtkit's own alone")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="likewise")
+    parser.add_argument("--precision", default="float32", help="likewise: float32, bfloat16")
     parser.add_argument("--one", type=Path, metavar="DATASET", help="measure nmtkit alone, once")
     options = parser.parse_args()
     options.updates = options.updates or UPDATES[options.shape]
@@ -67,6 +72,8 @@ def contenders(options: argparse.Namespace, dataset: Path) -> list[Contender]:
     """List nmtkit and the peers that are at hand."""
     own = ["--one", dataset, "--shape", options.shape, "--threads", options.threads]
     own += ["--updates", options.updates, "--warm-up", options.warm_up]
+    own += ["--update-tokens", options.update_tokens]
+    own += ["--device", options.device, "--precision", options.precision]
     theirs = ["train", "--shape", options.shape, "--data", options.corpus]
     theirs += ["--upd", options.updates, "--warm", options.warm_up]
     return [
@@ -85,29 +92,21 @@ def make_dataset(corpus: Path, out: Path) -> None:
 
 def train_once(options: argparse.Namespace) -> None:
     """Do the updates of `nmtkit train`, without what it does between them, and print their rate."""
-    settings = {"update_tokens": UPDATE_TOKENS, "max_tokens": UPDATE_TOKENS, "clip_norm": 1.0}
-    machine = {"device": "cpu", "threads": options.threads}
+    tokens = options.update_tokens
+    settings = {"update_tokens": tokens, "max_tokens": tokens, "clip_norm": 1.0}
+    machine = {"device": options.device, "precision": options.precision, "threads": options.threads}
     recipe = build(TrainRecipe, PRESETS[options.shape], settings, machine)
     device = set_up(recipe.runtime)
     dataset = Dataset.open(options.one)
-    torch.manual_seed(recipe.seed.seed)
-    codec = dataset.codec
-    model = Transformer(recipe.model, codec.source.size, codec.target.size, codec.is_shared)
-    objective = Objective(model, recipe.training.label_smoothing)
-    optimizer = make_adam(model, recipe.training)
-    sampler = Sampler(dataset.train, UPDATE_TOKENS, recipe.seed.seed)
+    learner = make_learner(recipe, dataset, device)
+    objective = make_objective(recipe, learner.model).train()
+    updater = Updater(objective, learner, recipe, Ranks(), StopRequest())
+    sampler = Sampler(dataset.train, tokens, recipe.seed.seed)
     updates = islice(sampler.updates(Position(0, 0, 0)), options.warm_up + options.updates)
     num_tokens, start = 0, time.perf_counter()
     for number, (_, update) in enumerate(updates, start=1):
-        batch = gather(dataset.train[update.shard], update.pairs, device)
-        losses = objective(batch)
-        (losses.smoothed / update.num_target_tokens).backward()
-        float(torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.training.clip_norm))
-        rate = learning_rate(number, recipe.model.model_size, recipe.training)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.step()
-        optimizer.zero_grad()
+        updater.compute(dataset.train[update.shard], update, number, WHOLE, time.perf_counter)
+        updater.apply(number, learning_rate(number, recipe.model.model_size, recipe.training))
         num_tokens += update.num_target_tokens
         if number == options.warm_up:
             num_tokens, start = 0, time.perf_counter()

@@ -9,22 +9,21 @@ RUN/last, RUN/best                the names of two checkpoints, a line each
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import dumps
+from nmtkit.config.toml import dumps, loads
 from nmtkit.durable import (
     make_folder,
     new_folder,
     read_manifest,
-    remove_folder,
+    remove,
     remove_leftovers,
     replace_file,
     verify_files,
@@ -35,10 +34,9 @@ from nmtkit.model_folder import (
     CONFIG,
     FORMAT,
     VERSION,
-    LoadedModel,
+    check_path,
     describe_model,
     load_tensors,
-    read_model,
     read_parameters,
     save_tensors,
     write_model,
@@ -51,8 +49,12 @@ STATE_VERSION = 1
 NUM_WITH_STATE = 2
 """So many of the newest checkpoints keep their training state, should one be damaged."""
 
-_CHECKPOINTS, _LAST, _BEST = "checkpoints", "last", "best"
+LAST, BEST = "last", "best"
+"""Names of the files of a run that name a checkpoint."""
+
+_CHECKPOINTS, _METRICS = "checkpoints", "metrics.jsonl"
 _NAME = re.compile(r"[0-9]{8,}")
+_OWN_NAMES = {_CHECKPOINTS, LAST, BEST, _METRICS, CONFIG, "pieces.json", "tensorboard"}
 _STATE_SUFFIX = ".state"
 _STATE_TENSORS, _STATE_VALUES = "state.safetensors", "state.json"
 
@@ -109,18 +111,19 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.metrics_path = path / "metrics.jsonl"
+        self.metrics_path = path / _METRICS
 
     @staticmethod
     def create_or_open(path: Path) -> "RunFolder":
         """Return the run at a path; a new one where there is nothing, or an empty folder.
 
         Raises:
-            ConfigError: there is something else.
+            ConfigError: there is something else, or the path is one that no weights can be under.
             ResourceError: it cannot be created.
         """
+        check_path(path)
         if path.is_dir() and not is_run(path):
-            others = [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
+            others = _visible(path)
             if others:
                 raise ConfigError(
                     f"{path}: is not the folder of a run, and holds {min(others)!r}; "
@@ -154,17 +157,20 @@ class RunFolder:
 
     def last(self) -> Path | None:
         """Return the model folder that `last` names, or else the newest; None if there is none."""
-        return self._pointed(_LAST) or next(reversed(self._model_folders()), None)
+        return self._pointed(LAST) or next(reversed(self._model_folders()), None)
 
     def best(self) -> Path | None:
         """Return the model folder that validated best; None if there is none."""
-        return self._pointed(_BEST)
+        return self._pointed(BEST)
 
-    def point_best(self, update: int) -> None:
-        """Make the checkpoint of an update the best; one that could not be saved cannot be."""
-        folder = self._model_folder(update)
-        if (folder / MANIFEST).exists():
-            self._point(_BEST, folder)
+    def point_best(self, best_first: Sequence[int]) -> None:
+        """Make the best checkpoint the first that there is of some updates; none of them, none."""
+        for update in best_first:
+            folder = self._model_folder(update)
+            if (folder / MANIFEST).exists():
+                self._point(BEST, folder)
+                return
+        remove(self.path / BEST)
 
     def save(self, snapshot: Snapshot) -> None:
         """Save a checkpoint and point `last` to it; one that is whole already stays as it is.
@@ -180,8 +186,8 @@ class RunFolder:
         if not (
             _is_whole(folder, FORMAT, VERSION) and _is_whole(state, STATE_FORMAT, STATE_VERSION)
         ):
-            remove_folder(folder)
-            remove_folder(state)
+            remove(folder)
+            remove(state)
             _write_state(state, snapshot)
             fields: dict[str, Json] = {
                 "update": snapshot.update,
@@ -192,9 +198,9 @@ class RunFolder:
                 write_model(folder, snapshot.model, snapshot.recipe, snapshot.codec, fields, False)
             except NmtkitError:
                 if not folder.exists():
-                    remove_folder(state)  # it would fill the disk that may be full
+                    remove(state)  # it would fill the disk that may be full
                 raise
-        self._point(_LAST, folder)
+        self._point(LAST, folder)
 
     def newest_resumable(self, warn: Warn) -> Resumable | None:
         """Return the newest checkpoint that is whole with its state; None if there is none at all.
@@ -214,7 +220,7 @@ class RunFolder:
             except DamagedError as error:
                 warn(f"checkpoint {folder.name} is skipped: {error}")
                 continue
-            self._point(_LAST, folder)
+            self._point(LAST, folder)
             return resumable
         if folders:
             raise DamagedError(
@@ -238,12 +244,16 @@ class RunFolder:
         scheduled = [one.path for one in checkpoints if one.is_scheduled]
         newest = [one.path for one in checkpoints[-NUM_WITH_STATE:]]
         resumable = {folder for folder in (*newest, self.last()) if folder is not None}
-        models = {one.path for one in checkpoints}
-        models -= {*scheduled[-keep:], *resumable, self.best()}
-        states = set(self._checkpoints_path.glob(f"*{_STATE_SUFFIX}"))
-        states -= {_state_of(folder) for folder in resumable}
+        readable = {one.path for one in checkpoints}
+        models = readable - {*scheduled[-keep:], *resumable, self.best()}
+        unreadable = set(self._model_folders()) - readable
+        states = self._states() - {_state_of(folder) for folder in (*resumable, *unreadable)}
         for folder in sorted(models | states):
-            _try_to(remove_folder, folder, warn)
+            _try_to(remove, folder, warn)
+        self.clear_leftovers(warn)
+
+    def clear_leftovers(self, warn: Warn) -> None:
+        """Delete what killed sessions left half written or half deleted; `warn` as in `prune`."""
         _try_to(remove_leftovers, self._checkpoints_path, warn)
 
     @property
@@ -258,6 +268,11 @@ class RunFolder:
         names = [path.name for path in self._checkpoints_path.glob("*") if path.is_dir()]
         updates = sorted(int(name) for name in names if _NAME.fullmatch(name))
         return [self._model_folder(update) for update in updates]
+
+    def _states(self) -> set[Path]:
+        """Return the states of all checkpoints, also of those whose model is gone."""
+        paths = self._checkpoints_path.glob(f"*{_STATE_SUFFIX}")
+        return {path for path in paths if path.is_dir() and _NAME.fullmatch(path.stem)}
 
     def _readable_checkpoints(self) -> list[Checkpoint]:
         readable = []
@@ -281,50 +296,36 @@ class RunFolder:
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a path is the folder of a run."""
-    return (path / _CHECKPOINTS).is_dir()
+    """Tell whether a path is the folder of a run, by what is in it.
 
-
-def find_model(path: Path) -> Path:
-    """Return the model folder that a path stands for.
-
-    Args:
-        path: a model folder; or a run, for its best checkpoint or else its last; or the file
-            `best` or `last` of a run.
-
-    Raises:
-        DamagedError: the run has no checkpoint.
+    Other programs have folders named checkpoints too: it is a run if there is a checkpoint of
+    ours, or nothing yet that is not.
     """
-    if path.name in (_BEST, _LAST) and path.is_file() and is_run(path.parent):
-        run = RunFolder(path.parent)
-        found = run.best() if path.name == _BEST else run.last()
-    elif is_run(path):
-        run = RunFolder(path)
-        found = run.best() or run.last()
-    else:
-        return path
-    if found is None:
-        raise DamagedError(f"{path}: there is no such checkpoint yet; go on with `nmtkit train`")
-    return found
+    checkpoints = path / _CHECKPOINTS
+    if not checkpoints.is_dir():
+        return False
+    names = _visible(checkpoints)
+    if any(_NAME.fullmatch(name) and (checkpoints / name / MANIFEST).exists() for name in names):
+        return True
+    return (
+        all(_NAME.fullmatch(name.removesuffix(_STATE_SUFFIX)) for name in names)
+        and _OWN_NAMES.issuperset(_visible(path))
+        and _has_recipe_or_none(path)
+    )
 
 
-def load_model(path: Path, device: torch.device) -> LoadedModel:
-    """Load the model that a path stands for, ready to translate on a device.
-
-    Raises:
-        DamagedError: there is none, or it is not whole.
-    """
-    return read_model(find_model(path), device)
+def _visible(folder: Path) -> list[str]:
+    return [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the parameters of the model that a path stands for, under all their names.
-
-    Raises:
-        DamagedError: there is none, or it is not whole.
-    """
-    folder = find_model(path)
-    return read_parameters(folder, describe_model(folder))
+def _has_recipe_or_none(path: Path) -> bool:
+    try:
+        loads((path / CONFIG).read_text("utf-8"), TrainRecipe, CONFIG)
+    except FileNotFoundError:
+        return True
+    except (ConfigError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _state_of(folder: Path) -> Path:

@@ -86,10 +86,10 @@ def new_folder(
     """
     with disk_errors(final):
         with _making(final):
-            os.makedirs(final.absolute().parent, exist_ok=True)
+            _make_folders(final.absolute().parent)
         with _held(_beside(final, _LOCK), final):
             _clear_leftovers(final)
-            _check_is_free(final, format, overwrite)
+            check_is_free(final, format, overwrite)
             staged = StagedFolder(_beside(final, _PARTIAL), {})
             try:
                 with _making(final):
@@ -101,6 +101,23 @@ def new_folder(
                 with suppress(OSError):
                     _clear_leftovers(final)
                 raise
+
+
+def check_is_free(final: Path, format: str, overwrite: bool) -> None:
+    """Check that `new_folder` does not refuse a path for what stands there already.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if not os.path.lexists(final):
+        return
+    if not overwrite:
+        raise ConfigError(f"{final}: already exists; choose another name or add --overwrite")
+    if final.is_symlink() or _format_of(final) != format:
+        raise ConfigError(
+            f"{final}: already exists and is not a folder of format {format}, so that --overwrite "
+            "does not replace it; choose another name or delete it yourself"
+        )
 
 
 def read_manifest(folder: Path, format: str, version: int) -> dict[str, Any]:
@@ -160,14 +177,12 @@ def make_folder(path: Path) -> None:
     Raises:
         ConfigError, ResourceError: as `new_folder`.
     """
-    with disk_errors(path):
-        with _making(path):
-            os.makedirs(path, exist_ok=True)
-        _sync(path.absolute().parent)
+    with disk_errors(path), _making(path):
+        _make_folders(path.absolute())
 
 
-def remove_folder(path: Path) -> None:
-    """Delete a folder, if it is there; renamed away first, it is never seen in part.
+def remove(path: Path) -> None:
+    """Delete a folder or file, if it is there; renamed away first, it is never seen in part.
 
     Raises:
         ResourceError: no permission, a failing disk.
@@ -220,6 +235,14 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise
 
 
+def _make_folders(path: Path) -> None:
+    """Make a folder and those above it, where they are missing, so that a power cut takes none."""
+    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
+    os.makedirs(path, exist_ok=True)
+    for folder in reversed(missing):
+        _sync(folder.parent)
+
+
 @contextmanager
 def _making(path: Path) -> Iterator[None]:
     """Report a place that takes no new files, such as /proc, as a path that cannot be."""
@@ -240,18 +263,6 @@ def _beside(path: Path, purpose: str) -> Path:
     """Return the hidden name beside a path that a purpose has."""
     place = path.absolute()
     return place.parent / f".{place.name}.nmtkit-{purpose}"
-
-
-def _check_is_free(final: Path, format: str, overwrite: bool) -> None:
-    if not os.path.lexists(final):
-        return
-    if not overwrite:
-        raise ConfigError(f"{final}: already exists; choose another name or add --overwrite")
-    if final.is_symlink() or _format_of(final) != format:
-        raise ConfigError(
-            f"{final}: already exists and is not a folder of format {format}, so that --overwrite "
-            "does not replace it; choose another name or delete it yourself"
-        )
 
 
 def _format_of(folder: Path) -> object:

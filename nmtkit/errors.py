@@ -40,8 +40,22 @@ class DivergedError(NmtkitError):
     exit_code = 6
 
 
+class LostRankError(NmtkitError):
+    """One of the processes that train together died, does not answer, or has strayed."""
+
+    exit_code = 7
+
+
+class ToldElsewhereError(NmtkitError):
+    """Another rank has ended with an error, and has told it; this one ends with the same code."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(f"another rank ended with exit code {exit_code}")
+        self.exit_code = exit_code
+
+
 class StoppedError(NmtkitError):
-    """Training stopped by SIGTERM after its state was saved; the same command continues it."""
+    """Training stopped by SIGTERM or SIGUSR1 after saving; the same command continues it."""
 
     exit_code = 75
 
@@ -50,3 +64,11 @@ class InterruptedByUserError(NmtkitError):
     """Training stopped by SIGINT after its state was saved; the same command continues it."""
 
     exit_code = 130
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Recognise Python's and torch's errors, the latter without importing torch."""
+    is_torch_error = isinstance(error, RuntimeError) and (
+        type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    )
+    return isinstance(error, MemoryError) or is_torch_error

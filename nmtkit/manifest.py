@@ -119,6 +119,11 @@ def check_hashes(folder: Path, manifest: Mapping[str, Any]) -> None:
             raise _damaged(folder / name)
 
 
+def gone(path: Path) -> DamagedError:
+    """Return the error of a file that was there a moment ago: training may have deleted it."""
+    return DamagedError(f"{path}: is gone; if its run is still training, try again or raise --keep")
+
+
 def _damaged(path: Path) -> DamagedError:
     return DamagedError(f"{path}: damaged, its content is not what was written; {RESTORE}")
 
@@ -141,8 +146,11 @@ def _is_file_name(name: str) -> bool:
 
 
 def _hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise gone(path) from None
 
 
 def _hash_of_content(content: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
 from nmtkit.durable import new_folder, read_manifest, verify_files
 from nmtkit.errors import ConfigError, DamagedError, DivergedError
-from nmtkit.manifest import MANIFEST, RESTORE, Json
+from nmtkit.manifest import MANIFEST, RESTORE, Json, gone
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
 
@@ -110,6 +110,8 @@ def describe_model(folder: Path) -> Description:
     config_path = folder / CONFIG
     try:
         recipe = loads(config_path.read_text("utf-8"), TrainRecipe, str(config_path))
+    except FileNotFoundError:
+        raise gone(config_path) from None
     except ConfigError as error:
         raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
     return Description(manifest, recipe, TextCodec.load(folder / _CODEC))
@@ -133,11 +135,28 @@ def read_model(folder: Path, device: torch.device) -> LoadedModel:
         DamagedError: it is not a whole model folder.
     """
     described = describe_model(folder)
+    return make_model(described, read_parameters(folder, described), folder, device)
+
+
+def make_model(
+    described: Description, tensors: Mapping[str, Tensor], folder: Path, device: torch.device
+) -> LoadedModel:
+    """Make a model of parameters; it will be on `device`, in evaluation mode.
+
+    Args:
+        described: what makes the model complete.
+        tensors: the parameters under all their names.
+        folder: where they are from, for messages.
+        device: where they go.
+
+    Raises:
+        DamagedError: they are not those of a model of this configuration.
+    """
     codec = described.codec
     model = Transformer(
         described.recipe.model, codec.source.size, codec.target.size, codec.is_shared
     )
-    restore_parameters(model, read_parameters(folder, described), folder)
+    restore_parameters(model, tensors, folder)
     return LoadedModel(model.to(device).eval(), codec, described.recipe, described.manifest)
 
 
@@ -159,8 +178,20 @@ def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder
     model.load_state_dict(tensors)
 
 
+def check_path(path: Path) -> None:
+    """Refuse a path that safetensors cannot be given: ConfigError if it is not valid UTF-8."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{path}: a path that is not valid UTF-8, under which no weights can be stored; choose "
+            "another one"
+        ) from None
+
+
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors to a file; OSError if the system refuses."""
+    check_path(path)
     try:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:
@@ -180,13 +211,12 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 @contextmanager
 def open_tensors(path: Path) -> Iterator[Any]:
     """Open what `save_tensors` wrote as a `safe_open`; DamagedError if it is something else."""
+    check_path(path)
     try:
         with safe_open(path, framework="pt") as file:
             yield file
     except FileNotFoundError:
-        raise DamagedError(
-            f"{path}: is gone; if its run is still training, try again or raise --keep"
-        ) from None
+        raise gone(path) from None
     except SafetensorError as error:
         raise DamagedError(f"{path}: damaged ({error}); {RESTORE}") from error
 

@@ -1,147 +1,17 @@
-"""What training tells while it runs: records, their log, and how they are shown.
+"""How training is shown while it runs: a live display on a terminal, plain lines elsewhere."""
 
-`metrics.jsonl` holds every record; on a terminal a display follows them, elsewhere plain lines.
-"""
-
-import dataclasses
-import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-from nmtkit.durable import disk_errors, replace_file
-from nmtkit.errors import DamagedError
+from nmtkit.records import TrainingRecord, ValidationRecord
 
 if TYPE_CHECKING:
     from rich.console import Group
 
 BAR_WIDTH = 40
-
-
-TRAINING, VALIDATION = "training", "validation"
-"""The events that a record can be of."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingRecord:
-    """The updates since the record before, as far as they are of the same session.
-
-    Attributes:
-        update: the last of them.
-        epoch: the pass over the corpus that it belongs to, from 1.
-        loss: label-smoothed loss, nats a target token.
-        nll: negative log-likelihood, nats a target token; perplexity is its exp.
-        learning_rate, gradient_norm: of the last update.
-        tokens_per_second: source and target tokens, end symbols counted.
-        num_source_tokens, num_target_tokens: how many there were.
-        skipped_updates: updates of the run so far whose gradients were not finite.
-        eta_s: seconds until the last update of the run.
-        elapsed_s: seconds of training, all sessions of the run together.
-    """
-
-    update: int
-    epoch: int
-    loss: float
-    nll: float
-    perplexity: float
-    learning_rate: float
-    gradient_norm: float
-    tokens_per_second: float
-    updates_per_second: float
-    num_source_tokens: int
-    num_target_tokens: int
-    skipped_updates: int
-    eta_s: float
-    elapsed_s: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationRecord:
-    """One look at the validation set.
-
-    Attributes:
-        update: the update after which it was.
-        loss: negative log-likelihood, nats a target token; perplexity is its exp.
-        bleu, signature: if it was translated as well.
-        is_best: no validation before was as good, by the metric that decides.
-        took_s: seconds that it took.
-    """
-
-    update: int
-    loss: float
-    perplexity: float
-    bleu: float | None
-    signature: str | None
-    is_best: bool
-    took_s: float
-
-
-class MetricsLog:
-    """A file of records, one JSON object a line; what is not finite is null."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def append(self, record: TrainingRecord | ValidationRecord) -> None:
-        """Add a record; ResourceError if it cannot be written, and then nothing of it is."""
-        event = TRAINING if isinstance(record, TrainingRecord) else VALIDATION
-        values = {"event": event, **dataclasses.asdict(record)}
-        line = json.dumps({name: _json_value(value) for name, value in values.items()})
-        with disk_errors(self.path), self.path.open("ab", buffering=0) as stream:
-            size = stream.tell()
-            try:
-                stream.write(line.encode() + b"\n")
-            except OSError:
-                stream.truncate(size)
-                raise
-
-    def cut(self, update: int) -> None:
-        """Drop the records of later updates, which are done again, and a torn last line.
-
-        Raises:
-            DamagedError: a line in the middle is no record.
-        """
-        lines, is_torn = self._lines()
-        kept = [
-            line for number, line in enumerate(lines, 1) if self._update(line, number) <= update
-        ]
-        if is_torn or len(kept) < len(lines):
-            replace_file(self.path, b"".join(line + b"\n" for line in kept))
-
-    def validations(self) -> list[ValidationRecord]:
-        """Return the records of validations, in their order.
-
-        Raises:
-            DamagedError: a line is no record.
-        """
-        lines, _ = self._lines()
-        found = [self._parse(line, number) for number, line in enumerate(lines, 1)]
-        return [_validation(values) for values in found if values["event"] == VALIDATION]
-
-    def _lines(self) -> tuple[list[bytes], bool]:
-        """Return the lines that are complete, and whether another one follows that is not."""
-        if not self.path.exists():
-            return [], False
-        with disk_errors(self.path):
-            *lines, torn = self.path.read_bytes().split(b"\n")
-        return lines, bool(torn)
-
-    def _update(self, line: bytes, number: int) -> int:
-        update: int = self._parse(line, number)["update"]
-        return update
-
-    def _parse(self, line: bytes, number: int) -> dict[str, Any]:
-        try:
-            values = json.loads(line)
-        except ValueError:
-            values = None
-        if not isinstance(values, dict) or not isinstance(values.get("update"), int):
-            raise DamagedError(f"{self.path}:{number}: not a record of training; delete the line")
-        return values
 
 
 class ProgressReporter(Protocol):
@@ -153,7 +23,7 @@ class ProgressReporter(Protocol):
     def update(self, record: TrainingRecord) -> None:
         """Show progress."""
 
-    def glance(self, record: TrainingRecord) -> None:
+    def glance(self, record: Callable[[], TrainingRecord]) -> None:
         """Show, between two updates of the display, how far training is; lines need no such."""
 
     def validation(self, record: ValidationRecord) -> None:
@@ -194,11 +64,12 @@ class PlainReporter:
             f"lr={record.learning_rate:.3e} gradient_norm={record.gradient_norm:.3f} "
             f"source+target_tokens_per_s={record.tokens_per_second:.0f} "
             f"updates_per_s={record.updates_per_second:.2f} "
+            f"fill={record.fill:.2f} memory={mebibytes(record.peak_memory)} "
             f"skipped_updates={record.skipped_updates} "
             f"eta={duration(record.eta_s)} elapsed={duration(record.elapsed_s)}"
         )
 
-    def glance(self, record: TrainingRecord) -> None:
+    def glance(self, record: Callable[[], TrainingRecord]) -> None:
         """Write nothing: there would be too many lines."""
 
     def validation(self, record: ValidationRecord) -> None:
@@ -218,6 +89,28 @@ class PlainReporter:
 
     def close(self) -> None:
         """Do nothing: every line is written already."""
+
+
+class SilentReporter:
+    """Shows nothing: of several ranks, one talks."""
+
+    def start(self, max_updates: int, update: int) -> None:
+        """Do nothing."""
+
+    def update(self, record: TrainingRecord) -> None:
+        """Do nothing."""
+
+    def glance(self, record: Callable[[], TrainingRecord]) -> None:
+        """Do nothing."""
+
+    def validation(self, record: ValidationRecord) -> None:
+        """Do nothing."""
+
+    def message(self, text: str) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class TerminalReporter:
@@ -247,9 +140,9 @@ class TerminalReporter:
         self._update, self._training = record.update, record
         self._show()
 
-    def glance(self, record: TrainingRecord) -> None:
+    def glance(self, record: Callable[[], TrainingRecord]) -> None:
         """Show progress between two reports."""
-        self.update(record)
+        self.update(record())
 
     def validation(self, record: ValidationRecord) -> None:
         """Show a validation."""
@@ -296,6 +189,11 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
+def mebibytes(size: int) -> str:
+    """Write a number of bytes as MiB, without a space."""
+    return f"{size / 2**20:.0f}MiB"
+
+
 def _training_lines(record: TrainingRecord) -> list[str]:
     skipped = f"  {record.skipped_updates} updates skipped" if record.skipped_updates else ""
     return [
@@ -303,7 +201,8 @@ def _training_lines(record: TrainingRecord) -> list[str]:
         f"perplexity {record.perplexity:.2f}/token  lr {record.learning_rate:.3e}  "
         f"gradient norm {record.gradient_norm:.3f}{skipped}",
         f"{record.tokens_per_second:,.0f} source+target tokens/s  "
-        f"{record.updates_per_second:.2f} updates/s  "
+        f"{record.updates_per_second:.2f} updates/s  fill {record.fill:.0%}  "
+        f"memory {mebibytes(record.peak_memory)}  "
         f"elapsed {duration(record.elapsed_s)}  ETA {duration(record.eta_s)}",
     ]
 
@@ -314,14 +213,3 @@ def _validation_line(name: str, record: ValidationRecord) -> str:
         f"{name} at update {record.update}: loss {record.loss:.4f} nats/token  "
         f"perplexity {record.perplexity:.2f}/token{bleu}"
     )
-
-
-def _validation(values: Mapping[str, Any]) -> ValidationRecord:
-    """Rebuild a record from its line; a loss that was not finite is infinite."""
-    fields = {name: value for name, value in values.items() if name != "event"}
-    loss = math.inf if fields["loss"] is None else fields["loss"]
-    return ValidationRecord(**{**fields, "loss": loss})
-
-
-def _json_value(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

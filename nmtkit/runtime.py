@@ -1,17 +1,25 @@
 """The machine as a command finds it: device, CPU threads, memory."""
 
+import os
+import re
+import resource
+from pathlib import Path
+
 import torch
 
 from nmtkit.allocator import keep_freed_memory
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.errors import ConfigError
 
+KIBIBYTE = 1024
+
 
 def set_up(runtime: RuntimeConfig) -> torch.device:
     """Set the process up for computing; call it once, before the first tensor.
 
     Returns:
-        The device on which tensors are to live.
+        The device on which tensors are to live: of several GPUs, the one of this process's
+        number on its machine, where a launcher has given it one.
 
     Raises:
         ConfigError: a GPU is asked for and none can be used.
@@ -25,4 +33,57 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
             f"device ('cuda'): torch {torch.__version__} finds no usable GPU; take --device cpu, "
             "or install a CUDA build of torch and its driver [runtime.device]"
         )
-    return torch.device("cuda" if has_gpu and runtime.device != "cpu" else "cpu")
+    if not has_gpu or runtime.device == "cpu":
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    torch.cuda.set_device(device)
+    return device
+
+
+def peak_memory(device: torch.device) -> int:
+    """Return the bytes that a GPU's tensors, or on a CPU this process, have needed at most."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE
+
+
+def memory_limit(device: torch.device) -> int:
+    """Return the bytes that there are for a GPU's tensors, or on a CPU for this process."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return free + torch.cuda.memory_reserved(device)
+    status = Path("/proc/meminfo").read_text(encoding="ascii")
+    available = re.search(r"MemAvailable: *([0-9]+) kB", status)
+    assert available, f"/proc/meminfo does not tell MemAvailable: {status[:200]}"
+    return int(available[1]) * KIBIBYTE + _resident()
+
+
+def low_precision(precision: str, device: torch.device) -> torch.dtype | None:
+    """Return the type for matrix products that a setting stands for; None = the weights' own.
+
+    Args:
+        precision: auto, float32 or bfloat16.
+        device: where they are computed.
+
+    Raises:
+        ConfigError: the GPU cannot compute in it.
+    """
+    has_bfloat16 = device.type == "cpu" or torch.cuda.is_bf16_supported(including_emulation=False)
+    if precision == "bfloat16" and not has_bfloat16:
+        raise ConfigError(
+            "precision ('bfloat16'): this GPU does not have it; take --precision float32 "
+            "[engine.precision]"
+        )
+    is_wanted = precision == "bfloat16" or (precision == "auto" and device.type == "cuda")
+    return torch.bfloat16 if is_wanted and has_bfloat16 else None
+
+
+def make_deterministic() -> None:
+    """Have equal computations give equal bits on GPUs too; call it before the first of them."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(mode=True)
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()

@@ -4,45 +4,57 @@ from pathlib import Path
 
 import click
 
-from nmtkit_cli.command import FOLDER, Command, at_least_one
+from nmtkit_cli.command import FOLDER, Command, count_option, given_one, read_counts
 from nmtkit_cli.streams import counted, say
 
 EXAMPLES = """\
-# the newest five that --save-every made
+# the newest five that --save-every made; as many of the newest as do best; these two
 nmtkit average-checkpoints run/ --last 5 --out model/
-
-# these
+nmtkit average-checkpoints run/ --try 5,10,20 --data data/ --out model/
 nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --out model/"""
 
 
 @click.command("average-checkpoints", cls=Command, epilog=EXAMPLES)
 @click.argument("folders", type=FOLDER, metavar="RUN_OR_CHECKPOINTS...", nargs=-1, required=True)
+@count_option("--last", "Take so many of the newest checkpoints of a run.")
+@count_option("--best", "Take so many checkpoints of a run, those that validated best.")
 @click.option(
-    "--last",
-    type=int,
-    callback=at_least_one,
-    metavar="NUMBER",
-    help="Take this many of the newest checkpoints of a run; else name the checkpoints.",
+    "--try",
+    "counts",
+    callback=read_counts,
+    metavar="LIST",
+    help="Try --last with each number of a list (5,10,20); the mean with the best BLEU is kept.",
 )
-@click.option(
-    "--out",
-    type=FOLDER,
-    metavar="FOLDER",
-    required=True,
-    help="New folder for the model.",
-)
+@click.option("--data", type=FOLDER, metavar="DATA", help="Dataset of the run, needed by --try.")
+@click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New model folder.")
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
-def command(folders: tuple[Path, ...], last: int | None, out: Path, overwrite: bool) -> None:
+def command(
+    folders: tuple[Path, ...],
+    last: int | None,
+    best: int | None,
+    counts: list[int] | None,
+    data: Path | None,
+    out: Path,
+    overwrite: bool,
+) -> None:
     """Average checkpoints into one model.
 
     The mean of the weights of a run's last checkpoints translates better than the newest of them
     alone. The model's folder is complete: it holds weights, configuration and vocabulary.
     """
-    if last is not None and len(folders) > 1:
-        raise click.UsageError("--last takes one run; leave --last out to average checkpoints")
+    way = given_one({"--last": last, "--best": best, "--try": counts})
+    if way and len(folders) > 1:
+        raise click.UsageError(f"{way} takes one run; leave {way} out to average checkpoints")
+    if (counts is None) != (data is None):
+        raise click.UsageError("--try and --data go together; give both or neither")
 
-    from nmtkit.averaging import average, last_checkpoints
+    from nmtkit.averaging import average
+    from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
 
-    chosen = folders if last is None else last_checkpoints(folders[0], last)
-    average(chosen, out, overwrite)
+    if counts and data:
+        chosen = average_best_count(folders[0], counts, data, out, overwrite, say)
+    else:
+        chosen = last_checkpoints(folders[0], last) if last else folders
+        chosen = best_checkpoints(folders[0], best) if best else chosen
+        average(chosen, out, {}, overwrite)
     say(f"averaged {counted(len(chosen), 'checkpoints')} into {out}")

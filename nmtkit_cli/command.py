@@ -1,6 +1,6 @@
 """What every command has: help in groups, examples as they are typed, --debug."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,14 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @dataclass
 class Session:
-    """What the outermost error handler has to know of the command line."""
+    """What is to know of the command line as a whole.
 
+    Attributes:
+        arguments: what was typed after `nmtkit`.
+        shows_tracebacks: --debug was given.
+    """
+
+    arguments: tuple[str, ...]
     shows_tracebacks: bool = False
 
 
@@ -30,6 +36,41 @@ def at_least_one(
     if number is not None and number < 1:
         raise click.BadParameter(f"{number} is less than 1")
     return number
+
+
+def count_option(name: str, help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the decorator for an option that takes a count."""
+    return click.option(name, type=int, callback=at_least_one, metavar="NUMBER", help=help)
+
+
+def read_counts(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> list[int] | None:
+    """Read counts that are separated by commas, each once."""
+    if text is None:
+        return None
+    try:
+        counts = list(dict.fromkeys(map(int, text.split(","))))
+    except ValueError:
+        counts = [0]
+    if min(counts) < 1:
+        raise click.BadParameter(f"{text!r} is not a list of numbers from 1 on, such as 5,10,20")
+    return counts
+
+
+def given_one(options: Mapping[str, object]) -> str | None:
+    """Return which one of some options is given, None if none is.
+
+    Args:
+        options: their values by their names.
+
+    Raises:
+        click.UsageError: several are.
+    """
+    given = [name for name, value in options.items() if value is not None]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} exclude each other; give one of them")
+    return next(iter(given), None)
 
 
 def debug_option() -> click.Option:

@@ -14,7 +14,13 @@ import click
 
 from nmtkit import __version__
 from nmtkit.config.problems import suggestion
-from nmtkit.errors import ConfigError, NmtkitError, ResourceError
+from nmtkit.errors import (
+    ConfigError,
+    NmtkitError,
+    ResourceError,
+    ToldElsewhereError,
+    is_out_of_memory,
+)
 from nmtkit_cli.command import Session, debug_option, write_examples
 
 COMMANDS = {
@@ -23,6 +29,7 @@ COMMANDS = {
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input to standard output.",
     "score": "Score translations against a reference.",
+    "report": "Compare training runs: results, cost, settings, curves.",
 }
 
 EXAMPLES = """\
@@ -43,8 +50,9 @@ EXIT_CODES = {
     4: "a damaged or incompatible dataset, checkpoint or model",
     5: "out of disk or memory, or a place that cannot be written to",
     6: "training diverged",
-    75: "training stopped by SIGTERM after saving; the same command continues it",
-    EXIT_INTERRUPTED: "interrupted; a training was saved first, and the same command continues it",
+    7: "a process that trains with others died or does not answer; the same command continues",
+    75: "training stopped by SIGTERM or SIGUSR1 after saving; the same command continues it",
+    EXIT_INTERRUPTED: "interrupted; a training was saved first, unless interrupted twice",
     EXIT_READER_GONE: "whoever read standard output has closed it",
 }
 
@@ -108,8 +116,8 @@ def group() -> None:
     """Train and run sequence-to-sequence Transformers.
 
     From parallel text to scored translations: preprocess, train, average-checkpoints, translate,
-    score. Each command's own --help lists its options, with examples. Data goes to standard
-    output, talk to standard error.
+    score; report compares runs of train. Each command's own --help lists its options, with
+    examples. Data goes to standard output, talk to standard error.
     """
 
 
@@ -126,7 +134,7 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors are told on standard error."""
-    session = Session()
+    session = Session(tuple(arguments))
     try:
         return _invoke(arguments, session)
     except (Exception, KeyboardInterrupt) as error:
@@ -142,7 +150,10 @@ def report(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         return EXIT_READER_GONE
     told = _as_told(error)
-    click.echo("nmtkit: error: " + str(told).replace("\n", " "), err=True)
+    if not isinstance(told, ToldElsewhereError):
+        rank = os.environ.get("RANK", "0")
+        who = "nmtkit" if rank == "0" else f"nmtkit: rank {rank}"
+        click.echo(f"{who}: error: " + str(told).replace("\n", " "), err=True)
     return told.exit_code
 
 
@@ -168,7 +179,7 @@ def _as_told(error: BaseException) -> NmtkitError:
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "nmtkit"
         return ConfigError(f"{error.format_message()} (see `{command} --help`)")
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         return ResourceError("out of memory; take smaller batches or a larger machine")
     if isinstance(error, OSError) and error.errno in RESOURCE_ERRNOS:
         # Files are written by nmtkit.durable, which names them; what is left are the streams.
@@ -178,14 +189,6 @@ def _as_told(error: BaseException) -> NmtkitError:
         )
     kind = type(error).__name__
     return NmtkitError(f"a bug in nmtkit: {kind}: {error}; `nmtkit --debug ...` shows where")
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Recognise Python's and torch's errors without importing torch."""
-    is_torch_error = isinstance(error, RuntimeError) and (
-        type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    )
-    return isinstance(error, MemoryError) or is_torch_error
 
 
 def _flush_output() -> None:

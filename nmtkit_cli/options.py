@@ -6,7 +6,7 @@ validation tells all of them at once, in the same words for files and flags.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ def recipe_command(
     recipe_type: type[AnyRecipe],
     short_flags: Mapping[str, str],
     examples: str,
+    optional: Collection[str] = (),
 ) -> Callable[[Body], Command]:
     """Make a command of a function that takes a recipe and the command's own parameters.
 
@@ -40,6 +41,7 @@ def recipe_command(
         recipe_type: whose settings become flags.
         short_flags: one-letter flags by the setting's name.
         examples: the end of the help.
+        optional: those of the function's parameters that may be None.
     """
     fields = fields_of(recipe_type)
 
@@ -55,7 +57,7 @@ def recipe_command(
             if print_config:
                 write_lines(dumps(recipe).removesuffix("\n").split("\n"))
             else:
-                _require(values)
+                _require({name: values[name] for name in values if name not in optional})
                 body(recipe=recipe, **values)
 
         command = click.command(name, cls=Command, epilog=examples)(run)
@@ -122,7 +124,8 @@ def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
 def _metavar(field: Field) -> str:
     if field.setting.choices:
         return f"[{'|'.join(field.setting.choices)}]"
-    return field.setting.metavar or "NUMBER"
+    zero = field.setting.zero
+    return field.setting.metavar or (f"NUMBER|{zero}" if zero else "NUMBER")
 
 
 def _help(field: Field) -> str:
@@ -130,7 +133,8 @@ def _help(field: Field) -> str:
         return f"{field.setting.help}  [required]"
     if field.default == "":
         return field.setting.help
-    return f"{field.setting.help}  [default: {_shown(field.default, field.setting.unit)}]"
+    default = field.default or field.setting.zero or field.default
+    return f"{field.setting.help}  [default: {_shown(default, field.setting.unit)}]"
 
 
 def _shown(default: Value, unit: str) -> str:

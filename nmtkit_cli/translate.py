@@ -31,8 +31,8 @@ def command(recipe: TranslateRecipe, model: Path) -> None:
     RUN/last is its last one. One line out for each line in, in order, as UTF-8; an empty line
     stays empty. Lines are answered in chunks, on a terminal one by one.
     """
-    from nmtkit.checkpoint import load_model
     from nmtkit.decoding.translator import Translator
+    from nmtkit.model_path import load_model
     from nmtkit.runtime import set_up
     from nmtkit.text.lines import decode_lines
 

@@ -6,17 +6,19 @@ from pathlib import Path
 import torch
 
 from nmtkit.config.schema import (
-    CheckpointConfig,
     CorpusConfig,
-    LoggingConfig,
-    ModelConfig,
     PreprocessRecipe,
     RuntimeConfig,
     SearchConfig,
-    TrainingConfig,
     TrainRecipe,
-    ValidationConfig,
     VocabularyConfig,
+)
+from nmtkit.config.training import (
+    CheckpointConfig,
+    LoggingConfig,
+    ModelConfig,
+    TrainingConfig,
+    ValidationConfig,
 )
 from nmtkit.data.prepare import prepare
 from nmtkit.model.transformer import Transformer

@@ -10,10 +10,8 @@ from nmtkit.config.fields import Values
 PRESETS_HELP = "base, big: the paper's models; small: 3+3 layers of 256, for a CPU"
 PRESETS: dict[str, Values] = {
     "base": {
-        "max_updates": 100_000,
         "save_every": 1500,
         "validate_every": 1500,
-        "keep": 5,
     },
     "big": {
         "model_size": 1024,

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.problems import Problem
-from nmtkit.config.schema import ModelConfig, PreprocessRecipe, Recipe, TrainRecipe
+from nmtkit.config.schema import PreprocessRecipe, Recipe, TrainRecipe
+from nmtkit.config.training import ModelConfig
 
 SEARCH = ("beam", "length_penalty", "extra_length")
 

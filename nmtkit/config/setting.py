@@ -12,6 +12,7 @@ class Setting:
         help: one sentence for `--help` and the documentation.
         unit: what a number counts, in the plural ("tokens", "minutes"), or "".
         metavar: what stands for a text in `--help` ("FILE"), where there are no choices.
+        zero: how 0 is written ("auto"), where it means something else than the number.
         choices: the permitted values of a text setting; empty = any.
         minimum, maximum: the inclusive range of a number.
         on_resume: "fixed" settings make the model what it is and may not change between the
@@ -22,6 +23,7 @@ class Setting:
     help: str
     unit: str = ""
     metavar: str = ""
+    zero: str = ""
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None

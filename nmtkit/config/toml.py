@@ -24,8 +24,13 @@ def dumps(recipe: Recipe) -> str:
         if field.section != section:
             section = field.section
             lines += ["", f"[{section}]"]
-        lines.append(f"{name} = {_literal(values[name])}")
+        lines.append(f"{name} = {literal(field, values[name])}")
     return "\n".join(lines[1:]) + "\n"
+
+
+def literal(field: Field, value: Value) -> str:
+    """Return the value of a setting as TOML writes it."""
+    return _literal(value or field.setting.zero or value)
 
 
 def loads(text: str, recipe_type: type[AnyRecipe], name: str) -> AnyRecipe:

@@ -32,7 +32,7 @@ def check_values(
         if name not in fields:
             problems.append(Problem((name,), f"unknown key {name!r}; {suggestion(name, fields)}"))
             continue
-        fitted = _fit(fields[name].kind, value)
+        fitted = _fit(fields[name], value)
         if fitted is not None and _is_permitted(fields[name], fitted):
             good[name] = fitted
         else:
@@ -59,8 +59,11 @@ def check_recipe(
     return recipe, [*problems, *(new for new in found if known.isdisjoint(new.keys))]
 
 
-def _fit(kind: type, value: object) -> Value | None:
+def _fit(field: Field, value: object) -> Value | None:
     """Return the value as the kind that a field has, or None if it is something else."""
+    kind = field.kind
+    if field.setting.zero and value == field.setting.zero:
+        return kind(0)  # type: ignore[no-any-return]
     if kind is tuple and isinstance(value, list | tuple):
         return tuple(value) if all(_is_text(entry) for entry in value) else None
     if isinstance(value, bool):
@@ -106,7 +109,8 @@ def _expected(field: Field) -> str:
         return 'a list of texts, such as ["one", "two"]'
     if field.kind is str:
         return f"one of: {', '.join(setting.choices)}" if setting.choices else "UTF-8 text"
-    number = "a whole number" if field.kind is int else "a number"
+    number = f"{setting.zero!r} or " if setting.zero else ""
+    number += "a whole number" if field.kind is int else "a number"
     if setting.maximum is not None:
         return f"{number} from {setting.minimum} to {setting.maximum}"
     limit = "below 2**63" if field.kind is int else "finite"

@@ -11,7 +11,8 @@ from itertools import islice
 
 import torch
 
-from nmtkit.config.schema import ModelConfig, SearchConfig, TranslationConfig
+from nmtkit.config.schema import SearchConfig, TranslationConfig
+from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer

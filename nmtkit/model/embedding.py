@@ -51,17 +51,17 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, model_size: int) -> None:
         super().__init__()
         self.model_size = model_size
-        self.table: Tensor
-        self.register_buffer("table", sinusoids(0, model_size), persistent=False)
+        # No buffer: ranks would copy their tables, which differ in size, over each other's.
+        self.table = sinusoids(0, model_size)
 
     def forward(self, positions: Tensor, longest: int) -> Tensor:
         """Return (..., D) for positions (...) that are all below `longest`."""
-        if longest > self.table.shape[0]:
+        if longest > self.table.shape[0] or self.table.device != positions.device:
             # Doubling keeps the number of times that a growing sequence comes here small.
             # Grown while translating, the table must still serve training.
             with torch.inference_mode(False):
                 table = sinusoids(max(longest, 2 * self.table.shape[0]), self.model_size)
-                self.table = table.to(self.table.device, self.table.dtype)
+                self.table = table.to(positions.device)
         return nn.functional.embedding(positions, self.table)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from nmtkit.config.schema import ModelConfig
+from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import MemoryAttention, SelfAttention
 from nmtkit.model.dropout import Dropout
 

@@ -10,8 +10,9 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from nmtkit.config.schema import ModelConfig
+from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import memory_mask
 from nmtkit.model.embedding import (
     Embedding,
@@ -19,13 +20,18 @@ from nmtkit.model.embedding import (
     SinusoidalPositions,
     token_embedding,
 )
-from nmtkit.model.layers import DecoderLayer, EncoderLayer, layer_norm
+from nmtkit.model.layers import DecoderLayer, EncoderLayer, Function, layer_norm
 from nmtkit.model.state import DecoderState
 from nmtkit.packed import Packed
 
 
 class Transformer(nn.Module):
-    """An encoder-decoder Transformer with one output distribution a target position."""
+    """An encoder-decoder Transformer with one output distribution a target position.
+
+    Attributes:
+        recomputes_layers: in training, keep the inputs of layers alone, and compute what is within
+            them again for the backward pass.
+    """
 
     def __init__(
         self, config: ModelConfig, source_size: int, target_size: int, is_shared: bool
@@ -39,6 +45,7 @@ class Transformer(nn.Module):
         """
         super().__init__()
         self.config = config
+        self.recomputes_layers = False
         target_tokens = token_embedding(target_size, config.model_size)
         source_tokens = (
             target_tokens
@@ -78,7 +85,7 @@ class Transformer(nn.Module):
         layout = source.layout
         x = self.source_embedding(source.values, layout.positions, layout.longest)
         for layer in self.encoder:
-            x = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
+            x = self._run(layer, x, partial(layer.self_attention, layout=layout, is_causal=False))
         return Packed(self.encoder_norm(x), layout)
 
     def decode(self, target: Packed, memory: Packed) -> Tensor:
@@ -91,7 +98,8 @@ class Transformer(nn.Module):
         layout = target.layout
         x = self.target_embedding(target.values, layout.positions, layout.longest)
         for layer in self.decoder:
-            x = layer(
+            x = self._run(
+                layer,
                 x,
                 partial(layer.self_attention, layout=layout, is_causal=True),
                 partial(layer.memory_attention, layout=layout, memory=memory),
@@ -130,6 +138,11 @@ class Transformer(nn.Module):
                 partial(layer.memory_attention.step, state=state, layer=index),
             )
         return self.logits(self.decoder_norm(x))
+
+    def _run(self, layer: nn.Module, x: Tensor, *functions: Function) -> Tensor:
+        if self.recomputes_layers and torch.is_grad_enabled():
+            return cast(Tensor, checkpoint(layer, x, *functions, use_reentrant=False))
+        return cast(Tensor, layer(x, *functions))
 
 
 def _positions(config: ModelConfig) -> nn.Module:

@@ -136,7 +136,7 @@ def _read_description(path: Path) -> dict[str, Any]:
         description = json.loads(path.read_bytes())
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror}; {RESTORE}") from error
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DamagedError(f"{path}: not JSON; {RESTORE}") from None
     if not isinstance(description, dict) or description.get("format") != _FORMAT:
         raise DamagedError(f"{path}: not a codec; {RESTORE}")
@@ -147,7 +147,7 @@ def _read_description(path: Path) -> dict[str, Any]:
         )
     fields: dict[str, type] = {"source_lang": str, "target_lang": str, "is_shared": bool}
     wrong = [name for name in fields if not isinstance(description.get(name), fields[name])]
-    if description.get("kind") not in _KINDS:
+    if description.get("kind") not in [*_KINDS]:
         wrong.append("kind")
     if wrong:
         raise DamagedError(f"{path}: missing or wrong: {', '.join(wrong)}; {RESTORE}")

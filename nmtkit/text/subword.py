@@ -47,7 +47,7 @@ class Subword:
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.load_from_serialized_proto(model)
-        except RuntimeError:
+        except (RuntimeError, UnicodeDecodeError):  # the latter of the former's message
             raise DamagedError(
                 f"{name}: not a SentencePiece model, or damaged; copy or train it again"
             ) from None

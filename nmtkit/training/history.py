@@ -6,7 +6,7 @@ All of it follows from the validation records of the run's log, so nothing of it
 import math
 from collections.abc import Sequence
 
-from nmtkit.progress import ValidationRecord
+from nmtkit.records import ValidationRecord
 
 
 class History:
@@ -48,6 +48,11 @@ class History:
     def num_stale(self) -> int:
         """Validations in a row, up to the last, that were no new best."""
         return len(self._costs) - 1 - self._best() if self._costs else 0
+
+    def best_first(self) -> list[int]:
+        """Return the updates that were validated, the best first, the earlier of equal ones."""
+        order = sorted(range(len(self._costs)), key=self._costs.__getitem__)
+        return [self._updates[place] for place in order]
 
     def _best(self) -> int:
         return min(range(len(self._costs)), key=self._costs.__getitem__)

@@ -40,7 +40,7 @@ def smoothed_cross_entropy(
     = nll + s (W_y - mean(W)) . h.
 
     Args:
-        hidden: (Y, D) decoder output.
+        hidden: (Y, D) decoder output; products are computed in its precision.
         weight: (V, D) output projection.
         targets: (Y,) int64 ids to predict.
         smoothing: s, the mass spread evenly over the vocabulary.
@@ -86,10 +86,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         target_logits = torch.zeros_like(nll)
         hidden_gradient = torch.empty_like(hidden) if needs_gradient else None
         weight_gradient = torch.zeros_like(weight, dtype=exact) if needs_gradient else None
+        factor = weight.to(hidden.dtype)
         for first in range(0, hidden.shape[0], chunk):
             span = slice(first, first + chunk)
             vectors, target = hidden[span], targets[span, None]
-            logits = vectors @ weight.T
+            logits = vectors @ factor.T
             target_logits += logits.gather(1, target).sum(dtype=exact)
             log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
             nll -= log_probs.gather(1, target).sum()
@@ -99,8 +100,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                     1, target, difference.new_full((1, 1), smoothing - 1.0).expand_as(target)
                 )
                 difference = difference.to(hidden.dtype)
-                torch.mm(difference, weight, out=hidden_gradient[span])
-                weight_gradient.addmm_(difference.T.to(exact), vectors.to(exact))
+                torch.mm(difference, factor, out=hidden_gradient[span])
+                _add_product(weight_gradient, difference.T, vectors)
         weight_mean = weight.mean(0, dtype=exact)
         hidden_sum = hidden.sum(0, dtype=exact)
         smoothed = nll + smoothing * (target_logits - weight_mean @ hidden_sum)
@@ -117,3 +118,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, None, None, None, None]:
         hidden_gradient, weight_gradient = ctx.saved_tensors
         return hidden_gradient * smoothed, weight_gradient * smoothed, None, None, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right, computed in their own precision, to a total that may be exacter."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right

@@ -1,47 +1,49 @@
 """Sums over the updates between two progress reports, and the record they become."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from nmtkit.config.schema import TrainingConfig
-from nmtkit.progress import TrainingRecord
-from nmtkit.training.loss import Losses, perplexity
+from nmtkit.config.training import TrainingConfig
+from nmtkit.data.sampler import Update
+from nmtkit.records import TrainingRecord
+from nmtkit.training.loss import perplexity
 from nmtkit.training.state import RunState
+from nmtkit.training.updating import Sums
 
 
-@dataclass
-class UpdateSums:
-    """What one update adds up: token counts, and loss sums that stay on the device."""
+@dataclass(frozen=True)
+class Metered:
+    """One update, as it is counted."""
 
+    update: Update
     epoch: int
-    num_source_tokens: int
-    num_target_tokens: int
-    smoothed: Tensor | float = 0.0
-    nll: Tensor | float = 0.0
-    gradient_norm: float = 0.0
-
-    def add(self, losses: Losses) -> None:
-        """Add a slot's losses."""
-        self.smoothed = self.smoothed + losses.smoothed.detach()
-        self.nll = self.nll + losses.nll
+    sums: Sums
 
 
 class Meter:
     """Collects updates until they are reported."""
 
-    def __init__(self, config: TrainingConfig, state: RunState) -> None:
+    def __init__(
+        self, config: TrainingConfig, state: RunState, peak_memory: Callable[[], int]
+    ) -> None:
+        """Begin to measure.
+
+        Args:
+            config: how large updates are, and when training ends.
+            state: where the run stands.
+            peak_memory: tells the bytes needed so far at most.
+        """
         self.config = config
+        self.peak_memory = peak_memory
         self._start = time.monotonic()
         self._start_update = state.update
         self.clear()
 
-    def add(self, sums: UpdateSums) -> None:
-        """Count one update."""
-        self._updates.append(sums)
+    def add(self, update: Update, epoch: int, sums: Sums) -> None:
+        """Count one update of an epoch, from 1."""
+        self._updates.append(Metered(update, epoch, sums))
 
     @property
     def num_updates(self) -> int:
@@ -64,21 +66,23 @@ class Meter:
     def record(self, state: RunState, learning_rate: float) -> TrainingRecord:
         """Summarise the updates since the last report, at least one."""
         updates, elapsed = self._updates, self.seconds
-        num_target = sum(u.num_target_tokens for u in updates)
-        num_source = sum(u.num_source_tokens for u in updates)
-        nll = float(sum(u.nll for u in updates)) / num_target
+        num_target = sum(u.update.num_target_tokens for u in updates)
+        num_source = sum(u.update.num_source_tokens for u in updates)
+        nll = sum(u.sums.nll for u in updates) / num_target
         return TrainingRecord(
             update=state.update,
             epoch=updates[-1].epoch,
-            loss=float(sum(u.smoothed for u in updates)) / num_target,
+            loss=sum(u.sums.smoothed for u in updates) / num_target,
             nll=nll,
             perplexity=perplexity(nll),
             learning_rate=learning_rate,
-            gradient_norm=updates[-1].gradient_norm,
+            gradient_norm=updates[-1].sums.gradient_norm,
             tokens_per_second=(num_source + num_target) / elapsed,
             updates_per_second=len(updates) / elapsed,
             num_source_tokens=num_source,
             num_target_tokens=num_target,
+            fill=(num_source + num_target) / (2 * self.config.update_tokens * len(updates)),
+            peak_memory=self.peak_memory(),
             skipped_updates=state.num_skipped,
             eta_s=self._remaining_s(state),
             elapsed_s=state.seconds,
@@ -86,7 +90,7 @@ class Meter:
 
     def clear(self) -> None:
         """Forget the updates that were reported."""
-        self._updates: list[UpdateSums] = []
+        self._updates: list[Metered] = []
         self._since = time.monotonic()
 
     def _remaining_s(self, state: RunState) -> float:

@@ -4,6 +4,7 @@ Encoding, decoding and the loss are inside one module, so that it is the only th
 compiled or wrapped for several devices.
 """
 
+import torch
 from torch import nn
 
 from nmtkit.data.batch import Batch
@@ -14,16 +15,33 @@ from nmtkit.training.loss import Losses, chunk_size, smoothed_cross_entropy
 class Objective(nn.Module):
     """Label-smoothed cross-entropy of a Transformer on a batch."""
 
-    def __init__(self, model: Transformer, label_smoothing: float) -> None:
+    def __init__(
+        self, model: Transformer, label_smoothing: float, low_precision: torch.dtype | None
+    ) -> None:
+        """Store the parts.
+
+        Args:
+            model: its weights stay as they are.
+            label_smoothing: the mass spread over the vocabulary.
+            low_precision: the type that matrix products are computed in; None = the weights'.
+        """
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        self.low_precision = low_precision
 
     def forward(self, batch: Batch) -> Losses:
         """Return the loss sums over the batch's target tokens, end symbols counted."""
-        memory = self.model.encode(batch.source)
-        hidden = self.model.decode(batch.target_in, memory)
         weight = self.model.output_weight
+        with torch.autocast(
+            weight.device.type, self.low_precision, enabled=self.low_precision is not None
+        ):
+            memory = self.model.encode(batch.source)
+            hidden = self.model.decode(batch.target_in, memory)
         return smoothed_cross_entropy(
-            hidden, weight, batch.target_out, self.label_smoothing, chunk_size(weight.shape[0])
+            hidden if self.low_precision is None else hidden.to(self.low_precision),
+            weight,
+            batch.target_out,
+            self.label_smoothing,
+            chunk_size(weight.shape[0]),
         )

@@ -2,7 +2,7 @@
 
 import torch
 
-from nmtkit.config.schema import TrainingConfig
+from nmtkit.config.training import TrainingConfig
 
 
 def learning_rate(update: int, model_size: int, config: TrainingConfig) -> float:

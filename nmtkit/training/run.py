@@ -4,33 +4,56 @@ Read `train` from top to bottom: it builds the parts and hands them to the train
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from nmtkit.checkpoint import Resumable, RunFolder
-from nmtkit.config.fields import fields_of, values_of
+from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler, check_budget
 from nmtkit.durable import locked
-from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import restore_parameters
-from nmtkit.progress import MetricsLog, ProgressReporter, make_reporter
-from nmtkit.runtime import set_up
+from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
+from nmtkit.records import Log, MetricsLog
+from nmtkit.runtime import low_precision, make_deterministic, set_up
+from nmtkit.training.distributed import Ranks, joined
+from nmtkit.training.learner import Learner
+from nmtkit.training.memory import pieces_that_fit, slots_that_fit
 from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import learning_rate, make_adam, restore_optimizer
+from nmtkit.training.optimizer import learning_rate
+from nmtkit.training.pieces import Pieces
+from nmtkit.training.plan import make_plan
+from nmtkit.training.resuming import decide_slots, resume
 from nmtkit.training.saving import Saver, Trained
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import RunState
 from nmtkit.training.stopping import StopRequest
+from nmtkit.training.tensorboard import TensorboardLog
 from nmtkit.training.trainer import Parts, Trainer
+from nmtkit.training.updating import Updater
 from nmtkit.training.validation import Validator
 
 
+@dataclass(frozen=True)
+class Scene:
+    """What a run is given: settings, data, a place, and whom to listen and talk to."""
+
+    recipe: TrainRecipe
+    dataset: Dataset
+    folder: RunFolder
+    device: torch.device
+    ranks: Ranks
+    reporter: ProgressReporter
+    stop: StopRequest
+
+
 def train(recipe: TrainRecipe, data_dir: Path, run_dir: Path) -> None:
-    """Train a model, or go on with a run that stopped.
+    """Train a model, or go on with a run that stopped, together with the other ranks.
 
     Args:
         recipe: all settings.
@@ -40,97 +63,143 @@ def train(recipe: TrainRecipe, data_dir: Path, run_dir: Path) -> None:
     Raises:
         ConfigError: the folder holds another run, or something else.
         DamagedError: the dataset or every checkpoint is damaged.
-        StoppedError, InterruptedByUserError, DivergedError, ResourceError: see `Trainer.fit`.
+        StoppedError, InterruptedByUserError, DivergedError, ResourceError, LostRankError,
+            ToldElsewhereError: see `Trainer.fit`.
     """
     device = set_up(recipe.runtime)
-    dataset = Dataset.open(data_dir)
-    check_budget(dataset.train, recipe.training.update_tokens)
-    check_positions(recipe, dataset)
-    folder = RunFolder.create_or_open(run_dir)
-    reporter = make_reporter(sys.stderr)
-    with locked(run_dir), StopRequest() as stop:
-        parts = build(recipe, dataset, folder, reporter, stop, device)
-        state = resume(parts, folder)
-        folder.write_recipe(recipe)
-        trainer = Trainer(parts, state)
-        if trainer.history.best_update:  # a session may have been killed before it said so
-            parts.saver.point_best(trainer.history.best_update)
-        if trainer.is_finished() and not trainer.owes_validation():
-            reporter.message(
-                f"already complete after update {state.update}; to go on, raise what ended it: "
-                "--max-updates, --max-epochs, --max-minutes or --patience"
+    if recipe.engine.deterministic:
+        make_deterministic()
+    with joined(device, recipe.ranks.rank_timeout) as ranks, StopRequest() as stop:
+        dataset = _open(recipe, data_dir)
+        folder = ranks.share(lambda: RunFolder.create_or_open(run_dir))
+        reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
+        with _locked(run_dir, ranks):
+            scene = Scene(recipe, dataset, folder, device, ranks, reporter, stop)
+            learner = make_learner(recipe, dataset, device)
+            progress = ranks.share(
+                lambda: resume(folder, learner, recipe, dataset, reporter.message)
             )
-            return
-        _announce(parts, state)
-        try:
-            trainer.fit()
-        finally:
-            reporter.close()
-        reporter.message(f"done after update {state.update}")
+            learner.copy_from_first(ranks, progress.tensors)
+            parts = build(scene, learner, progress.state)
+            ranks.share(lambda: folder.write_recipe(recipe))
+            _run(scene, Trainer(parts, progress.state, progress.validations))
 
 
-def build(
-    recipe: TrainRecipe,
-    dataset: Dataset,
-    folder: RunFolder,
-    reporter: ProgressReporter,
-    stop: StopRequest,
-    device: torch.device,
-) -> Parts:
-    """Build the parts of a trainer, its parameters as they are before the first update."""
-    codec, training = dataset.codec, recipe.training
+def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
+    """Yield the lines of what a run will take, after some updates that are thrown away.
+
+    Raises:
+        ConfigError, DamagedError, ResourceError: what `train` would raise at its start.
+    """
+    device = set_up(recipe.runtime)
+    dataset = _open(recipe, data_dir)
+    learner = make_learner(recipe, dataset, device)
+    objective = make_objective(recipe, learner.model).train()
+    with StopRequest() as stop:
+        updater = Updater(objective, learner, recipe, Ranks(), stop)
+        yield from make_plan(recipe, dataset, updater, device).lines()
+
+
+def make_objective(recipe: TrainRecipe, model: Transformer) -> Objective:
+    """Make what a model is trained and validated by."""
+    precision = low_precision(recipe.engine.precision, model.output_weight.device)
+    return Objective(model, recipe.training.label_smoothing, precision)
+
+
+def make_learner(recipe: TrainRecipe, dataset: Dataset, device: torch.device) -> Learner:
+    """Make a model as it is before the first update, and what trains it."""
+    codec = dataset.codec
     torch.manual_seed(initial_seed(recipe.seed.seed))
     model = Transformer(recipe.model, codec.source.size, codec.target.size, codec.is_shared)
-    objective = Objective(model.to(device), training.label_smoothing)
-    optimizer = make_adam(model, training)
+    model.recomputes_layers = recipe.engine.recompute
+    return Learner.of(model.to(device), recipe.training)
+
+
+def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
+    """Build the parts of a trainer."""
+    recipe, dataset, folder, ranks = scene.recipe, scene.dataset, scene.folder, scene.ranks
+    reporter, training = scene.reporter, recipe.training
+    objective = make_objective(recipe, learner.model)
+    batch_tokens = training.max_tokens or training.update_tokens
     search = recipe.search if recipe.validation.validate_bleu else None
-    trained = Trained(model, optimizer, recipe, codec, {"dataset": dataset.fingerprint})
+    trained = Trained(learner, recipe, dataset.codec, {"dataset": dataset.fingerprint})
     return Parts(
         recipe=recipe,
         dataset=dataset,
         sampler=Sampler(dataset.train, training.update_tokens, recipe.seed.seed),
-        objective=objective,
-        optimizer=optimizer,
-        validator=Validator(objective, dataset, search, training.max_tokens, reporter.message),
-        saver=Saver(folder, trained, reporter),
+        ranks=ranks,
+        updater=Updater(objective, learner, recipe, ranks, scene.stop),
+        pieces=ranks.share(lambda: Pieces(folder.path)),
+        validator=Validator(
+            make_objective(recipe, learner.published),
+            dataset,
+            search,
+            batch_tokens,
+            reporter.message,
+            ranks,
+        ),
+        saver=Saver(folder, trained, reporter, writes=ranks.is_first),
         reporter=reporter,
-        log=MetricsLog(folder.metrics_path),
-        stop=stop,
+        logs=_logs(scene, state) if ranks.is_first else (),
+        stop=scene.stop,
     )
 
 
-def resume(parts: Parts, folder: RunFolder) -> RunState:
-    """Put the newest whole checkpoint into the parts; returns where the run stands."""
-    state = RunState()
-    resumable = folder.newest_resumable(parts.reporter.message)
-    if resumable is not None:
-        check_same_run(resumable, parts.recipe, parts.dataset)
-        model = parts.objective.model
-        restore_parameters(model, resumable.model, resumable.path)
-        restore_optimizer(parts.optimizer, model, resumable.state_tensors)
-        state = RunState.from_json(resumable.state_values)
-    parts.log.cut(state.update)
-    return state
+def _run(scene: Scene, trainer: Trainer) -> None:
+    """Train from where the run stands, if it is not complete."""
+    state, saver, reporter = trainer.state, trainer.parts.saver, scene.reporter
+    # A session may have been killed before it said so; or the best be damaged, and done again.
+    saver.point_best(trainer.history.best_first())
+    if trainer.is_finished() and not trainer.owes_validation():
+        reporter.message(
+            f"already complete after update {state.update}; to go on, raise what ended it: "
+            "--max-updates, --max-epochs, --max-minutes or --patience"
+        )
+        return
+    _make_room(scene, trainer)
+    _announce(scene, trainer)
+    with closing(reporter), closing(saver):  # nothing is written once the lock is let go
+        trainer.fit()
+    reporter.message(f"done after update {state.update}")
 
 
-def check_same_run(resumable: Resumable, recipe: TrainRecipe, dataset: Dataset) -> None:
-    """Refuse to continue a run with settings or data that would make it another one."""
-    fields, old, new = fields_of(TrainRecipe), values_of(resumable.recipe), values_of(recipe)
-    changed = [
-        f"{name} was {old[name]!r} and is now {new[name]!r}"
-        for name, field in fields.items()
-        if field.setting.on_resume == "fixed" and old[name] != new[name]
-    ]
-    if changed:
-        raise ConfigError(
-            f"{resumable.path.parent.parent}: cannot continue this run with other settings: "
-            f"{'; '.join(changed)}; run the same command again, or choose another --out"
-        )
-    if resumable.provenance["dataset"] != dataset.fingerprint:
-        raise DamagedError(
-            f"{resumable.path.parent.parent}: this run was begun with other data or another "
-            "vocabulary; give it its own dataset, or choose another --out"
-        )
+def _make_room(scene: Scene, trainer: Trainer) -> None:
+    """Decide how updates are cut, so that they fit into memory."""
+    recipe, state, parts = scene.recipe, trainer.state, trainer.parts
+    objective, shards = parts.updater.objective, scene.dataset.train
+    ranks = scene.ranks
+    state.num_slots = ranks.share(lambda: decide_slots(state, recipe, ranks.size))
+    if not state.num_slots:
+        state.num_slots = slots_that_fit(objective, shards, recipe.training.update_tokens, ranks)
+    elif scene.device.type == "cuda":
+        before = parts.pieces.at(state.update + 1)
+        slot_tokens = recipe.training.update_tokens // state.num_slots
+        pieces = pieces_that_fit(objective, shards, slot_tokens, before, ranks)
+        if pieces > before:
+            scene.reporter.message(f"slots do not fit into memory; each is cut in {pieces}")
+            parts.pieces.cut(state.update + 1, pieces)
+
+
+def _logs(scene: Scene, state: RunState) -> list[Log]:
+    logs: list[Log] = [MetricsLog(scene.folder.metrics_path)]
+    if scene.recipe.logging.tensorboard:
+        logs.append(TensorboardLog(scene.folder.path, state.update))
+    return logs
+
+
+@contextmanager
+def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
+    """Have rank 0 hold the lock of the run for all."""
+    with ExitStack() as held:
+        ranks.share(lambda: held.enter_context(locked(run_dir)))
+        yield
+
+
+def _open(recipe: TrainRecipe, data_dir: Path) -> Dataset:
+    dataset = Dataset.open(data_dir)
+    check_budget(dataset.train, recipe.training.update_tokens)
+    check_positions(recipe, dataset)
+    return dataset
 
 
 def check_positions(recipe: TrainRecipe, dataset: Dataset) -> None:
@@ -149,17 +218,20 @@ def check_positions(recipe: TrainRecipe, dataset: Dataset) -> None:
         )
 
 
-def _announce(parts: Parts, state: RunState) -> None:
-    """Say what is trained and where the run begins."""
-    recipe, dataset, reporter = parts.recipe, parts.dataset, parts.reporter
-    parameters = sum(p.numel() for p in parts.objective.parameters())
+def _announce(scene: Scene, trainer: Trainer) -> None:
+    """Say what is trained, how, and where the run begins."""
+    recipe, dataset, reporter, state = scene.recipe, scene.dataset, scene.reporter, trainer.state
+    objective = trainer.parts.updater.objective
+    parameters = sum(p.numel() for p in objective.parameters())
     warmup = recipe.training.warmup_updates
     peak = learning_rate(warmup, recipe.model.model_size, recipe.training)
     pairs = sum(len(shard) for shard in dataset.train)
+    precision = str(objective.low_precision or torch.float32).removeprefix("torch.")
     reporter.message(
         f"parameters={parameters} pairs={pairs} source_entries={dataset.codec.source.size} "
         f"target_entries={dataset.codec.target.size} peak_learning_rate={peak:.3g} "
-        f"device={parts.objective.model.output_weight.device} threads={torch.get_num_threads()}"
+        f"device={scene.device} ranks={scene.ranks.size} threads={torch.get_num_threads()} "
+        f"slots={state.num_slots} precision={precision}"
     )
     if state.update:
         reporter.message(f"continuing after update {state.update}")

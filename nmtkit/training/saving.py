@@ -1,17 +1,18 @@
 """When checkpoints are written, and what happens when one cannot be."""
 
 import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-import torch
+from torch import Tensor
 
 from nmtkit.checkpoint import RunFolder, Snapshot
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import ResourceError
-from nmtkit.model.transformer import Transformer
 from nmtkit.progress import ProgressReporter
 from nmtkit.text.codec import TextCodec
-from nmtkit.training.optimizer import optimizer_tensors
+from nmtkit.training.learner import Learner
 from nmtkit.training.state import RunState
 
 MAX_FAILURES_IN_A_ROW = 2
@@ -23,84 +24,134 @@ class Trained:
     """What a checkpoint is taken from.
 
     Attributes:
-        model: its parameters.
-        optimizer: its moments.
+        learner: the model, and what training needs beside it.
         recipe, codec: what makes a model folder complete.
         provenance: facts about the run for the manifest.
     """
 
-    model: Transformer
-    optimizer: torch.optim.Adam
+    learner: Learner
     recipe: TrainRecipe
     codec: TextCodec
     provenance: dict[str, str]
 
 
 class Saver:
-    """Saves checkpoints of a run by updates, by time, and on request."""
+    """Saves checkpoints of a run by updates, by time, and on request.
 
-    def __init__(self, folder: RunFolder, trained: Trained, reporter: ProgressReporter) -> None:
+    A checkpoint is written by a thread, from a copy, while training goes on. The next save, the
+    end, and whoever needs the checkpoint wait until it is written.
+    """
+
+    def __init__(
+        self, folder: RunFolder, trained: Trained, reporter: ProgressReporter, writes: bool
+    ) -> None:
+        """Store the parts.
+
+        Args:
+            folder: the run.
+            trained: what checkpoints are taken from.
+            reporter: told what goes wrong.
+            writes: false on all ranks but the first, for which the others do nothing.
+        """
         self.folder = folder
         self.trained = trained
         self.reporter = reporter
+        self._writes = writes
         self._last_save = time.monotonic()
         self._num_failures = 0
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._writing: Future[None] | None = None
+        self._writing_update = 0
 
     def save_if_due(self, state: RunState) -> None:
-        """Save if this update is scheduled, or if the last save was too long ago."""
+        """Save if this update is scheduled, or if the last save was too long ago.
+
+        Raises:
+            ResourceError: it cannot be written, and neither could the one before.
+            DivergedError: the parameters are not finite.
+        """
+        if self._writing is not None and self._writing.done():
+            self.finish()
         minutes = self.trained.recipe.checkpoints.save_minutes
         is_overdue = 0 < minutes * 60 <= time.monotonic() - self._last_save
         if self._is_scheduled(state) or is_overdue:
-            self._try_to_save(state)
+            self._start(state)
 
     def save_now(self, state: RunState) -> None:
         """Save where the run ends; unlike in its middle, a failure is an error at once."""
+        self.finish()
         if state.update == 0:
             return  # there is nothing that a new run would not do again
         self._num_failures = MAX_FAILURES_IN_A_ROW
-        self._try_to_save(state)
+        self._start(state)
+        self.finish()
 
-    def point_best(self, update: int) -> None:
-        """Have the run's `best` name the checkpoint of an update."""
+    def point_best(self, best_first: Sequence[int]) -> None:
+        """Have the run's `best` name the first checkpoint that there is of some updates."""
+        if not self._writes:
+            return
         try:
-            self.folder.point_best(update)
+            self.folder.point_best(best_first)
         except ResourceError as error:
-            self.reporter.message(f"update={update} is not named the best: {error}")
+            self.reporter.message(f"`best` still names the one before: {error}")
 
-    def _is_scheduled(self, state: RunState) -> bool:
-        return state.update % self.trained.recipe.checkpoints.save_every == 0
-
-    def _try_to_save(self, state: RunState) -> None:
+    def finish(self) -> None:
+        """Wait for the checkpoint that is being written, if any; raises as `save_if_due`."""
+        if self._writing is None:
+            return
+        writing, self._writing = self._writing, None
         try:
-            self._save(state)
+            writing.result()
         except ResourceError as error:
             self._num_failures += 1
             if self._num_failures >= MAX_FAILURES_IN_A_ROW:
                 raise
-            self.reporter.message(f"update={state.update} not saved, training goes on: {error}")
+            self.reporter.message(
+                f"update={self._writing_update} not saved, training goes on: {error}"
+            )
         else:
             self._num_failures = 0
-            self._tidy()
-        self._last_save = time.monotonic()
 
-    def _tidy(self) -> None:
-        """Delete what is no longer needed; what cannot be deleted does no harm."""
-        try:
+    def close(self) -> None:
+        """Wait until nothing is being written any more, whatever came of it."""
+        self._thread.shutdown()
+
+    def _is_scheduled(self, state: RunState) -> bool:
+        return state.update % self.trained.recipe.checkpoints.save_every == 0
+
+    def _start(self, state: RunState) -> None:
+        """Copy what a checkpoint holds, and have it written."""
+        self.finish()
+        self._last_save = time.monotonic()
+        if self._writes:
+            self._writing_update = state.update
+            self._writing = self._thread.submit(self._write, self._snapshot(state))
+
+    def _write(self, snapshot: Snapshot) -> None:
+        self.folder.save(snapshot)
+        try:  # what cannot be deleted does no harm
             self.folder.prune(self.trained.recipe.checkpoints.keep, self.reporter.message)
         except ResourceError as error:
             self.reporter.message(f"not tidied up: {error}")
 
-    def _save(self, state: RunState) -> None:
+    def _snapshot(self, state: RunState) -> Snapshot:
         trained = self.trained
-        self.folder.save(
-            Snapshot(
-                update=state.update,
-                is_scheduled=self._is_scheduled(state),
-                model=trained.model.state_dict(),
-                recipe=trained.recipe,
-                codec=trained.codec,
-                provenance=trained.provenance,
-                state_tensors=optimizer_tensors(trained.optimizer, trained.model),
-                state_values=state.to_json(),
-            )
+        return Snapshot(
+            update=state.update,
+            is_scheduled=self._is_scheduled(state),
+            model=_copied(trained.learner.published.state_dict()),
+            recipe=trained.recipe,
+            codec=trained.codec,
+            provenance=trained.provenance,
+            state_tensors=_copied(trained.learner.state_tensors()),
+            state_values=state.to_json(),
         )
+
+
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copy tensors to the host, one that has several names once."""
+    copies: dict[int, Tensor] = {}
+    for tensor in tensors.values():
+        if tensor.data_ptr() not in copies:
+            copies[tensor.data_ptr()] = tensor.detach().to("cpu", copy=True)
+    return {name: copies[tensor.data_ptr()] for name, tensor in tensors.items()}

@@ -11,9 +11,9 @@ def initial_seed(seed: int) -> int:
     return _derive(f"{seed}/init")
 
 
-def slot_seed(seed: int, update: int, slot: int) -> int:
-    """Derive the seed of the dropout in one slot of one update."""
-    return _derive(f"{seed}/{update}/{slot}")
+def slot_seed(seed: int, update: int, slot: int, piece: int) -> int:
+    """Derive the seed of the dropout in one slot of one update, or in a later piece of it."""
+    return _derive(f"{seed}/{update}/{slot}" + (f"/{piece}" if piece else ""))
 
 
 def _derive(purpose: str) -> int:

@@ -16,6 +16,7 @@ class RunState:
         seconds: time spent in training, all sessions together.
         num_skipped: updates skipped because a gradient was not finite.
         num_skipped_in_a_row: how many of them the last updates were.
+        num_slots: S, into how many slots an update is cut; 0 = not decided yet.
     """
 
     update: int = 0
@@ -23,6 +24,7 @@ class RunState:
     seconds: float = 0.0
     num_skipped: int = 0
     num_skipped_in_a_row: int = 0
+    num_slots: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for a JSON file."""

@@ -1,9 +1,11 @@
-"""Requests from outside to stop training: SIGTERM and SIGINT.
+"""Requests from outside to stop training: SIGTERM, SIGUSR1 and SIGINT.
 
-A handler only notes the signal; the trainer looks at the note between slots.
+A handler only notes the signal; the trainer looks at the note between slots, and ranks tell each
+other in every update.
 """
 
 import signal
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -11,12 +13,13 @@ from nmtkit.errors import InterruptedByUserError, NmtkitError, StoppedError
 
 
 class StopRequest:
-    """Notes the first SIGTERM or SIGINT that arrives within the `with` block.
+    """Notes the first signal that asks for a stop within the `with` block.
 
-    A second SIGINT interrupts at once, without saving.
+    SIGUSR1 is what schedulers can be told to send ahead of a job's end. A second SIGINT interrupts
+    at once, without saving.
     """
 
-    SIGNALS = (signal.SIGTERM, signal.SIGINT)
+    SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
     def __init__(self) -> None:
         self._received: signal.Signals | None = None
@@ -24,7 +27,7 @@ class StopRequest:
 
     def __enter__(self) -> Self:
         for number in self.SIGNALS:
-            self._previous[number] = signal.signal(number, self._note)
+            self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -41,16 +44,29 @@ class StopRequest:
         """A signal has arrived."""
         return self._received is not None
 
+    def wants(self, number: signal.Signals) -> bool:
+        """Tell whether it was this signal that arrived here."""
+        return self._received is number
+
+    def note(self, wanted: Sequence[float]) -> None:
+        """Note a signal that another rank received.
+
+        Args:
+            wanted: for each of `SIGNALS`, how many ranks received it; not all 0.
+        """
+        if self._received is None:
+            self._received = max(zip(wanted, self.SIGNALS, strict=True))[1]
+
     def error(self, update: int) -> NmtkitError:
         """Make the error with which a run ends that was stopped, and saved after an update."""
         assert self._received is not None, "nothing asked for a stop"
-        kind = StoppedError if self._received is signal.SIGTERM else InterruptedByUserError
+        kind = InterruptedByUserError if self._received is signal.SIGINT else StoppedError
         when = f"after update {update}, which is saved" if update else "before its first update"
         return kind(
             f"stopped by {self._received.name} {when}; run the same command again to continue"
         )
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self._received is signal.SIGINT and number == signal.SIGINT:
             raise KeyboardInterrupt
         self._received = signal.Signals(number)

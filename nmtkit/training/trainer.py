@@ -1,30 +1,38 @@
 """The training loop: one update after another, logged, validated, saved, resumable.
 
 Everything random in an update follows from (seed, update, slot), so there is no generator state to
-save, and a resumed run repeats the uninterrupted one bit for bit on a CPU.
+save, and a resumed run repeats the uninterrupted one bit for bit on a CPU. Every rank runs the same
+loop; what it decides by follows from the state, which is the same on all.
 """
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import cut_into_slots, gather, num_slots
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler, Update
-from nmtkit.errors import DivergedError, ResourceError
-from nmtkit.progress import MetricsLog, ProgressReporter, TrainingRecord, ValidationRecord
+from nmtkit.errors import (
+    DivergedError,
+    NmtkitError,
+    ResourceError,
+    ToldElsewhereError,
+    is_out_of_memory,
+)
+from nmtkit.progress import ProgressReporter
+from nmtkit.records import Log, TrainingRecord, ValidationRecord
+from nmtkit.runtime import peak_memory
+from nmtkit.training.distributed import Ranks
 from nmtkit.training.history import History
 from nmtkit.training.loss import perplexity
-from nmtkit.training.meter import Meter, UpdateSums
-from nmtkit.training.objective import Objective
+from nmtkit.training.meter import Meter
 from nmtkit.training.optimizer import learning_rate
+from nmtkit.training.pieces import Pieces
 from nmtkit.training.saving import Saver
-from nmtkit.training.seeds import slot_seed
 from nmtkit.training.state import RunState
 from nmtkit.training.stopping import StopRequest
+from nmtkit.training.updating import Cut, Sums, Updater
 from nmtkit.training.validation import Validator
 
 MAX_SKIPPED_IN_A_ROW = 10
@@ -41,28 +49,30 @@ class Parts:
     recipe: TrainRecipe
     dataset: Dataset
     sampler: Sampler
-    objective: Objective
-    optimizer: torch.optim.Adam
+    ranks: Ranks
+    updater: Updater
+    pieces: Pieces
     validator: Validator
     saver: Saver
     reporter: ProgressReporter
-    log: MetricsLog
+    logs: Sequence[Log]
     stop: StopRequest
 
 
 class Trainer:
     """Trains from a given state until the recipe's end, a stop request, or early stopping."""
 
-    def __init__(self, parts: Parts, state: RunState) -> None:
-        """Store the parts, and where the run stands: its state and its log's validations."""
+    def __init__(
+        self, parts: Parts, state: RunState, validations: Sequence[ValidationRecord]
+    ) -> None:
+        """Store the parts, and where the run stands: its state and its validations so far."""
         self.parts = parts
         self.state = state
-        self.history = History(parts.recipe.validation.best_metric, parts.log.validations())
-        self.meter = Meter(parts.recipe.training, state)
-        self.num_slots = num_slots(
-            parts.recipe.training.update_tokens, parts.recipe.training.max_tokens
-        )
+        self.history = History(parts.recipe.validation.best_metric, validations)
+        device = parts.updater.objective.model.output_weight.device
+        self.meter = Meter(parts.recipe.training, state, lambda: peak_memory(device))
         self._session_start = time.monotonic() - state.seconds
+        self._last_glance = time.monotonic()
 
     def fit(self) -> None:
         """Train to the end.
@@ -70,25 +80,27 @@ class Trainer:
         Raises:
             StoppedError, InterruptedByUserError: a signal asked for a stop; all is saved.
             DivergedError: no finite gradient any more.
-            ResourceError: checkpoints cannot be written any more.
+            ResourceError: checkpoints cannot be written any more, or memory does not suffice.
+            LostRankError: another rank is gone.
+            ToldElsewhereError: another rank tells the error.
         """
-        stop, state = self.parts.stop, self.state
-        self.parts.objective.train()
+        stop, state, ranks = self.parts.stop, self.state, self.parts.ranks
+        self.parts.updater.objective.train()
         if self._is_validation_due():  # and was cut short by the end of the last session
-            self._validate()
+            with self.meter.excluded():
+                self._validate()
         for position, update in self.parts.sampler.updates(state.position):
             if self.is_finished() or not self._run_update(update):
                 break
             state.position = position
-            state.seconds = time.monotonic() - self._session_start
             self._after_update()
         if self.meter.num_updates:
             self._report()
-        self.parts.saver.save_now(state)
+        ranks.share(lambda: self.parts.saver.save_now(state))
         if self.is_finished() and self.owes_validation():
             self._validate()
         if stop.is_requested:
-            raise stop.error(state.update)
+            raise self._told_once(stop.error(state.update))
 
     def is_finished(self) -> bool:
         """Tell whether the recipe's end, or that of the run's patience, is reached."""
@@ -112,69 +124,93 @@ class Trainer:
 
     def _run_update(self, update: Update) -> bool:
         """Do one update; False if a stop request came first, and nothing has changed."""
-        parts, state = self.parts, self.state
-        sums = UpdateSums(
-            epoch=state.position.epoch + 1,
-            num_source_tokens=update.num_source_tokens,
-            num_target_tokens=update.num_target_tokens,
-        )
-        pairs = parts.dataset.train[update.shard]
-        for slot, indices in enumerate(cut_into_slots(update, self.num_slots)):
-            if parts.stop.is_requested:
-                parts.optimizer.zero_grad()
-                return False
-            torch.manual_seed(slot_seed(parts.recipe.seed.seed, state.update + 1, slot))
-            batch = gather(pairs, indices, parts.objective.model.output_weight.device)
-            losses = parts.objective(batch)
-            (losses.smoothed / update.num_target_tokens).backward()
-            sums.add(losses)
+        state = self.state
+        sums = self._compute(update)
+        if sums is None:
+            return False
         state.update += 1
-        sums.gradient_norm = self._apply_gradients()
-        self.meter.add(sums)
-        return True
-
-    def _apply_gradients(self) -> float:
-        """Clip, step, clear; skip the step where the gradient is not finite. Returns its norm."""
-        parts, state = self.parts, self.state
-        config = parts.recipe.training
-        norm = torch.nn.utils.clip_grad_norm_(
-            parts.objective.parameters(), config.clip_norm or math.inf, foreach=True
-        )
-        gradient_norm = float(norm)  # the one point of an update where the host waits
-        if math.isfinite(gradient_norm):
-            for group in parts.optimizer.param_groups:
-                group["lr"] = self._learning_rate()
-            parts.optimizer.step()
+        state.seconds = sums.elapsed_s
+        if math.isfinite(sums.gradient_norm):
+            self.parts.updater.apply(state.update, self._learning_rate())
             state.num_skipped_in_a_row = 0
         else:
-            self._skip(gradient_norm)
-        parts.optimizer.zero_grad()
-        return gradient_norm
+            self.parts.updater.drop()
+            self._skip(sums.gradient_norm)
+        self.meter.add(update, state.position.epoch + 1, sums)
+        return True
+
+    def _compute(self, update: Update) -> Sums | None:
+        """Compute the gradients of an update, its slots cut finer if they do not fit."""
+        parts, number = self.parts, self.state.update + 1
+        pairs = parts.dataset.train[update.shard]
+        while True:
+            cut = Cut(self.state.num_slots, parts.pieces.at(number))
+            try:
+                return parts.updater.compute(pairs, update, number, cut, self._elapsed)
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                parts.updater.drop()
+                self._cut_finer(number, cut, len(update.pairs))
+
+    def _cut_finer(self, number: int, cut: Cut, num_pairs: int) -> None:
+        """Have an update that did not fit into memory done in smaller pieces.
+
+        Raises:
+            ResourceError: there are none; or there are other ranks, which wait for this one in
+                vain, so that all must begin again.
+        """
+        parts = self.parts
+        if cut.num_slots * cut.num_pieces >= num_pairs:
+            raise ResourceError(
+                f"out of memory in update {number}, whose pairs were taken one by one; "
+                "take a smaller model or a larger machine"
+            )
+        num_pieces = 2 * cut.num_pieces
+        parts.pieces.cut(number, num_pieces)
+        what = f"update={number} did not fit into memory; slots are cut in {num_pieces} from here"
+        if not parts.ranks.is_alone:
+            raise ResourceError(f"{what}; run the same command again to continue")
+        parts.reporter.message(what)
 
     def _skip(self, gradient_norm: float) -> None:
         state = self.state
         state.num_skipped += 1
         state.num_skipped_in_a_row += 1
         if state.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
-            raise DivergedError(
-                f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a row, "
-                f"up to update {state.update}, were not finite; the last checkpoint is kept; begin "
-                "again in another --out with a lower --learning-rate-scale, more "
-                "--warmup-updates, or --clip-norm"
+            self.parts.saver.finish()
+            raise self._told_once(
+                DivergedError(
+                    f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a "
+                    f"row, up to update {state.update}, were not finite; the last checkpoint is "
+                    "kept; begin again in another --out with a lower --learning-rate-scale, more "
+                    "--warmup-updates, or --clip-norm"
+                )
             )
         self.parts.reporter.message(
             f"update={state.update} skipped: its gradient norm is {gradient_norm}"
         )
 
+    def _told_once(self, error: NmtkitError) -> NmtkitError:
+        """Return an error that all ranks meet for rank 0, and a silent end for the others."""
+        return error if self.parts.ranks.is_first else ToldElsewhereError(error.exit_code)
+
+    def _elapsed(self) -> float:
+        """Return the seconds of training, all sessions together."""
+        return time.monotonic() - self._session_start
+
     def _after_update(self) -> None:
         """Report, save and validate what is due; `fit` does so where the run ends."""
         if self.state.update % self.parts.recipe.logging.log_every == 0:
             self._report()
-        elif self.meter.seconds >= SECONDS_BETWEEN_GLANCES:
-            self.parts.reporter.glance(self._record())
+        elif time.monotonic() - self._last_glance >= SECONDS_BETWEEN_GLANCES:
+            self._last_glance = time.monotonic()
+            self.parts.reporter.glance(self._record)
         if self.is_finished():
             return
         with self.meter.excluded():
+            if self.state.update % self.parts.recipe.checkpoints.save_every == 0:
+                self.parts.updater.check_agreement(self.state.update)
             self.parts.saver.save_if_due(self.state)
             if self._is_validation_due():
                 self._validate()
@@ -199,6 +235,7 @@ class Trainer:
         result = parts.validator.validate(lambda: parts.stop.is_requested)
         if result is None:
             return
+        parts.saver.finish()
         record = ValidationRecord(
             update=update,
             loss=result.loss,
@@ -210,11 +247,12 @@ class Trainer:
         )
         self._log(record)
         parts.reporter.validation(record)
-        parts.saver.point_best(self.history.best_update)
+        parts.saver.point_best(self.history.best_first())
 
     def _log(self, record: TrainingRecord | ValidationRecord) -> None:
         """Append to the run's log; training goes on if it cannot be written."""
-        try:
-            self.parts.log.append(record)
-        except ResourceError as error:
-            self.parts.reporter.message(f"update={record.update} not logged: {error}")
+        for log in self.parts.logs:
+            try:
+                log.append(record)
+            except ResourceError as error:
+                self.parts.reporter.message(f"update={record.update} not logged: {error}")

@@ -1,11 +1,13 @@
 """Looking at the validation set: loss, perplexity, and BLEU by the very code of the commands.
 
 Translations are made by the `Translator` of `nmtkit translate` from the raw text, and scored as
-`nmtkit score` does against the raw reference. Nothing here touches the randomness of training.
+`nmtkit score` does against the raw reference. Ranks share the work. Nothing here touches the
+randomness of training.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 
@@ -15,6 +17,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import cut_sorted
 from nmtkit.decoding.translator import Translator
 from nmtkit.evaluation.metrics import score_corpus
+from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 
 LINES_BETWEEN_STOP_CHECKS = 128
@@ -36,6 +39,19 @@ class Validation:
     signature: str | None
 
 
+@dataclass(frozen=True)
+class Share:
+    """What one rank contributes.
+
+    Attributes:
+        nll: negative log-likelihood of its pairs, in nats.
+        translations: of its lines.
+    """
+
+    nll: float
+    translations: list[str]
+
+
 class Validator:
     """Validates a model on a dataset's validation pairs."""
 
@@ -46,6 +62,7 @@ class Validator:
         search: SearchConfig | None,
         batch_tokens: int,
         warn: Callable[[str], None],
+        ranks: Ranks,
     ) -> None:
         """Store the parts.
 
@@ -55,41 +72,61 @@ class Validator:
             search: how to translate for BLEU, or None for the loss alone.
             batch_tokens: source and target tokens of a batch, at most.
             warn: takes the translator's warnings.
+            ranks: who shares the work.
         """
         self.objective = objective
         self.dataset = dataset
         self.search = search
         self.batch_tokens = batch_tokens
         self.warn = warn
+        self.ranks = ranks
 
     def validate(self, is_stopping: Callable[[], bool]) -> Validation | None:
-        """Validate, or return None if asked to stop before the end."""
+        """Validate, or return None if asked to stop before the end.
+
+        Raises:
+            LostRankError, ToldElsewhereError: see `Ranks.exchange`.
+        """
         self.objective.eval()
         try:
-            loss = self._loss(is_stopping)
-            bleu = self._bleu(is_stopping) if loss is not None and self.search else None
+            share = self._share(is_stopping)
         finally:
             self.objective.train()
-        if loss is None or is_stopping():
+        shares = self.ranks.gather(share)
+        finished = [share for share in shares if share is not None]
+        if len(finished) < len(shares):
             return None
-        score, signature = bleu or (None, None)
-        return Validation(loss, score, signature)
+        num_tokens = int(self.dataset.valid.target.lengths().sum())
+        loss = sum(share.nll for share in finished) / num_tokens
+        if self.search is None:
+            return Validation(loss, None, None)
+        hypotheses = [line for share in finished for line in share.translations]
+        (score,) = score_corpus(["bleu"], hypotheses, self.dataset.valid_target)
+        return Validation(loss, score.score, score.signature)
+
+    def _share(self, is_stopping: Callable[[], bool]) -> Share | None:
+        """Do this rank's share of the work; None if asked to stop before its end."""
+        nll = self._nll(is_stopping)
+        translations = self._translate(is_stopping) if self.search else []
+        return None if is_stopping() else Share(nll, translations)
 
     @torch.inference_mode()
-    def _loss(self, is_stopping: Callable[[], bool]) -> float | None:
+    def _nll(self, is_stopping: Callable[[], bool]) -> float:
+        """Sum the negative log-likelihood over this rank's share of the batches."""
         pairs = self.dataset.valid
         device = self.objective.model.output_weight.device
         lengths = pairs.source.lengths(), pairs.target.lengths()
         budget = max(self.batch_tokens, int(lengths[0].max()), int(lengths[1].max()))
         total = 0.0
-        for indices in cut_sorted(*lengths, budget):
+        for indices in cut_sorted(*lengths, budget)[self.ranks.rank :: self.ranks.size]:
             if is_stopping():
-                return None
+                break
             total += float(self.objective(gather(pairs, indices, device)).nll)
-        return total / int(lengths[1].sum())
+        return total
 
-    def _bleu(self, is_stopping: Callable[[], bool]) -> tuple[float, str] | None:
-        assert self.search is not None
+    def _translate(self, is_stopping: Callable[[], bool]) -> list[str]:
+        """Translate this rank's share of the lines."""
+        assert self.search is not None, "translation was not asked for"
         translator = Translator(
             self.objective.model,
             self.dataset.codec,
@@ -97,10 +134,11 @@ class Validator:
             TranslationConfig(chunk_lines=LINES_BETWEEN_STOP_CHECKS),
             self.warn,
         )
-        hypotheses: list[str] = []
-        for chunk in translator.translate_chunks(iter(self.dataset.valid_source)):
-            hypotheses += chunk
+        lines, ranks = self.dataset.valid_source, self.ranks
+        first, end = (len(lines) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+        translations: list[str] = []
+        for chunk in translator.translate_chunks(islice(lines, first, end)):
             if is_stopping():
-                return None
-        (score,) = score_corpus(["bleu"], hypotheses, self.dataset.valid_target)
-        return score.score, score.signature
+                break
+            translations += chunk
+        return translations

@@ -22,6 +22,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.config": 1,
     "nmtkit.durable": 1,
     "nmtkit.manifest": 1,
+    "nmtkit.records": 1,
     "nmtkit.progress": 1,
     "nmtkit.packed": 1,
     "nmtkit.allocator": 1,
@@ -31,10 +32,12 @@ LAYERS: dict[str, int] = {
     "nmtkit.model": 3,
     "nmtkit.model_folder": 4,
     "nmtkit.checkpoint": 4,
+    "nmtkit.model_path": 4,
     "nmtkit.averaging": 5,
     "nmtkit.decoding": 6,
     "nmtkit.evaluation": 6,
     "nmtkit.training": 7,
+    "nmtkit.reporting": 7,
     "nmtkit_cli": 8,
 }
 # Help, preprocess and score start without torch, which takes longer than they do.
@@ -45,6 +48,7 @@ MAY_IMPORT_TORCH = (
     "nmtkit.model",
     "nmtkit.model_folder",
     "nmtkit.checkpoint",
+    "nmtkit.model_path",
     "nmtkit.averaging",
     "nmtkit.decoding",
     "nmtkit.training",

@@ -14,11 +14,15 @@ import importlib
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from nmtkit.errors import NmtkitError
 
 CHANGES = ("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "chmod", "ftruncate", "open")
 WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -100,6 +104,42 @@ def _exception_of(action: Callable[[], object], fault: Fault) -> str:
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def start(action: Callable[[], object], log: Path) -> int:
+    """Do something in a fork of this process that leads a group of its own; returns its id at once.
+
+    Its exit code is that of the command line. What it tells, and the trace of what ends it, is
+    appended to the log.
+    """
+    child = _fork()
+    if child:
+        with suppress(OSError):  # the child may have done so, and ended
+            os.setpgid(child, child)
+        return child
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        with log.open("a") as stream, redirect_stderr(stream):
+            code = _exit_code_of(action)
+    finally:
+        os._exit(code)
+
+
+def _exit_code_of(action: Callable[[], object]) -> int:
+    try:
+        action()
+    except KeyboardInterrupt:
+        return 130
+    except BaseException as error:
+        traceback.print_exc()
+        return error.exit_code if isinstance(error, NmtkitError) else 1
+    return 0
+
+
+def wait(child: int) -> int:
+    """Wait for a process that `start` started; returns its exit code, or minus a signal."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @contextmanager

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import load_model
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.durable import read_manifest, verify_files
 from nmtkit.errors import DamagedError
 from nmtkit.model_folder import write_model
+from nmtkit.model_path import load_model
 from tests.snapshots import tiny_run
 from tests.tiny import tiny_codec, tiny_model
 
 CPU = torch.device("cpu")
 NUM_POSITIONS = 64
+TENSORS = ("model.safetensors", "state.safetensors")
 FILES = (
     "model.safetensors",
     "manifest.json",
@@ -34,10 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def positions(num_bytes: int) -> list[int]:
-    """Return the ends and a sample of what lies between them."""
+def positions(content: bytes, name: str) -> list[int]:
+    """Return the ends, the borders of the header of tensors, and a sample of the rest."""
+    num_bytes = len(content)
     between = random.Random(1).sample(range(num_bytes), min(NUM_POSITIONS, num_bytes))
-    return sorted({0, *between, num_bytes - 1})
+    borders = {7, 8, 8 + int.from_bytes(content[:8], "little")} if name in TENSORS else set()
+    return sorted({0, *borders, *between, num_bytes - 1})
 
 
 def truncated(content: bytes, position: int) -> bytes:
@@ -64,7 +67,7 @@ def test_a_damaged_file_is_named_and_nothing_is_loaded(
     whole = path.read_bytes()
     try:
         # Without the line end after it, a manifest says the same.
-        for position in positions(len(whole.rstrip(b"\n"))):
+        for position in positions(whole.rstrip(b"\n"), name):
             path.write_bytes(harm(whole, position))
             with pytest.raises(DamagedError, match=r"^/.*/model"):
                 load_model(folder, CPU)
@@ -81,7 +84,7 @@ def test_a_damaged_training_state_is_skipped_with_a_warning(
     run = tiny_run(tmp_path / "run", 1, 2)
     path = tmp_path / "run" / "checkpoints" / "00000002.state" / name
     whole = path.read_bytes()
-    for position in positions(len(whole.rstrip(b"\n")))[::16]:
+    for position in positions(whole.rstrip(b"\n"), name)[::16]:
         path.write_bytes(harm(whole, position))
         warnings: list[str] = []
         resumable = run.newest_resumable(warnings.append)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder, read_tensors
+from nmtkit.checkpoint import RunFolder
+from nmtkit.model_path import read_tensors
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, fault_points, run_in_child
 from tests.tiny import tiny_dataset, tiny_train_recipe
@@ -49,6 +50,14 @@ def final_model(run: Path) -> dict[str, torch.Tensor]:
 def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
     assert first.keys() == second.keys()
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+
+def test_training_can_be_killed_at_the_same_moments_every_time(
+    data: Path, tmp_path: Path, undisturbed: tuple[range, dict[str, torch.Tensor]]
+) -> None:
+    """Of its two threads, only one at a time changes what is on disk."""
+    points, _ = undisturbed
+    assert fault_points(training(data, tmp_path / "run")) == points
 
 
 def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(

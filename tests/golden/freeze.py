@@ -13,9 +13,9 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.checkpoint import load_model
 from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslationConfig
 from nmtkit.decoding.translator import Translator
+from nmtkit.model_path import load_model
 from nmtkit.training.run import train
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 

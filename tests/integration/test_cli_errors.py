@@ -12,7 +12,7 @@ COMMAND = (sys.executable, "-m", "nmtkit_cli")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 FULL = Path("/dev/full")
 HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
-NAMES = ("preprocess", "train", "average-checkpoints", "translate", "score")
+NAMES = ("preprocess", "train", "average-checkpoints", "translate", "score", "report")
 
 Process = subprocess.CompletedProcess[bytes]
 
@@ -65,6 +65,21 @@ def nmtkit(
             2,
             "--last takes one run; leave --last out to average checkpoints (see `nmtkit average-",
         ),
+        (
+            "average-checkpoints a b --try 1,2 --data d --out c",
+            2,
+            "--try takes one run; leave --try out to average checkpoints (see `nmtkit average-",
+        ),
+        ("average-checkpoints a --last 1 --best 2 --out c", 2, "--last and --best exclude each"),
+        ("average-checkpoints a --best 0 --out c", 2, "Invalid value for '--best': 0 is less than"),
+        ("average-checkpoints a --try 5 --out c", 2, "--try and --data go together; give both or"),
+        ("average-checkpoints a --data d --out c", 2, "--try and --data go together; give both or"),
+        (
+            "average-checkpoints a --try 5,0 --data d --out c",
+            2,
+            "Invalid value for '--try': '5,0' is not a list of numbers from 1 on, such as 5,10,20",
+        ),
+        ("average-checkpoints a --try a --data d --out c", 2, "Invalid value for '--try': 'a' is"),
         ("score --reference none", 2, "none: No such file or directory"),
     ],
 )

@@ -1,6 +1,7 @@
-"""All five commands as processes, one after another, on a tiny corpus; and signals to training."""
+"""The whole road as processes, one after another, on a tiny corpus; and signals to training."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.toml import dumps
-from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_train_recipe
+from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_dataset, tiny_train_recipe
 
 COMMAND = [sys.executable, "-m", "nmtkit_cli"]
 DEADLINE_S = 60
@@ -69,6 +70,50 @@ def test_from_text_to_a_score(folder: Path, run: Path) -> None:
     done = nmtkit("score", "--reference", folder / "valid.de", "--json", stdin=done.stdout)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout).keys() == {"BLEU"}
+
+
+def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) -> None:
+    out = folder / "tried"
+    done = nmtkit(
+        *("average-checkpoints", run, "--try", "1,2,4", "--data", folder / "data", "--out", out)
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    manifest = json.loads((out / "manifest.json").read_text("utf-8"))
+    lines = [
+        f"last={one['last']} loss_per_token={one['loss']:.4f} "
+        f"perplexity={math.exp(one['loss']):.2f} bleu={one['bleu']:.2f}"
+        for one in manifest["tried"]
+    ]
+    best = min(manifest["tried"], key=lambda one: (-one["bleu"], one["loss"]))["last"]
+    what = "1 checkpoint" if best == 1 else f"{best} checkpoints"
+    assert done.stderr.rstrip("\n").split("\n") == [*lines, f"averaged {what} into {out}"]
+    done = nmtkit("average-checkpoints", run, "--last", best, "--out", folder / "last")
+    assert done.returncode == 0, done.stderr
+    weights = [(one / "model.safetensors").read_bytes() for one in (out, folder / "last")]
+    assert weights[0] == weights[1]
+
+
+def test_the_checkpoints_that_validated_best_are_averaged(folder: Path, run: Path) -> None:
+    out = folder / "best"
+    done = nmtkit("average-checkpoints", run, "--best", 1, "--out", out)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((out / "manifest.json").read_text("utf-8"))
+    assert [one["update"] for one in manifest["sources"]] == [4]  # only the last was validated
+    done = nmtkit("average-checkpoints", run, "--best", 2, "--out", folder / "two")
+    assert done.returncode == 2
+    assert "has 1 checkpoints made by --save-every that were validated, fewer" in done.stderr
+
+
+def test_the_dataset_of_another_run_is_not_tried_on(
+    folder: Path, run: Path, tmp_path: Path
+) -> None:
+    other, out = tiny_dataset(tmp_path, ["x y"] * 8), folder / "foreign"
+    done = nmtkit("average-checkpoints", run, "--try", "1,2", "--data", other, "--out", out)
+    assert done.returncode == 4
+    assert f"{other}: its vocabulary is not that of {run}" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not out.exists()
 
 
 def test_the_printed_configuration_repeats_the_run(folder: Path) -> None:

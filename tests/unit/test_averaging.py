@@ -1,25 +1,34 @@
 """The mean of checkpoints, and what has no mean."""
 
+import gc
+import math
 import os
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.averaging import average, last_checkpoints
-from nmtkit.checkpoint import RunFolder, read_tensors
-from nmtkit.config.schema import ModelConfig, TrainRecipe
+from nmtkit import averaging, model_folder
+from nmtkit.averaging import average, load_mean
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.manifest import Json
 from nmtkit.model_folder import describe_model, read_model, write_model
+from nmtkit.model_path import read_tensors
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
-from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
+from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
+
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +47,7 @@ def random_tensors(seed: int, dtype: torch.dtype) -> dict[str, Tensor]:
 
 
 def mean_of(folders: list[Path], out: Path) -> dict[str, Tensor]:
-    average(folders, out, overwrite=False)
+    average(folders, out, {}, overwrite=False)
     return read_tensors(out)
 
 
@@ -87,15 +96,35 @@ def test_the_mean_of_real_models_is_a_model(tmp_path: Path) -> None:
     recipe = TrainRecipe(model=model.config)
     fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
     write_model(tmp_path / "one", model.state_dict(), recipe, tiny_codec(), fields, False)
-    average([tmp_path / "one"] * 3, tmp_path / "out", overwrite=False)
-    loaded = read_model(tmp_path / "out", torch.device("cpu")).model
+    average([tmp_path / "one"] * 3, tmp_path / "out", {}, overwrite=False)
+    loaded = read_model(tmp_path / "out", CPU).model
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
+def test_the_mean_is_loaded_as_it_would_be_after_writing(tmp_path: Path) -> None:
+    folders = [tmp_path / str(update) for update in (1, 2)]
+    for update, folder in enumerate(folders, 1):
+        model = tiny_model(tiny_codec())
+        for parameter in model.parameters():
+            parameter.data.mul_(update)
+        recipe = TrainRecipe(model=model.config)
+        fields: dict[str, Json] = {"update": update, "provenance": PROVENANCE}
+        write_model(folder, model.state_dict(), recipe, tiny_codec(), fields, False)
+    average(folders, tmp_path / "out", {}, overwrite=False)
+    written = read_model(tmp_path / "out", CPU)
+    loaded = load_mean(folders, CPU)
+    assert not loaded.model.training
+    assert (loaded.recipe, loaded.codec.fingerprint) == (written.recipe, written.codec.fingerprint)
+    tensors = loaded.model.state_dict()
+    assert tensors.keys() == written.model.state_dict().keys()
+    for name, tensor in written.model.state_dict().items():
+        assert bits(tensors[name]) == bits(tensor), name
+
+
 def test_the_manifest_names_the_sources_and_follows_the_newest(tmp_path: Path) -> None:
     folders = [tiny_model_folder(tmp_path / f"n{n}", n, tiny_tensors(n)) for n in (3, 9, 5)]
-    average(folders, tmp_path / "out", overwrite=False)
+    average(folders, tmp_path / "out", {}, overwrite=False)
     manifest = describe_model(tmp_path / "out").manifest
     hashes = [
         describe_model(folder).manifest["files"]["model.safetensors"]["sha256"]
@@ -110,28 +139,114 @@ def test_the_manifest_names_the_sources_and_follows_the_newest(tmp_path: Path) -
     ]
 
 
+def test_the_manifest_also_says_what_the_caller_adds(tmp_path: Path) -> None:
+    folder = tiny_model_folder(tmp_path / "one", 1, tiny_tensors(1))
+    average([folder], tmp_path / "out", {"tried": [{"last": 1}]}, overwrite=False)
+    manifest = describe_model(tmp_path / "out").manifest
+    assert manifest["tried"] == [{"last": 1}]
+    assert manifest["update"] == 1
+
+
 def test_a_mean_can_be_averaged_again(tmp_path: Path) -> None:
     folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
-    average(folders, tmp_path / "mean", overwrite=False)
+    average(folders, tmp_path / "mean", {}, overwrite=False)
     mean = mean_of([tmp_path / "mean", folders[0]], tmp_path / "out")
     assert torch.equal(mean["weight"], tiny_tensors(1)["weight"] + 0.5)
 
 
 def test_pointers_of_a_run_can_be_averaged(tmp_path: Path) -> None:
-    tiny_run(tmp_path / "run", 1, 3).point_best(1)
+    tiny_run(tmp_path / "run", 1, 3).point_best([1])
     mean = mean_of([tmp_path / "run" / "best", tmp_path / "run" / "last"], tmp_path / "out")
     assert torch.equal(mean["weight"], tiny_tensors(2)["weight"])
 
 
 def test_an_existing_output_is_replaced_only_when_asked(tmp_path: Path) -> None:
     folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
-    average(folders[:1], tmp_path / "out", overwrite=False)
+    average(folders[:1], tmp_path / "out", {}, overwrite=False)
     with pytest.raises(
         ConfigError, match="out: already exists; choose another name or add --overwr"
     ):
-        average(folders, tmp_path / "out", overwrite=False)
-    average(folders, tmp_path / "out", overwrite=True)
+        average(folders, tmp_path / "out", {}, overwrite=False)
+    average(folders, tmp_path / "out", {}, overwrite=True)
     assert torch.equal(read_tensors(tmp_path / "out")["weight"], tiny_tensors(2)["weight"])
+
+
+# ---------------------------------------------------------------------------------------- memory
+
+
+def num_held(is_one: Callable[[Any], bool]) -> int:
+    """Count the objects of a kind, but for those that are older than the test."""
+    return sum(map(is_one, gc.get_objects()))
+
+
+def is_sum(one: Any) -> bool:
+    return type(one) is Tensor and one.dtype == torch.float64
+
+
+def is_codec(one: Any) -> bool:
+    return type(one) is TextCodec
+
+
+@pytest.fixture
+def _old_objects_apart() -> Iterator[None]:
+    """Have the garbage collector know the objects of the test alone."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+class Watch:
+    """Stands before the files of models, and counts what is held whenever a tensor is read.
+
+    Attributes:
+        held: files open, tensors that are read, sums, and codecs, at each reading.
+    """
+
+    def __init__(self) -> None:
+        self.held: list[tuple[int, ...]] = []
+        self._num_open = 0
+        self._read: list[weakref.ref[Tensor]] = []
+
+    @contextmanager
+    def open_tensors(self, path: Path) -> Iterator[Any]:
+        self._num_open += 1
+        with model_folder.open_tensors(path) as file:
+            yield Watched(file, self)
+        self._num_open -= 1
+
+    def see(self, tensor: Tensor) -> Tensor:
+        num_read_before = sum(one() is not None for one in self._read)
+        self.held.append(
+            (self._num_open, num_read_before + 1, num_held(is_sum), num_held(is_codec))
+        )
+        self._read.append(weakref.ref(tensor))
+        return tensor
+
+
+class Watched:
+    """A file of tensors that a `Watch` sees being read."""
+
+    def __init__(self, file: Any, watch: Watch) -> None:
+        self._file = file
+        self._watch = watch
+        self.keys = file.keys
+        self.get_slice = file.get_slice
+
+    def get_tensor(self, name: str) -> Tensor:
+        return self._watch.see(self._file.get_tensor(name))
+
+
+@pytest.mark.usefixtures("_old_objects_apart")
+@pytest.mark.parametrize("count", [1, 2, 5, 20])
+def test_one_sum_and_one_tensor_of_one_source_are_held_however_many_there_are(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = random_tensors(1, torch.float32)
+    folder = tiny_model_folder(tmp_path / "one", 1, model)
+    watch = Watch()
+    monkeypatch.setattr(averaging, "open_tensors", watch.open_tensors)
+    average([folder] * count, tmp_path / "out", {}, overwrite=False)
+    assert watch.held == [(1, 1, 0, 1), *[(1, 1, 1, 1)] * (count - 1)] * len(model)
 
 
 # ------------------------------------------------------------------------------- what has no mean
@@ -172,7 +287,7 @@ def test_models_of_other_parameters_are_told_apart(
     two = tiny_model_folder(tmp_path / "two", 2, tensors)
     expected = rf"two: cannot be averaged with .*one, because {told}; take checkpoints of one run"
     with pytest.raises(DamagedError, match=expected):
-        average([one, one, two], tmp_path / "out", overwrite=False)
+        average([one, one, two], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
 
 
@@ -188,7 +303,8 @@ def test_models_of_another_codec_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(
         DamagedError, match=r"two: cannot be .*because the codec is [0-9a-f]{64} the"
     ):
-        average([one, two], tmp_path / "out", overwrite=False)
+        average([one, two], tmp_path / "out", {}, overwrite=False)
+    assert not (tmp_path / "out").exists()
 
 
 def test_models_of_another_configuration_are_told_apart(tmp_path: Path) -> None:
@@ -199,7 +315,8 @@ def test_models_of_another_configuration_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(
         DamagedError, match=r"because \[model\.norm\] is pre there and post here; tak"
     ):
-        average([one, two], tmp_path / "out", overwrite=False)
+        average([one, two], tmp_path / "out", {}, overwrite=False)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_damaged_model_is_not_averaged(tmp_path: Path) -> None:
@@ -207,39 +324,28 @@ def test_a_damaged_model_is_not_averaged(tmp_path: Path) -> None:
     content = (one / "model.safetensors").read_bytes()
     (one / "model.safetensors").write_bytes(content[:-1] + b"\x7f")
     with pytest.raises(DamagedError, match=r"one/model\.safetensors: damaged"):
-        average([one], tmp_path / "out", overwrite=False)
+        average([one], tmp_path / "out", {}, overwrite=False)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_model_that_is_not_finite_is_named_and_not_averaged(
+    value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = tiny_model_folder(tmp_path / "one", 1, tiny_tensors(1))
+    tensors = tiny_tensors(2)
+    tensors["bias"][0] = value
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr(model_folder, "_check_finite", lambda *_: None)
+        two = tiny_model_folder(tmp_path / "two", 2, tensors)
+    expected = "two: cannot be averaged, because bias holds values that are not finite; take other"
+    with pytest.raises(DamagedError, match=expected):
+        average([one, two, one], tmp_path / "out", {}, overwrite=False)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_run_is_not_taken_for_a_model(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1)
     with pytest.raises(
-        ConfigError, match="run: is a run; name its checkpoints, or give --last NUMBE"
+        ConfigError, match="run: is a run; name its checkpoints, or give --last, --best or --try"
     ):
-        average([tmp_path / "run"], tmp_path / "out", overwrite=False)
-
-
-# -------------------------------------------------------------------------------- the last of a run
-
-
-def test_the_newest_scheduled_checkpoints_are_taken(tmp_path: Path) -> None:
-    run = RunFolder.create_or_open(tmp_path / "run")
-    for update in range(1, 8):
-        run.save(tiny_snapshot(update, is_scheduled=update in (1, 3, 4, 6)))
-    names = [path.name for path in last_checkpoints(tmp_path / "run", 3)]
-    assert names == ["00000003", "00000004", "00000006"]
-
-
-def test_fewer_than_asked_for_is_an_error_that_tells_how_many(tmp_path: Path) -> None:
-    tiny_run(tmp_path / "run", 1, 2)
-    with pytest.raises(
-        ConfigError,
-        match="run: has 2 checkpoints made by --save-every, fewer than --last 3; ask for",
-    ):
-        last_checkpoints(tmp_path / "run", 3)
-
-
-def test_the_last_of_what_is_no_run_is_an_error(tmp_path: Path) -> None:
-    folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
-    for path in (folder, tmp_path / "missing"):
-        with pytest.raises(ConfigError, match="is not the folder of a run; --last needs one"):
-            last_checkpoints(path, 1)
+        average([tmp_path / "run"], tmp_path / "out", {}, overwrite=False)

@@ -11,14 +11,10 @@ from typing import NoReturn
 import pytest
 import torch
 
-from nmtkit.checkpoint import (
-    NUM_WITH_STATE,
-    RunFolder,
-    is_run,
-)
+from nmtkit.checkpoint import NUM_WITH_STATE, RunFolder, is_run
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
-from nmtkit.durable import remove_folder
+from nmtkit.durable import remove
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, ResourceError
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
 
@@ -145,7 +141,7 @@ def test_a_damaged_checkpoint_is_written_again_with_both_parts(part: str, tmp_pa
 
 def test_a_state_of_a_killed_save_is_not_mixed_with_a_model_saved_later(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1)
-    remove_folder(folder_of(run, 1))
+    remove(folder_of(run, 1))
     snapshot = tiny_snapshot(1, is_scheduled=True)
     run.save(replace(snapshot, state_tensors={"moment": torch.zeros(2)}))
     resumable = run.newest_resumable(pytest.fail)
@@ -169,16 +165,18 @@ def test_a_diverged_model_is_not_saved_and_the_last_one_stays(tmp_path: Path) ->
 def test_best_is_what_it_was_pointed_to(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2)
     assert run.best() is None
-    run.point_best(1)
+    run.point_best([1])
     assert run.best() == folder_of(run, 1)
     assert (tmp_path / "run" / "best").read_bytes() == b"00000001\n"
 
 
 def test_best_does_not_point_to_what_was_not_saved(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1)
-    run.point_best(1)
-    run.point_best(2)
+    run.point_best([2, 1])
     assert run.best() == folder_of(run, 1)
+    run.point_best([2])
+    assert run.best() is None
+    assert not (tmp_path / "run" / "best").exists()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"00000099\n", b"../../etc\n", b"\xff\xfe", b"2\n"])
@@ -273,7 +271,7 @@ def test_pruning_keeps_what_averaging_best_and_resuming_need(
 ) -> None:
     run = saved_run(tmp_path / "run", scheduled=(1, 2, 4), by_time=(3, 5, 6))
     if best is not None:
-        run.point_best(best)
+        run.point_best([best])
     run.prune(keep, pytest.fail)
     assert [one.update for one in run.checkpoints()] == kept
     states = [name for name in checkpoint_names(run) if name.endswith(".state")]

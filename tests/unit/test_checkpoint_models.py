@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder, find_model, load_model, read_tensors
+from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError
+from nmtkit.model_path import find_model, load_model, read_tensors
 from tests.snapshots import tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
@@ -29,7 +30,7 @@ def real_run(path: Path) -> RunFolder:
         snapshot = tiny_snapshot(update, is_scheduled=True)
         recipe = TrainRecipe(model=model.config)
         run.save(replace(snapshot, model=model.state_dict(), recipe=recipe))
-    run.point_best(1)
+    run.point_best([1])
     return run
 
 

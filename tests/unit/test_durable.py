@@ -10,7 +10,7 @@ import pytest
 from nmtkit.durable import (
     new_folder,
     read_manifest,
-    remove_folder,
+    remove,
     remove_leftovers,
     replace_file,
 )
@@ -222,16 +222,16 @@ def test_a_folder_is_out_of_sight_before_any_of_it_is_removed(
         unlink(path)
 
     monkeypatch.setattr(os, "unlink", watched_unlink)
-    remove_folder(made)
+    remove(made)
     assert names_in(tmp_path) == []
-    remove_folder(made)  # what is not there needs no removal
+    remove(made)  # what is not there needs no removal
 
 
 def test_removal_does_not_follow_links(tmp_path: Path) -> None:
     write_folder(tmp_path / "kept", "old")
     made = write_folder(tmp_path / "made", "old")
     (made / "link").symlink_to(tmp_path / "kept")
-    remove_folder(made)
+    remove(made)
     assert read_folder(tmp_path / "kept") == "old"
 
 

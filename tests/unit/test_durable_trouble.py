@@ -14,7 +14,7 @@ from nmtkit.durable import (
     make_folder,
     new_folder,
     read_manifest,
-    remove_folder,
+    remove,
     remove_leftovers,
     replace_file,
     verify_files,
@@ -182,11 +182,11 @@ def test_other_errors_pass_as_they_are(tmp_path: Path) -> None:
     [
         lambda path: replace_file(path / "file", b"new"),
         lambda path: make_folder(path / "a" / "b"),
-        lambda path: remove_folder(path / "made"),
+        lambda path: remove(path / "made"),
         lambda path: remove_leftovers(path),
         lambda path: locked(path).__enter__(),
     ],
-    ids=["replace_file", "make_folder", "remove_folder", "remove_leftovers", "locked"],
+    ids=["replace_file", "make_folder", "remove", "remove_leftovers", "locked"],
 )
 def test_every_writer_tells_a_refusal_as_a_resource_error(
     action: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

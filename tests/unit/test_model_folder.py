@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from nmtkit import model_folder
-from nmtkit.config.schema import ModelConfig, TrainRecipe
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
 from nmtkit.durable import new_folder
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, ResourceError
 from nmtkit.manifest import Json

@@ -1,7 +1,5 @@
 import dataclasses
 import io
-import json
-import math
 import subprocess
 import sys
 from pathlib import Path
@@ -10,42 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.errors import DamagedError, NmtkitError
-from nmtkit.progress import (
-    MetricsLog,
-    PlainReporter,
-    TerminalReporter,
-    TrainingRecord,
-    ValidationRecord,
-    duration,
-    make_reporter,
-)
-
-TRAINING = TrainingRecord(
-    update=100,
-    epoch=2,
-    loss=4.25,
-    nll=3.5,
-    perplexity=math.exp(3.5),
-    learning_rate=1.25e-4,
-    gradient_norm=0.75,
-    tokens_per_second=12345.6,
-    updates_per_second=1.5,
-    num_source_tokens=2000,
-    num_target_tokens=2100,
-    skipped_updates=0,
-    eta_s=7265.0,
-    elapsed_s=65.0,
-)
-VALIDATION = ValidationRecord(
-    update=100,
-    loss=3.25,
-    perplexity=math.exp(3.25),
-    bleu=26.331,
-    signature="tok:13a",
-    is_best=True,
-    took_s=8.0,
-)
+from nmtkit.progress import PlainReporter, TerminalReporter, duration, make_reporter
+from tests.records import TRAINING, VALIDATION
 
 
 class Terminal(io.StringIO):
@@ -53,81 +17,6 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
-
-
-def later(update: int) -> TrainingRecord:
-    return dataclasses.replace(TRAINING, update=update)
-
-
-def records(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_a_record_is_one_line_of_json_with_its_kind(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    log.append(TRAINING)
-    log.append(VALIDATION)
-    assert records(log.path) == [
-        {"event": "training", **dataclasses.asdict(TRAINING)},
-        {"event": "validation", **dataclasses.asdict(VALIDATION)},
-    ]
-
-
-def test_what_is_not_finite_is_null_in_the_log(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    log.append(dataclasses.replace(TRAINING, loss=math.nan, perplexity=math.inf))
-    assert [records(log.path)[0][name] for name in ("loss", "perplexity")] == [None, None]
-
-
-def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "file" / "metrics.jsonl")
-    (tmp_path / "file").touch()
-    with pytest.raises(NmtkitError, match=r"metrics\.jsonl: Not a directory; "):
-        log.append(TRAINING)
-
-
-def test_cutting_drops_the_records_of_later_updates_and_a_torn_line(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    for update in (100, 200, 300):
-        log.append(later(update))
-    with log.path.open("a", encoding="utf-8") as stream:
-        stream.write('{"event": "training", "upd')
-    log.cut(200)
-    assert [record["update"] for record in records(log.path)] == [100, 200]
-    log.append(later(300))
-    assert [record["update"] for record in records(log.path)] == [100, 200, 300]
-
-
-def test_validations_are_read_back_as_they_were(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    assert log.validations() == []
-    log.append(TRAINING)
-    log.append(VALIDATION)
-    without_bleu = dataclasses.replace(VALIDATION, update=900, bleu=None, signature=None)
-    log.append(without_bleu)
-    assert log.validations() == [VALIDATION, without_bleu]
-
-
-def test_cutting_what_needs_no_cut_does_not_touch_the_file(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    log.cut(100)
-    assert not log.path.exists()
-    log.append(TRAINING)
-    before = log.path.stat()
-    log.cut(100)
-    assert log.path.stat() == before
-
-
-@pytest.mark.parametrize("line", ["{", "[]", '{"event": "training"}', "17", ""])
-def test_a_damaged_line_in_the_middle_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    log.append(TRAINING)
-    with log.path.open("a", encoding="utf-8") as stream:
-        stream.write(line + "\n")
-    log.append(later(200))
-    message = r"metrics\.jsonl:2: not a record of training; delete the line"
-    with pytest.raises(DamagedError, match=message):
-        log.cut(200)
 
 
 def test_without_a_terminal_every_event_is_a_line_of_keys_and_values() -> None:
@@ -144,7 +33,7 @@ def test_without_a_terminal_every_event_is_a_line_of_keys_and_values() -> None:
         "event=start update=0/1000",
         "event=training update=100/1000 epoch=2 loss_per_token=4.2500 perplexity=33.12 "
         "lr=1.250e-04 gradient_norm=0.750 source+target_tokens_per_s=12346 updates_per_s=1.50 "
-        "skipped_updates=0 eta=2h01m elapsed=1m05s",
+        "fill=0.97 memory=1290MiB skipped_updates=0 eta=2h01m elapsed=1m05s",
         "event=validation update=100/1000 loss_per_token=3.2500 perplexity=25.79 bleu=26.33 "
         "best=yes took=8s",
         "event=validation update=100/1000 loss_per_token=3.2500 perplexity=25.79 best=no took=8s",
@@ -185,7 +74,8 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
         "update 100/1000",
         "epoch 2  loss 4.2500 nats/token  perplexity 33.12/token  lr 1.250e-04  "
         "gradient norm 0.750",
-        "12,346 source+target tokens/s  1.50 updates/s  elapsed 1m05s  ETA 2h01m",
+        "12,346 source+target tokens/s  1.50 updates/s  fill 97%  memory 1290MiB  "
+        "elapsed 1m05s  ETA 2h01m",
         "validation at update 200: loss 3.7500 nats/token  perplexity 25.79/token",
         "best at update 100: loss 3.2500 nats/token  perplexity 25.79/token  BLEU 26.33",
         "in the middle\n",

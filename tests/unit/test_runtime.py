@@ -27,7 +27,17 @@ def test_auto_takes_a_gpu_if_there_is_one(
     device: str, has_gpu: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _device: None)
     assert runtime.set_up(RuntimeConfig(device=device)).type == chosen
+
+
+def test_each_rank_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert runtime.set_up(RuntimeConfig()) == torch.device("cuda", 3)
+    assert taken == [torch.device("cuda", 3)]
 
 
 def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

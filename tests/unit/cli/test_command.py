@@ -2,7 +2,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from nmtkit_cli.command import Command, Session, at_least_one
+from nmtkit_cli.command import Command, Session, at_least_one, given_one, read_counts
 
 EXAMPLES = """\
 probe | tail \\
@@ -33,7 +33,7 @@ def test_help_lists_own_options_first_then_groups_then_examples_as_typed() -> No
 
 def test_debug_is_remembered_for_the_error_handler() -> None:
     for arguments, is_shown in ((["--debug"], True), ([], False)):
-        session = Session()
+        session = Session(())
         probe().make_context("probe", arguments, obj=session)
         assert session.shows_tracebacks is is_shown
 
@@ -45,3 +45,21 @@ def test_a_count_is_at_least_one_or_not_given() -> None:
     for number in (0, -1):
         with pytest.raises(click.BadParameter, match=f"{number} is less than 1"):
             at_least_one(context, option, number)
+
+
+def test_counts_are_read_in_their_order_and_each_once() -> None:
+    command = probe()
+    context, option = click.Context(command), command.params[0]
+    assert read_counts(context, option, None) is None
+    for text, counts in (("7", [7]), ("5,20,10", [5, 20, 10]), ("2, 1,2", [2, 1])):
+        assert read_counts(context, option, text) == counts
+    for text in ("0", "a", "", "5,", "5,-1", "5;6", "1.5"):
+        with pytest.raises(click.BadParameter, match=f"'{text}' is not a list of numbers from 1 "):
+            read_counts(context, option, text)
+
+
+def test_of_options_that_exclude_each_other_one_is_given_or_none() -> None:
+    assert given_one({"--one": None, "--two": None}) is None
+    assert given_one({"--one": None, "--two": 2}) == "--two"
+    with pytest.raises(click.UsageError, match="--one and --three exclude each other; give one of"):
+        given_one({"--one": 1, "--two": None, "--three": 3})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
-from nmtkit.config.toml import build, dumps, loads, read_values
+from nmtkit.config.toml import build, dumps, literal, loads, read_values
 from nmtkit.errors import ConfigError
 
 AnyType = type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
@@ -28,7 +28,7 @@ def permitted(field: Field) -> st.SearchStrategy[Any]:
     if field.kind is tuple:
         return st.lists(TEXTS, max_size=3).map(tuple)
     if field.kind is int:
-        return st.integers(int(setting.minimum or 0), 2**63 - 1)
+        return st.integers(int(setting.minimum or 0), int(setting.maximum or 2**63 - 1))
     if field.kind is float:
         return st.floats(setting.minimum, setting.maximum, allow_infinity=False)
     return TEXTS
@@ -175,3 +175,13 @@ def test_a_setting_with_a_problem_is_not_judged_twice() -> None:
 def test_unknown_names_in_a_layer_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"^unknown key 'haeds'; did you mean 'heads'\?$"):
         build(TrainRecipe, {"haeds": 8})
+
+
+@pytest.mark.parametrize("recipe_type", RECIPES)
+def test_a_setting_alone_is_written_as_within_its_recipe(recipe_type: AnyType) -> None:
+    recipe = recipe_type()
+    values = values_of(recipe)
+    lines = [
+        f"{name} = {literal(field, values[name])}" for name, field in fields_of(recipe_type).items()
+    ]
+    assert lines == [line for line in dumps(recipe).split("\n") if " = " in line]

@@ -41,7 +41,7 @@ TRAIN = [
     ("model", "tie_embeddings", '"yes"', "true or false"),
     ("training", "update_tokens", "0", "a whole number of at least 1"),
     ("training", "update_tokens", "2.5e4", "a whole number of at least 1"),
-    ("training", "max_tokens", "-4096", "a whole number of at least 1"),
+    ("training", "max_tokens", "-4096", "'auto' or a whole number of at least 0"),
     ("training", "max_updates", "0", "a whole number of at least 1"),
     ("training", "max_epochs", "-1", "a whole number of at least 0"),
     ("training", "max_minutes", "-0.5", "a number of at least 0, finite"),
@@ -65,11 +65,11 @@ TRAIN = [
     ("logging", "log_every", "0", "a whole number of at least 1"),
     ("seed", "seed", "-1", "a whole number of at least 0"),
     ("runtime", "device", '"gpu"', "one of: auto, cpu, cuda"),
-    ("runtime", "threads", "-2", "a whole number of at least 0"),
+    ("runtime", "threads", "-2", "a whole number from 0 to 1024"),
 ]
 TRANSLATE = [
     ("search", "beam", "0", "a whole number of at least 1"),
-    ("search", "extra_length", "0", "a whole number of at least 1"),
+    ("search", "extra_length", "0", "a whole number from 1 to 1000000"),
     ("translation", "batch_size", "0", "a whole number of at least 1"),
     ("translation", "max_source_length", "1", "a whole number of at least 2"),
     ("translation", "on_too_long", '"cut"', "one of: split, truncate, error"),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.schema import ModelConfig, SearchConfig, TranslationConfig
+from nmtkit.config.schema import SearchConfig, TranslationConfig
+from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.translator import Translator, split_text
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config.schema import ModelConfig
+from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import SelfAttention
 from nmtkit.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual, attention_shape
 from nmtkit.packed import Layout, Packed

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nmtkit.config.schema import ModelConfig
+from nmtkit.config.training import ModelConfig
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Packed, pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID

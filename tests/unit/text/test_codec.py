@@ -112,6 +112,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
         ({"format": "other"}, "codec.json: not a codec; restore the folder"),
         ({"version": 2}, r"codec.json: version 2 of the codec, .*\(it reads 1\); use the nmtkit"),
         ({"kind": "magic", "is_shared": 1}, "codec.json: missing or wrong: is_shared, kind; res"),
+        ({"kind": []}, "codec.json: missing or wrong: kind; restore"),
         ({"target_lang": None}, "codec.json: missing or wrong: target_lang; restore"),
     ],
 )
@@ -124,7 +125,9 @@ def test_a_wrong_description_is_an_error(
         TextCodec.load(tmp_path)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"[]"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"\xff\xfe", b"[]", pytest.param(b"[" * 100_000, id="deep")]
+)
 def test_a_damaged_description_is_an_error(tmp_path: Path, data: bytes) -> None:
     path = saved(tiny_codec(), tmp_path) / "codec.json"
     path.write_bytes(data)

@@ -3,13 +3,14 @@
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-import torch
 
-from nmtkit.config.schema import TrainingConfig
-from nmtkit.training.loss import Losses
-from nmtkit.training.meter import Meter, UpdateSums
+from nmtkit.config.training import TrainingConfig
+from nmtkit.data.sampler import Update
+from nmtkit.training.meter import Meter
 from nmtkit.training.state import RunState
+from nmtkit.training.updating import Sums
 from tests.clock import Clock
 
 EPOCH = 3
@@ -24,33 +25,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def update_of(
     num_source: int, num_target: int, smoothed: float, nll: float, gradient_norm: float = 1.0
-) -> UpdateSums:
-    """Return the sums of an update of two slots that share its losses evenly."""
-    sums = UpdateSums(
-        epoch=EPOCH,
-        num_source_tokens=num_source,
-        num_target_tokens=num_target,
-        gradient_norm=gradient_norm,
-    )
-    for _ in range(2):
-        sums.add(Losses(torch.tensor(smoothed / 2, requires_grad=True), torch.tensor(nll / 2)))
-    return sums
+) -> tuple[Update, int, Sums]:
+    """Return an update, its epoch and its sums."""
+    update = Update(0, np.arange(1), num_source, num_target)
+    return update, EPOCH, Sums(smoothed, nll, 0.0, gradient_norm)
 
 
 def meter_at(update: int, max_updates: int, max_minutes: float = 0.0) -> tuple[Meter, RunState]:
     config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes)
     state = RunState(update=update)
-    return Meter(config, state), state
-
-
-def test_sums_hold_no_graph() -> None:
-    assert not torch.as_tensor(update_of(1, 1, 1.0, 1.0).smoothed).requires_grad
+    return Meter(config, state, lambda: 2**30), state
 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:
     meter, state = meter_at(0, max_updates=10)
-    meter.add(update_of(30, 10, smoothed=50.0, nll=40.0, gradient_norm=3.0))
-    meter.add(update_of(50, 30, smoothed=70.0, nll=60.0, gradient_norm=5.0))
+    meter.add(*update_of(30, 10, smoothed=50.0, nll=40.0, gradient_norm=3.0))
+    meter.add(*update_of(50, 30, smoothed=70.0, nll=60.0, gradient_norm=5.0))
     clock.now += 4
     state.update, state.seconds, state.num_skipped = 2, 77.0, 1
     record = meter.record(state, learning_rate=0.5)
@@ -62,17 +52,19 @@ def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) ->
     assert (record.gradient_norm, record.learning_rate) == (5.0, 0.5)
     assert (record.update, record.epoch) == (2, EPOCH)
     assert (record.elapsed_s, record.skipped_updates) == (77.0, 1)
+    assert record.fill == 120 / (2 * 2 * 25_000)
+    assert record.peak_memory == 2**30
 
 
 def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock) -> None:
     meter, state = meter_at(0, max_updates=100)
-    meter.add(update_of(500, 300, 1.0, 1.0))
+    meter.add(*update_of(500, 300, 1.0, 1.0))
     clock.now += 100
     state.update = 1
     meter.clear()
     assert meter.num_updates == 0
     for _ in range(2):
-        meter.add(update_of(30, 10, 1.0, 1.0))
+        meter.add(*update_of(30, 10, 1.0, 1.0))
     clock.now += 4
     state.update = 3
     assert meter.num_updates == 2
@@ -87,7 +79,7 @@ def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock)
 def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
     meter, state = meter_at(0, max_updates=12)
     for _ in range(2):
-        meter.add(update_of(30, 10, 1.0, 1.0))
+        meter.add(*update_of(30, 10, 1.0, 1.0))
     clock.now += 4
     with meter.excluded():
         clock.now += 60
@@ -101,7 +93,7 @@ def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
 def test_the_eta_takes_the_speed_of_the_whole_session_and_of_it_alone(clock: Clock) -> None:
     meter, state = meter_at(50, max_updates=100)
     for seconds in (1, 3):
-        meter.add(update_of(1, 1, 1.0, 1.0))
+        meter.add(*update_of(1, 1, 1.0, 1.0))
         clock.now += seconds
         state.update += 1
         record = meter.record(state, 0.0)
@@ -115,7 +107,7 @@ def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
     max_minutes: float, eta_s: float, clock: Clock
 ) -> None:
     meter, state = meter_at(9, max_updates=100, max_minutes=max_minutes)
-    meter.add(update_of(1, 1, 1.0, 1.0))
+    meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     # Fifteen seconds of training so far, most of them in an earlier session.
     state.update, state.seconds = 10, 15.0
@@ -124,7 +116,7 @@ def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
 
 def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None:
     meter, state = meter_at(9, max_updates=100, max_minutes=1.0)
-    meter.add(update_of(1, 1, 1.0, 1.0))
+    meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     state.update, state.seconds = 10, 61.0
     assert meter.record(state, 0.0).eta_s == 0
@@ -133,7 +125,7 @@ def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None
 @pytest.mark.parametrize("nll", [1e4, math.inf])
 def test_a_loss_beyond_exp_has_an_infinite_perplexity(nll: float, clock: Clock) -> None:
     meter, state = meter_at(0, max_updates=10)
-    meter.add(update_of(1, 1, nll, nll))
+    meter.add(*update_of(1, 1, nll, nll))
     clock.now += 1
     state.update = 1
     assert meter.record(state, 0.0).perplexity == math.inf

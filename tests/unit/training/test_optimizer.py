@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmtkit.config.schema import TrainingConfig
+from nmtkit.config.training import TrainingConfig
 from nmtkit.training.optimizer import (
     learning_rate,
     make_adam,

@@ -1,6 +1,7 @@
 """When a run saves: by updates, by time, at its end; and what follows when it cannot."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,12 +9,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nmtkit.averaging import last_checkpoints
 from nmtkit.checkpoint import RunFolder, Snapshot
-from nmtkit.config.schema import CheckpointConfig, TrainRecipe
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import CheckpointConfig
 from nmtkit.errors import ConfigError, ResourceError
 from nmtkit.progress import PlainReporter
+from nmtkit.training.learner import Learner
 from nmtkit.training.saving import Saver, Trained
+from nmtkit.training.selection import last_checkpoints
 from nmtkit.training.state import RunState
 from tests.clock import Clock
 from tests.tiny import tiny_codec, tiny_model
@@ -37,19 +40,26 @@ def trained() -> Trained:
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     optimizer.step()
-    return Trained(model, optimizer, TrainRecipe(model=model.config), tiny_codec(), {"dataset": ""})
+    learner = Learner(model, optimizer, None)
+    return Trained(learner, TrainRecipe(model=model.config), tiny_codec(), {"dataset": ""})
 
 
 def saver_in(run: Path, trained: Trained, config: CheckpointConfig) -> tuple[Saver, io.StringIO]:
     """Return a saver, and the stream that it reports to."""
     stream = io.StringIO()
     trained = replace(trained, recipe=replace(trained.recipe, checkpoints=config))
-    return Saver(RunFolder.create_or_open(run), trained, PlainReporter(stream)), stream
+    return Saver(RunFolder.create_or_open(run), trained, PlainReporter(stream), writes=True), stream
 
 
 def saved(run: Path) -> list[tuple[int, bool]]:
     """Return the update of each checkpoint, and whether it is scheduled."""
     return [(one.update, one.is_scheduled) for one in RunFolder(run).checkpoints()]
+
+
+def save_if_due(saver: Saver, update: int) -> None:
+    """Save if it is due, and wait until that is done."""
+    saver.save_if_due(RunState(update=update))
+    saver.finish()
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, *updates: int) -> None:
@@ -70,7 +80,7 @@ def test_a_save_by_time_is_made_when_none_was_for_long_and_averaging_does_not_co
     saver, _ = saver_in(tmp_path, trained, CheckpointConfig(save_every=4, save_minutes=2))
     for update in range(1, 9):
         clock.now += 50
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
         if update == 3:
             assert saved(tmp_path) == [(3, False)]  # 150 s after the start
     # Of those made by time, only one that is among the two newest stays.
@@ -86,7 +96,7 @@ def test_a_save_on_schedule_starts_the_time_again(
     saver, _ = saver_in(tmp_path, trained, CheckpointConfig(save_every=4, save_minutes=2))
     for update, seconds in ((4, 119), (5, 119), (6, 1)):
         clock.now += seconds
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
     assert saved(tmp_path) == [(4, True), (6, False)]
 
 
@@ -96,7 +106,7 @@ def test_no_save_is_made_by_time_where_the_minutes_are_0(
     saver, _ = saver_in(tmp_path, trained, CheckpointConfig(save_every=2, save_minutes=0))
     for update in range(1, 4):
         clock.now += 1e9
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
     assert saved(tmp_path) == [(2, True)]
 
 
@@ -115,9 +125,9 @@ def test_the_best_checkpoint_stays_beside_the_two_to_go_on_from(
 ) -> None:
     saver, _ = saver_in(tmp_path, trained, CheckpointConfig(save_every=1, keep=1))
     for update in range(1, 6):
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
         if update == 2:
-            saver.point_best(2)
+            saver.point_best([2])
     best = RunFolder(tmp_path).best()
     assert best is not None
     assert best.name == "00000002"
@@ -129,12 +139,12 @@ def test_a_best_that_cannot_be_named_is_told_and_training_goes_on(
 ) -> None:
     saver, stream = saver_in(tmp_path, trained, CheckpointConfig(save_every=1))
 
-    def refuse(_self: RunFolder, _update: int) -> None:
+    def refuse(_self: RunFolder, _best_first: Sequence[int]) -> None:
         raise ResourceError("no room")
 
     monkeypatch.setattr(RunFolder, "point_best", refuse)
-    saver.point_best(2)
-    assert stream.getvalue() == "update=2 is not named the best: no room\n"
+    saver.point_best([2])
+    assert stream.getvalue() == "`best` still names the one before: no room\n"
 
 
 def test_what_cannot_be_tidied_up_is_told_and_training_goes_on(
@@ -147,7 +157,7 @@ def test_what_cannot_be_tidied_up_is_told_and_training_goes_on(
 
     monkeypatch.setattr(RunFolder, "prune", refuse)
     for update in (1, 2):
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
     assert saved(tmp_path) == [(1, True), (2, True)]
     assert stream.getvalue() == "not tidied up: no permission\n" * 2
 
@@ -158,7 +168,7 @@ def test_a_failed_save_is_told_and_forgotten_with_the_next_good_one(
     saver, stream = saver_in(tmp_path, trained, CheckpointConfig(save_every=1))
     fail_at(monkeypatch, 1, 3, 5)
     for update in range(1, 6):
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
     assert saved(tmp_path) == [(2, True), (4, True)]
     assert stream.getvalue() == "".join(
         f"update={update} not saved, training goes on: no room\n" for update in (1, 3, 5)
@@ -171,9 +181,9 @@ def test_two_failed_saves_in_a_row_are_an_error(
     saver, _ = saver_in(tmp_path, trained, CheckpointConfig(save_every=2))
     fail_at(monkeypatch, 2, 4)
     for update in range(1, 4):
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
     with pytest.raises(ResourceError, match="no room"):
-        saver.save_if_due(RunState(update=4))
+        save_if_due(saver, 4)
 
 
 def test_a_failed_save_by_time_is_not_tried_again_at_once(
@@ -183,7 +193,7 @@ def test_a_failed_save_by_time_is_not_tried_again_at_once(
     fail_at(monkeypatch, 1)
     for update, seconds in ((1, 60), (2, 59), (3, 1)):
         clock.now += seconds
-        saver.save_if_due(RunState(update=update))
+        save_if_due(saver, update)
     assert saved(tmp_path) == [(3, False)]
 
 

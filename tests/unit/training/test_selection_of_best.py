@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder, load_model, read_tensors
-from nmtkit.config.schema import CheckpointConfig, TrainRecipe, ValidationConfig
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import CheckpointConfig, ValidationConfig
+from nmtkit.model_path import load_model, read_tensors
 from nmtkit.training.run import train
 from nmtkit.training.saving import Saver
 from nmtkit.training.validation import Validation, Validator

@@ -5,11 +5,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.binary import Pairs
+from nmtkit.data.sampler import Update
 from nmtkit.training.run import train
-from nmtkit.training.trainer import Trainer
+from nmtkit.training.updating import Slot, Updater
 from tests.clock import Clock
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
@@ -20,14 +23,16 @@ MANY_UPDATES = 50
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the trainer's clock; every update takes a minute of it."""
     made = Clock()
-    apply = Trainer._apply_gradients
+    accumulate = Updater._accumulate
 
-    def apply_for_a_minute(self: Trainer) -> float:
-        made.now += 60
-        return apply(self)
+    def accumulate_for_a_minute(
+        self: Updater, pairs: Pairs, slot: Slot, update: Update, number: int, is_last: bool
+    ) -> torch.Tensor:
+        made.now += 60 if is_last else 0
+        return accumulate(self, pairs, slot, update, number, is_last)
 
     monkeypatch.setattr("nmtkit.training.trainer.time", SimpleNamespace(monotonic=made))
-    monkeypatch.setattr(Trainer, "_apply_gradients", apply_for_a_minute)
+    monkeypatch.setattr(Updater, "_accumulate", accumulate_for_a_minute)
     return made
 
 

@@ -2,22 +2,23 @@
 
 import json
 import signal
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder, read_tensors
+from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
-from nmtkit.training import trainer as trainer_module
+from nmtkit.model_path import read_tensors
+from nmtkit.training import updating
 from nmtkit.training.run import train
 from nmtkit.training.seeds import slot_seed
-from nmtkit.training.trainer import Trainer
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
-NUM_UPDATES = 8
+NUM_UPDATES = 9
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,21 @@ def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
     return replace(recipe, training=replace(recipe.training, max_updates=max_updates))
 
 
+def poisoned_with(value: float) -> Callable[..., torch.Tensor]:
+    """Return a `clip_grad_norm_` that finds a value among the gradients."""
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def clip_poisoned(
+        parameters: Iterable[torch.nn.Parameter], max_norm: float, foreach: bool
+    ) -> torch.Tensor:
+        first, *others = parameters
+        assert first.grad is not None
+        first.grad.fill_(value)
+        return clip([first, *others], max_norm, foreach=foreach)
+
+    return clip_poisoned
+
+
 def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
     data: Path, tmp_path: Path
 ) -> None:
@@ -54,6 +70,8 @@ def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
     for update in range(1, NUM_UPDATES + 1):
         train(with_updates(recipe, update), data, tmp_path / "parts")
     assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+    epochs = [one["epoch"] for one in records(tmp_path / "parts") if "epoch" in one]
+    assert len(set(epochs)) > 2  # sessions end before, at and after the end of an epoch
 
 
 def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
@@ -92,13 +110,13 @@ def test_a_stop_request_drops_the_unfinished_update_and_the_run_goes_on(
     train(recipe, data, tmp_path / "whole")
     calls: list[int] = []
 
-    def seed_and_stop(seed: int, update: int, slot: int) -> int:
+    def seed_and_stop(seed: int, update: int, slot: int, piece: int) -> int:
         calls.append(update)
         if len(calls) == 6:  # in the middle of an update of several slots
             signal.raise_signal(signal.SIGTERM)
-        return slot_seed(seed, update, slot)
+        return slot_seed(seed, update, slot, piece)
 
-    monkeypatch.setattr(trainer_module, "slot_seed", seed_and_stop)
+    monkeypatch.setattr(updating, "slot_seed", seed_and_stop)
     with pytest.raises(StoppedError, match=r"stopped by SIGTERM after update \d+, which is saved"):
         train(recipe, data, tmp_path / "parts")
     train(recipe, data, tmp_path / "parts")
@@ -156,13 +174,7 @@ def test_gradients_that_stay_infinite_end_the_run_and_keep_the_last_checkpoint(
     recipe = tiny_train_recipe(max_updates=2, dropout=0.0)
     train(recipe, data, tmp_path)
     before = last_model(tmp_path)
-    apply = Trainer._apply_gradients
-
-    def poison(self: Trainer) -> float:
-        next(iter(self.parts.objective.parameters())).grad.fill_(float("inf"))  # type: ignore[union-attr]
-        return apply(self)
-
-    monkeypatch.setattr(Trainer, "_apply_gradients", poison)
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", poisoned_with(float("inf")))
     with pytest.raises(DivergedError, match="10 updates in a row, up to update 12"):
         train(with_updates(recipe, 40), data, tmp_path)
     assert_equal(before, last_model(tmp_path))
@@ -174,13 +186,7 @@ def test_one_infinite_gradient_skips_its_update_only(
     recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
     train(recipe, data, tmp_path)
     before = last_model(tmp_path)
-    apply = Trainer._apply_gradients
-
-    def poison(self: Trainer) -> float:
-        next(iter(self.parts.objective.parameters())).grad.fill_(float("nan"))  # type: ignore[union-attr]
-        return apply(self)
-
-    monkeypatch.setattr(Trainer, "_apply_gradients", poison)
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", poisoned_with(float("nan")))
     train(with_updates(recipe, 2), data, tmp_path)
     assert_equal(before, last_model(tmp_path))
     assert records(tmp_path)[-1]["update"] == 2
@@ -209,6 +215,12 @@ def test_epochs_stop_a_run_at_the_end_of_the_corpus(data: Path, tmp_path: Path) 
 
 
 def test_seeds_of_slots_differ_in_every_part() -> None:
-    seeds = {slot_seed(s, u, k) for s in range(3) for u in range(1, 30) for k in range(4)}
-    assert len(seeds) == 3 * 29 * 4
+    seeds = {
+        slot_seed(seed, update, slot, piece)
+        for seed in range(3)
+        for update in range(1, 30)
+        for slot in range(4)
+        for piece in range(2)
+    }
+    assert len(seeds) == 3 * 29 * 4 * 2
     assert all(0 <= seed < 2**63 for seed in seeds)

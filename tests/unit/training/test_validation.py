@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder, load_model
-from nmtkit.config.schema import CheckpointConfig, TrainRecipe, TranslationConfig, ValidationConfig
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import TrainRecipe, TranslationConfig
+from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.decoding.translator import Translator
 from nmtkit.evaluation.metrics import score_corpus
 from nmtkit.model.transformer import Transformer
+from nmtkit.model_path import load_model
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
+from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
 from nmtkit.training.validation import Validator
@@ -70,8 +73,10 @@ def logged(run: Path) -> dict[str, Any]:
 def validator_of(
     model: Transformer, dataset: Path, recipe: TrainRecipe, batch_tokens: int
 ) -> Validator:
-    objective = Objective(model, recipe.training.label_smoothing).train()
-    return Validator(objective, Dataset.open(dataset), recipe.search, batch_tokens, pytest.fail)
+    objective = Objective(model, recipe.training.label_smoothing, None).train()
+    return Validator(
+        objective, Dataset.open(dataset), recipe.search, batch_tokens, pytest.fail, Ranks()
+    )
 
 
 def loss_sentence_by_sentence(model: Transformer, dataset: Dataset) -> float:

@@ -10,14 +10,14 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.validate import check_values
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.training.run import check_same_run
+from nmtkit.training.resuming import check_same_run
 from tests.tiny import tiny_dataset
 
 FIELDS = fields_of(TrainRecipe)
 OLD = TrainRecipe()
 # What is learnt depends on these; the rest is how long, how it is watched, and on what machine.
 FIXED_SECTIONS = {"model", "seed"}
-FREE_SECTIONS = {"checkpoints", "search", "logging", "runtime"}
+FREE_SECTIONS = {"checkpoints", "search", "logging", "runtime", "engine", "ranks"}
 FREE_IN_TRAINING = {"max_updates", "max_epochs", "max_minutes"}
 FIXED_IN_VALIDATION = {"best_metric"}
 

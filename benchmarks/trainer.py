@@ -1,0 +1,103 @@
+"""What a whole run costs beyond its updates: time lost to saving, and memory that grows.
+
+    python -m benchmarks.trainer --data DATASET --updates 2000
+
+Trains with the preset small in updates of a few tokens, so that there are many of them, and says
+which share of the time checkpoints took, per save and at the interval that was asked for, and how
+much memory the second half of the run needed beyond the first. Nothing is kept.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import print_json, print_table
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.training.run import train
+from nmtkit.training.saving import Saver
+from nmtkit.training.state import RunState
+
+LOG_EVERY = 50
+
+
+def main() -> None:
+    """Train, and tell what was beside the updates."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="a dataset of nmtkit preprocess")
+    parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
+    parser.add_argument("--updates", type=int, default=2000)
+    parser.add_argument("--update-tokens", type=int, default=256)
+    parser.add_argument("--save-every", type=int, default=1000)
+    options = parser.parse_args()
+    recipe = build(
+        TrainRecipe,
+        PRESETS[options.shape],
+        {
+            "update_tokens": options.update_tokens,
+            "max_tokens": options.update_tokens,
+            "max_updates": options.updates,
+            "save_every": options.save_every,
+            "validate_every": 0,
+            "log_every": LOG_EVERY,
+        },
+    )
+    saving = _timed_saves()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        start = time.perf_counter()
+        train(recipe, options.data, run)
+        seconds = time.perf_counter() - start
+        records = _records(run)
+        size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
+    _tell(options, saving, seconds, records, size)
+
+
+def _timed_saves() -> list[float]:
+    """Have the time that training waits for each save noted."""
+    seconds: list[float] = []
+    save = Saver.save_if_due
+
+    def save_timed(self: Saver, state: RunState) -> None:
+        start = time.perf_counter()
+        save(self, state)
+        seconds.append(time.perf_counter() - start)
+
+    Saver.save_if_due = save_timed  # type: ignore[method-assign]
+    return seconds
+
+
+def _records(run: Path) -> list[dict[str, Any]]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _tell(
+    options: argparse.Namespace,
+    saving: list[float],
+    seconds: float,
+    records: list[dict[str, Any]],
+    size: int,
+) -> None:
+    half = len(records) // 2
+    peaks = [record["peak_memory"] / 2**20 for record in records]
+    figures = {
+        "updates": options.updates,
+        "seconds": round(seconds, 1),
+        "updates_per_second": round(options.updates / records[-1]["elapsed_s"], 2),
+        "longest_save_s": round(max(saving), 3),
+        "share_of_time_in_saves": round(sum(saving) / seconds, 5),
+        "peak_mib_first_half": round(peaks[half - 1]),
+        "peak_mib_whole": round(peaks[-1]),
+        "run_folder_mib": round(size / 2**20),
+    }
+    print_table([(name, str(value)) for name, value in figures.items()])
+    print_json(figures)
+
+
+if __name__ == "__main__":
+    main()

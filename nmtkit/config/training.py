@@ -1,0 +1,228 @@
+"""The sections of a recipe that training alone has; see schema.py for the rest."""
+
+from dataclasses import dataclass
+
+from nmtkit.config.setting import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The Transformer's shape. Source: paper, section 3 and table 3."""
+
+    encoder_layers: int = setting(6, "Layers of the encoder.", minimum=1)
+    decoder_layers: int = setting(6, "Layers of the decoder.", minimum=1)
+    model_size: int = setting(512, "Width d_model of embeddings and layers.", minimum=2)
+    feed_forward_size: int = setting(
+        2048, "Inner width d_ff of the feed-forward layers.", minimum=1
+    )
+    heads: int = setting(8, "Attention heads h.", minimum=1)
+    key_size: int = setting(
+        0, "Width d_k of a head's queries and keys; 0 = model_size / heads.", minimum=0
+    )
+    value_size: int = setting(0, "Width d_v of a head's values; 0 = model_size / heads.", minimum=0)
+    dropout: float = setting(
+        0.1,
+        "Dropout of sub-layer outputs and of the sum of embedding and position.",
+        minimum=0,
+        maximum=0.99,
+    )
+    attention_dropout: float = setting(
+        0.0, "Dropout of attention weights.", minimum=0, maximum=0.99
+    )
+    activation_dropout: float = setting(
+        0.0, "Dropout inside the feed-forward layers, after the ReLU.", minimum=0, maximum=0.99
+    )
+    norm: str = setting(
+        "post",
+        "post: LayerNorm(x + Sublayer(x)), the paper's; pre: x + Sublayer(LayerNorm(x)), "
+        "with one more LayerNorm at the end of each stack.",
+        choices=("post", "pre"),
+    )
+    norm_epsilon: float = setting(1e-5, "Epsilon of LayerNorm.", minimum=1e-12)
+    positions: str = setting(
+        "sinusoidal",
+        "Position encoding: fixed sinusoids, or learned.",
+        choices=("sinusoidal", "learned"),
+    )
+    max_positions: int = setting(
+        1024, "Learned positions there are; longer input is an error.", unit="tokens", minimum=1
+    )
+    tie_embeddings: bool = setting(
+        True,
+        "Share one matrix between the target embedding and the output projection, and, where "
+        "the vocabulary is shared, the source embedding.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """Batches, loss and optimiser. Source: paper, section 5."""
+
+    update_tokens: int = setting(
+        25_000,
+        "Largest update: at most this many source and this many target tokens, "
+        "end symbols counted.",
+        unit="tokens",
+        minimum=1,
+    )
+    max_tokens: int = setting(
+        4096,
+        "An update is cut into slots of about this many source and target tokens, which bounds "
+        "the memory of a device and does not change what is learnt but for the dropout masks; "
+        "auto = as many as fit.",
+        unit="tokens",
+        zero="auto",
+        minimum=0,
+    )
+    max_updates: int = setting(
+        100_000, "Stop after this many updates.", unit="updates", minimum=1, on_resume="free"
+    )
+    max_epochs: int = setting(
+        0, "Stop after this many passes over the corpus; 0 = no limit.", minimum=0, on_resume="free"
+    )
+    max_minutes: float = setting(
+        0.0,
+        "Stop after this much time in training, all sessions of the run together; 0 = no limit.",
+        unit="minutes",
+        minimum=0,
+        on_resume="free",
+    )
+    warmup_updates: int = setting(
+        4000, "Updates of linear warm-up before the decay with 1/sqrt(update).", minimum=1
+    )
+    learning_rate_scale: float = setting(
+        1.0, "Factor on the paper's schedule; its peak is printed at the start.", minimum=0
+    )
+    adam_beta1: float = setting(0.9, "Adam's beta 1.", minimum=0, maximum=0.9999)
+    adam_beta2: float = setting(0.98, "Adam's beta 2.", minimum=0, maximum=0.99999)
+    adam_epsilon: float = setting(1e-9, "Adam's epsilon.", minimum=1e-20)
+    label_smoothing: float = setting(
+        0.1, "Probability mass spread evenly over the vocabulary.", minimum=0, maximum=0.99
+    )
+    clip_norm: float = setting(
+        0.0, "Scale gradients of a larger norm down to this one; 0 = never.", minimum=0
+    )
+    average_decay: float = setting(
+        0.0,
+        "Validate and save a moving average of the weights instead of the last ones: this much of "
+        "it stays in every update, less in the first ones, such as 0.999; 0 = none.",
+        minimum=0,
+        maximum=0.99999,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig:
+    """What is saved, and what is kept."""
+
+    save_every: int = setting(
+        1000,
+        "Save a checkpoint after every so many updates; averaging takes these.",
+        unit="updates",
+        minimum=1,
+        on_resume="free",
+    )
+    save_minutes: float = setting(
+        10.0,
+        "Save one for safety when this much time has passed without; 0 = never.",
+        unit="minutes",
+        minimum=0,
+        on_resume="free",
+    )
+    keep: int = setting(
+        5,
+        "Keep this many of the newest checkpoints made by --save-every (and the best).",
+        minimum=1,
+        on_resume="free",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """When the validation set is looked at, and what follows from it."""
+
+    validate_every: int = setting(
+        1000,
+        "Validate after every so many updates, 0 = never; a multiple of --save-every.",
+        unit="updates",
+        minimum=0,
+        on_resume="free",
+    )
+    validate_bleu: bool = setting(
+        True, "Also translate the validation set and compute BLEU.", on_resume="free"
+    )
+    best_metric: str = setting(
+        "loss",
+        "What makes a checkpoint the best, and what early stopping watches.",
+        choices=("loss", "bleu"),
+    )
+    patience: int = setting(
+        0,
+        "Stop after this many validations in a row without a new best; 0 = never.",
+        minimum=0,
+        on_resume="free",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggingConfig:
+    """What is reported while training."""
+
+    log_every: int = setting(
+        100,
+        "Report progress after every so many updates.",
+        unit="updates",
+        minimum=1,
+        on_resume="free",
+    )
+    tensorboard: bool = setting(
+        False,
+        "Also write what is reported for TensorBoard, into the run's folder tensorboard.",
+        on_resume="free",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineConfig:
+    """How updates are computed."""
+
+    precision: str = setting(
+        "auto",
+        "Arithmetic of matrix products; weights, sums and the loss are float32 always. "
+        "auto: bfloat16 on GPUs that have it, else float32.",
+        choices=("auto", "float32", "bfloat16"),
+        on_resume="free",
+    )
+    recompute: bool = setting(
+        False,
+        "Keep the inputs of layers alone, and compute the rest again in the backward pass: "
+        "a third more time, a fraction of the memory.",
+        on_resume="free",
+    )
+    deterministic: bool = setting(
+        False,
+        "Use slower kernels on GPUs, so that equal runs are equal to the bit, as they always are "
+        "on CPUs.",
+        on_resume="free",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RanksConfig:
+    """Several devices."""
+
+    devices: int = setting(
+        0,
+        "Train on so many devices of this machine, a process each; auto = all GPUs, or one "
+        "process without any. Has no effect under torchrun, which has its own say.",
+        zero="auto",
+        minimum=0,
+        on_resume="free",
+    )
+    rank_timeout: float = setting(
+        10.0,
+        "A process that does not answer the others for so long is lost, and training ends.",
+        unit="minutes",
+        minimum=0.01,
+        on_resume="free",
+    )

@@ -1,0 +1,53 @@
+"""Which curves of runs are drawn."""
+
+import math
+from collections.abc import Callable, Sequence
+
+from nmtkit.reporting.runs import Run
+from nmtkit.reporting.svg import Curve, Plot
+from nmtkit.reporting.thinning import Points, thinned
+
+MAX_POINTS = 500
+"""Of a curve; a screen would not show more."""
+
+
+def plots(runs: Sequence[Run]) -> list[Plot]:
+    """Return the plots of all runs, without those that would be empty."""
+    wanted = [
+        _plot("Training loss, label-smoothed, nats a token", runs, _training_loss, False),
+        _plot("Dev loss, nats a token", runs, _dev_loss, False),
+        _plot("Dev BLEU", runs, _dev_bleu, False),
+        _plot("Speed, source and target tokens a second", runs, _speed, True),
+        _plot("Learning rate", runs, _learning_rate, True),
+    ]
+    return [plot for plot in wanted if any(curve.finite for curve in plot.curves)]
+
+
+def _plot(
+    title: str, runs: Sequence[Run], points: Callable[[Run], Points], from_zero: bool
+) -> Plot:
+    curves = [Curve(run.name, thinned(points(run), MAX_POINTS)) for run in runs]
+    return Plot(title, curves, from_zero)
+
+
+def _training_loss(run: Run) -> Points:
+    return [(record.update, record.loss) for record in run.training]
+
+
+def _dev_loss(run: Run) -> Points:
+    return [(record.update, record.loss) for record in run.validations]
+
+
+def _dev_bleu(run: Run) -> Points:
+    return [
+        (record.update, math.nan if record.bleu is None else record.bleu)
+        for record in run.validations
+    ]
+
+
+def _speed(run: Run) -> Points:
+    return [(record.update, record.tokens_per_second) for record in run.training]
+
+
+def _learning_rate(run: Run) -> Points:
+    return [(record.update, record.learning_rate) for record in run.training]

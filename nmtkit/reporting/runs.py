@@ -1,0 +1,138 @@
+"""A training run as its folder tells it: settings, records, and what its checkpoints say."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import loads
+from nmtkit.durable import disk_errors
+from nmtkit.errors import ConfigError
+from nmtkit.manifest import MANIFEST, load
+from nmtkit.records import MetricsLog, TrainingRecord, ValidationRecord
+
+_CONFIG, _METRICS, _CHECKPOINTS = "config.toml", "metrics.jsonl", "checkpoints"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, read.
+
+    Attributes:
+        name: what a report calls it; no two runs of a report have the same.
+        recipe: the settings of its latest session.
+        training: what it told of its updates, at least once.
+        validations: its looks at the validation set.
+        num_parameters: of its model; None where there is no checkpoint.
+        codec: the fingerprint of its vocabulary; None likewise.
+    """
+
+    name: str
+    recipe: TrainRecipe
+    training: Sequence[TrainingRecord]
+    validations: Sequence[ValidationRecord]
+    num_parameters: int | None
+    codec: str | None
+
+    @property
+    def last(self) -> TrainingRecord:
+        """What it told last of its updates."""
+        return self.training[-1]
+
+    @property
+    def best_loss(self) -> ValidationRecord | None:
+        """The validation with the lowest loss, the earliest of equal ones; None without one."""
+        return min(self.validations, key=lambda one: one.loss, default=None)
+
+    @property
+    def best_bleu(self) -> ValidationRecord | None:
+        """The validation with the highest BLEU, the earliest of equal ones; None without one."""
+        translated = [one for one in self.validations if one.bleu is not None]
+        return max(translated, key=bleu, default=None)
+
+
+def bleu(record: ValidationRecord) -> float:
+    """Return the BLEU of a validation that has one."""
+    assert record.bleu is not None, record
+    return record.bleu
+
+
+def have_one_vocabulary(runs: Sequence[Run]) -> bool:
+    """Tell whether a loss a token means the same in all runs, as far as is known."""
+    return len({run.codec for run in runs} - {None}) <= 1
+
+
+def signatures(runs: Sequence[Run]) -> list[str]:
+    """Return how BLEU was computed, once if it was the same way throughout."""
+    found = (record.signature for run in runs for record in run.validations)
+    return list(dict.fromkeys(_printable(signature) for signature in found if signature))
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """Read runs, in their order.
+
+    Raises:
+        ConfigError: a path is not the folder of a run, or is given twice; a run has no records,
+            or settings that cannot be read.
+        DamagedError: a log or the manifest of a checkpoint is damaged.
+        ResourceError: no permission, a failing disk.
+    """
+    for path, times in Counter(path.absolute() for path in paths).items():
+        if times > 1:
+            raise ConfigError(f"{path}: is given {times} times; give each run once")
+    return [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
+
+
+def _read(path: Path, name: str) -> Run:
+    config_path = path / _CONFIG
+    with disk_errors(path):
+        if not path.is_dir():
+            raise ConfigError(f"{path}: no such folder; check the path")
+        if not config_path.is_file():
+            raise ConfigError(
+                f"{path}: is not the folder of a run, for it has no {_CONFIG}; give what --out of "
+                "`nmtkit train` named"
+            )
+        recipe = loads(config_path.read_text("utf-8", "replace"), TrainRecipe, str(config_path))
+        records = list(MetricsLog(path / _METRICS).records())
+        manifest = _newest_manifest(path / _CHECKPOINTS)
+    training = [record for record in records if isinstance(record, TrainingRecord)]
+    if not training:
+        raise ConfigError(
+            f"{path}: has no records of training in {_METRICS}; give the folder of a run that has "
+            "reported progress, which `nmtkit train` does after every --log-every updates"
+        )
+    return Run(
+        name=name,
+        recipe=recipe,
+        training=training,
+        validations=[record for record in records if isinstance(record, ValidationRecord)],
+        num_parameters=manifest.get("parameters"),
+        codec=manifest.get("codec"),
+    )
+
+
+def _newest_manifest(checkpoints: Path) -> dict[str, Any]:
+    """Return what the newest checkpoint says of itself; nothing where there is none."""
+    folders = [path.parent for path in checkpoints.glob(f"*/{MANIFEST}")]
+    models = [folder for folder in folders if folder.name.isdecimal()]
+    return load(max(models, key=lambda folder: int(folder.name))) if models else {}
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Call each run by the name of its folder, or by its path where others have that name."""
+    folders = [path.absolute().name for path in paths]
+    times = Counter(folders)
+    return [
+        _printable(str(path) if times[folder] > 1 else folder)
+        for path, folder in zip(paths, folders, strict=True)
+    ]
+
+
+def _printable(text: str) -> str:
+    """Write what would move a cursor, or is no text at all, as an escape sequence."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )

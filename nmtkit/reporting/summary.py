@@ -1,0 +1,75 @@
+"""How runs went and what they cost: a row a run."""
+
+from collections.abc import Sequence
+
+from nmtkit.progress import duration
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.reporting.runs import Run, bleu, have_one_vocabulary
+
+_HEADERS = (
+    "run",
+    "updates",
+    "epoch",
+    "time",
+    "best dev loss",
+    "perplexity",
+    "best BLEU",
+    "tokens/s",
+    "skipped",
+    "device-hours",
+    "FLOPs",
+)
+_NOTES = (
+    "time: in training, all sessions together, with validation; tokens/s: source and target "
+    "tokens, without validation; skipped: updates whose gradients were not finite",
+    "device-hours: the time, times the setting devices (auto counts as 1)",
+    "FLOPs: the usual estimate 6 x parameters x tokens, with source and target tokens; rather "
+    "high, for a token passes through the encoder or the decoder only",
+)
+_FLOPS = 6
+"""A parameter and token: 2 forwards, 4 backwards. Source: Kaplan et al., 2020, section 2.1."""
+
+_SECONDS_AN_HOUR = 3600
+
+
+def summary(runs: Sequence[Run]) -> Section:
+    """Return the table of what runs came to; of several, the best results stand out."""
+    is_contest = len(runs) > 1
+    is_loss_fair = is_contest and have_one_vocabulary(runs)
+    losses = [run.best_loss.loss for run in runs if run.best_loss and is_loss_fair]
+    bleus = [bleu(run.best_bleu) for run in runs if run.best_bleu and is_contest]
+    least, highest = min(losses, default=None), max(bleus, default=None)
+    rows = [[Cell(run.name), *_results(run, least, highest), *_cost(run)] for run in runs]
+    notes = ["bold: the best of the runs", *_NOTES] if is_contest else _NOTES
+    return Section("Summary", Table(_HEADERS, rows), notes)
+
+
+def _results(run: Run, least_loss: float | None, highest_bleu: float | None) -> list[Cell]:
+    last, by_loss, by_bleu = run.last, run.best_loss, run.best_bleu
+    loss = perplexity = score = NOTHING
+    if by_loss is not None:
+        loss = Cell(f"{by_loss.loss:.4f} at {by_loss.update:,}", by_loss.loss == least_loss)
+        perplexity = Cell(f"{by_loss.perplexity:,.2f}", loss.is_best)
+    if by_bleu is not None:
+        score = Cell(f"{bleu(by_bleu):.2f} at {by_bleu.update:,}", bleu(by_bleu) == highest_bleu)
+    done = (f"{last.update:,}", f"{last.epoch:,}", duration(last.elapsed_s))
+    return [*map(Cell, done), loss, perplexity, score]
+
+
+def _cost(run: Run) -> list[Cell]:
+    counts = [record.num_source_tokens + record.num_target_tokens for record in run.training]
+    seconds = sum(
+        count / record.tokens_per_second
+        for count, record in zip(counts, run.training, strict=True)
+        if record.tokens_per_second
+    )
+    num_tokens, num_devices = sum(counts), max(1, run.recipe.ranks.devices)
+    flops = NOTHING
+    if run.num_parameters is not None:
+        flops = Cell(f"{_FLOPS * run.num_parameters * num_tokens:.1e}")
+    return [
+        Cell(f"{num_tokens / seconds:,.0f}") if seconds else NOTHING,
+        Cell(f"{run.last.skipped_updates:,}"),
+        Cell(f"{run.last.elapsed_s / _SECONDS_AN_HOUR * num_devices:.2f}"),
+        flops,
+    ]

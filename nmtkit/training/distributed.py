@@ -1,0 +1,221 @@
+"""Ranks: the processes that train one model together, a device each.
+
+PyTorch's own engine carries what they exchange: gradients through DistributedDataParallel, the few
+numbers of an update through `Ranks.sum`, and what rank 0 alone reads and decides through
+`Ranks.share`. A process on its own is one rank, and exchanges nothing.
+
+Whatever launches the ranks says so in the environment, as torchrun does.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch._C._distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from nmtkit.errors import LostRankError, NmtkitError, ToldElsewhereError
+
+ROLL_CALL_S = 3.0
+"""When an exchange has failed, a rank that does not say so within this time is lost."""
+
+_BETWEEN = "between two updates"
+
+Made = TypeVar("Made")
+
+
+class Ranks:
+    """This process among those that train one model together.
+
+    Attributes:
+        rank: its number, from 0; rank 0 alone writes and talks.
+        size: W, how many there are.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
+        """Store where this process stands.
+
+        Args:
+            rank, size: its number, and how many there are.
+            store: what they know of each other beside exchanges; None for one alone.
+        """
+        self.rank = rank
+        self.size = size
+        self._store = store
+
+    @property
+    def is_first(self) -> bool:
+        """This is rank 0."""
+        return self.rank == 0
+
+    @property
+    def is_alone(self) -> bool:
+        """There is no other rank."""
+        return self.size == 1
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """Return a module whose backward pass adds up the gradients of all ranks, divided by W."""
+        if self.is_alone:
+            return module
+        return DistributedDataParallel(module, gradient_as_bucket_view=True)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over all ranks of a tensor, which is overwritten."""
+        if not self.is_alone:
+            dist.all_reduce(values)
+        return values
+
+    def share(self, make: Callable[[], Made]) -> Made:
+        """Have rank 0 make something, and give it to all.
+
+        Raises:
+            NmtkitError: what making it raised on rank 0; ToldElsewhereError on the others.
+        """
+        if self.is_alone:
+            return make()
+        error, box = None, [None]
+        if self.is_first:
+            box, error = _boxed(make)
+        with self.exchange(_BETWEEN):
+            dist.broadcast_object_list(box, src=0)
+        if error is not None:
+            raise error
+        value, exit_code = box[0] or (None, None)
+        if exit_code is not None:
+            raise ToldElsewhereError(exit_code)
+        return value  # type: ignore[return-value]  # None where that is what was made
+
+    def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
+        """Overwrite tensors by those of rank 0, which gives equal shapes in equal order."""
+        if self.is_alone:
+            return
+        with self.exchange(_BETWEEN):
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
+
+    def gather(self, value: Made) -> list[Made]:
+        """Return everyone's value, by rank."""
+        if self.is_alone:
+            return [value]
+        values: list[Any] = [None] * self.size
+        with self.exchange(_BETWEEN):
+            dist.all_gather_object(values, value)
+        return values
+
+    @contextmanager
+    def exchange(self, when: str) -> Iterator[None]:
+        """Turn the failure of an exchange into the error that names the ranks that are lost.
+
+        Args:
+            when: what the ranks were doing, for the message.
+
+        Raises:
+            LostRankError: a rank died or does not answer; told by the first of the others.
+            ToldElsewhereError: likewise on the rest; or a rank ended with an error that it told.
+        """
+        try:
+            yield
+        except RuntimeError as error:
+            if not self._is_broken(error):
+                raise
+            raise self._lost(when) from error
+
+    def tell_end(self, exit_code: int) -> None:
+        """Let the other ranks know that this one ends, and has told why."""
+        if self._store is not None:
+            self._store.set(f"ended/{self.rank}", str(exit_code))
+
+    def _is_broken(self, error: RuntimeError) -> bool:
+        """Tell the failure of an exchange from other errors of torch."""
+        is_told_by_gloo = "/gloo/" in str(error) or "gloo::" in str(error)
+        return not self.is_alone and (isinstance(error, dist.DistError) or is_told_by_gloo)
+
+    def _lost(self, when: str) -> NmtkitError:
+        """Find out which ranks are still there, and make the error of this one."""
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        try:
+            missing, ended = self._call_roll(others)
+        except RuntimeError:  # the store went with the rank, or the launcher, that kept it
+            return LostRankError(_told("rank 0, or the launcher,", when))
+        if ended:
+            return ToldElsewhereError(max(ended))
+        if any(rank < self.rank and rank not in missing for rank in others):
+            return ToldElsewhereError(LostRankError.exit_code)
+        names = " and ".join(f"rank {rank}" for rank in missing)
+        return LostRankError(_told(names or "the connection between ranks", when))
+
+    def _call_roll(self, others: list[int]) -> tuple[list[int], list[int]]:
+        """Return which ranks are silent, and the exit codes of those that told an error."""
+        store = self._store
+        assert store is not None, "a rank that is alone has no one to lose"
+        store.set(f"present/{self.rank}", "")
+        deadline = time.monotonic() + ROLL_CALL_S
+        while True:
+            ended = [rank for rank in others if store.check([f"ended/{rank}"])]
+            silent = [
+                rank
+                for rank in others
+                if rank not in ended and not store.check([f"present/{rank}"])
+            ]
+            if not silent or time.monotonic() > deadline:
+                return silent, [int(store.get(f"ended/{rank}")) for rank in ended]
+            time.sleep(ROLL_CALL_S / 30)
+
+
+@contextmanager
+def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
+    """Join the other ranks, if something has launched several; leave them when the block ends.
+
+    Args:
+        device: this rank's.
+        timeout_minutes: a rank that does not answer for so long is lost.
+    """
+    if not is_launched():
+        yield Ranks()
+        return
+    timeout = timedelta(minutes=timeout_minutes)
+    store, rank, size = next(rendezvous("env://", timeout=timeout))
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(
+        backend,
+        store=PrefixStore("exchange", store),
+        rank=rank,
+        world_size=size,
+        timeout=timeout,
+        device_id=device if device.type == "cuda" else None,
+    )
+    ranks = Ranks(rank, size, PrefixStore("ranks", store))
+    try:
+        yield ranks
+    except NmtkitError as error:
+        if not isinstance(error, LostRankError):
+            ranks.tell_end(error.exit_code)
+        raise
+    else:
+        dist.destroy_process_group()
+
+
+def is_launched() -> bool:
+    """Tell whether a launcher has started this process as one rank of several, or of one."""
+    return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+
+
+def _boxed(make: Callable[[], Made]) -> tuple[list[Any], NmtkitError | None]:
+    try:
+        return [(make(), None)], None
+    except NmtkitError as error:
+        return [(None, error.exit_code)], error
+
+
+def _told(who: str, when: str) -> str:
+    return (
+        f"{who} was lost {when}: died, or did not answer within --rank-timeout; the same command "
+        "goes on from the last checkpoint"
+    )

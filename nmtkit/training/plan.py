@@ -1,0 +1,239 @@
+"""What a training run will take, said before it begins: size, operations, memory, disk, time.
+
+Some updates are done on this machine and thrown away; the rest follows from the shape, the dataset
+and the settings. Nothing is written.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+
+from nmtkit.checkpoint import NUM_WITH_STATE
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.batch import num_slots
+from nmtkit.data.binary import Dataset
+from nmtkit.data.sampler import Position, Sampler, Update
+from nmtkit.model.cost import Parameters, Work, count_parameters, training_operations
+from nmtkit.progress import duration
+from nmtkit.runtime import peak_memory
+from nmtkit.training.updating import Cut, Updater
+
+WARM_UP_UPDATES = 3
+TIMED_UPDATES = 20
+
+SECONDS_A_MINUTE = 60
+
+FLOAT_BYTES = 4
+"""Weights and moments are float32 on disk."""
+
+NUM_MOMENTS = 2
+"""Tensors of Adam's for each one of weights."""
+
+SAMPLED_SHARDS = 4
+"""Updates an epoch are counted in so many shards, which are even samples of the corpus."""
+
+PRODUCT_SIZES = {"cpu": 2048, "cuda": 8192}
+"""Rows and columns of the matrices whose product tells the machine's peak."""
+
+PRODUCT_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the updates that were done came to.
+
+    Attributes:
+        updates, seconds: how many, and the time of all.
+        work: what passed through the model in all.
+        peak_rate: floating-point operations a second of large matrix products on this device.
+        peak_memory: bytes needed at most.
+    """
+
+    updates: int
+    seconds: float
+    work: Work
+    peak_rate: float
+    peak_memory: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that is to be, and what is known of it."""
+
+    recipe: TrainRecipe
+    parameters: Parameters
+    target_size: int
+    updates_an_epoch: float
+    device: torch.device
+    measured: Measured
+
+    def lines(self) -> Iterator[str]:
+        """Yield what to tell, a line a fact."""
+        measured = self.measured
+        operations = training_operations(self.recipe.model, self.target_size, measured.work)
+        an_update = operations / measured.updates
+        rate = measured.updates / measured.seconds
+        updates = self._updates(rate)
+        seconds = updates / rate
+        part = self.parameters
+        yield _line(
+            "parameters",
+            f"{part.total:,} (embeddings and output {part.embeddings:,}, "
+            f"encoder {part.encoder:,}, decoder {part.decoder:,})",
+        )
+        yield _line(
+            "an update", f"{_giga(operations / measured.updates)}FLOP, forward and backward"
+        )
+        yield _line(
+            "an epoch",
+            f"{self.updates_an_epoch:,.0f} updates; the run is "
+            f"{updates / self.updates_an_epoch:,.1f} epochs",
+        )
+        yield _line("a checkpoint", self._disk())
+        yield _line(
+            "memory", f"{_giga(measured.peak_memory)}B at most on {self.device} while measuring"
+        )
+        yield _line(
+            "speed",
+            f"{measured.work.target_tokens / measured.seconds:,.0f} target tokens/s, "
+            f"{rate:.3g} updates/s in {measured.updates} updates on one device",
+        )
+        yield _line(
+            "of the peak",
+            f"{operations / measured.seconds / measured.peak_rate:.0%} of "
+            f"{_giga(measured.peak_rate)}FLOP/s, which matrix products reach here",
+        )
+        yield _line(
+            "the run",
+            f"{updates:,.0f} updates in {duration(seconds)} on one device, without "
+            f"validation; {_giga(an_update * updates)}FLOP",
+        )
+        yield _line(
+            "as the paper counts",
+            f"{_giga(seconds * measured.peak_rate)}FLOP: time x devices x the device's peak",
+        )
+
+    def _updates(self, rate: float) -> float:
+        """Return how many updates the run will do, whatever ends it first.
+
+        Args:
+            rate: updates a second on one device.
+        """
+        training = self.recipe.training
+        limits = [
+            training.max_epochs * self.updates_an_epoch,
+            training.max_minutes * SECONDS_A_MINUTE * rate,
+        ]
+        return min([training.max_updates, *(limit for limit in limits if limit)])
+
+    def _disk(self) -> str:
+        """Tell the size of a checkpoint, and of all that are kept at the same time."""
+        model = self.parameters.total * FLOAT_BYTES
+        state = model * (NUM_MOMENTS + bool(self.recipe.training.average_decay))
+        # The newest scheduled ones, the best, one by time, and the one that is being written.
+        models = self.recipe.checkpoints.keep + 3
+        whole = models * model + (NUM_WITH_STATE + 1) * state
+        return (
+            f"{_giga(model)}B, with {_giga(state)}B to go on from; "
+            f"the run needs up to {_giga(whole)}B of disk"
+        )
+
+
+def make_plan(
+    recipe: TrainRecipe, dataset: Dataset, updater: Updater, device: torch.device
+) -> Plan:
+    """Do some updates, and say what a run will take.
+
+    Args:
+        recipe: all settings.
+        dataset: what it will train on.
+        updater: of a model of that recipe, which changes.
+        device: where it computes.
+    """
+    codec, training = dataset.codec, recipe.training
+    sampler = Sampler(dataset.train, training.update_tokens, recipe.seed.seed)
+    parameters = count_parameters(
+        recipe.model, codec.source.size, codec.target.size, codec.is_shared
+    )
+    shards = [number for number, pairs in enumerate(dataset.train) if len(pairs)]
+    counted = shards[:SAMPLED_SHARDS]
+    num_updates = sum(len(sampler.plan(0, shard)) for shard in counted)
+    return Plan(
+        recipe=recipe,
+        parameters=parameters,
+        target_size=codec.target.size,
+        updates_an_epoch=num_updates * len(shards) / len(counted),
+        device=device,
+        measured=_measure(recipe, dataset, sampler, updater, device),
+    )
+
+
+def _measure(
+    recipe: TrainRecipe,
+    dataset: Dataset,
+    sampler: Sampler,
+    updater: Updater,
+    device: torch.device,
+) -> Measured:
+    updates = islice(sampler.updates(Position(0, 0, 0)), WARM_UP_UPDATES + TIMED_UPDATES)
+    max_tokens = recipe.training.max_tokens or recipe.training.update_tokens
+    cut = Cut(num_slots(recipe.training.update_tokens, max_tokens), 1)
+    timed: list[Update] = []
+    start = time.monotonic()
+    for number, (_, update) in enumerate(updates, start=1):
+        updater.compute(dataset.train[update.shard], update, number, cut, time.monotonic)
+        updater.apply(number, learning_rate=0.0)
+        timed.append(update)
+        if number == WARM_UP_UPDATES:
+            timed, start = [], time.monotonic()
+    _wait(device)
+    return Measured(
+        updates=len(timed),
+        seconds=time.monotonic() - start,
+        work=_work(timed),
+        peak_rate=product_rate(device, updater.objective.low_precision),
+        peak_memory=peak_memory(device),
+    )
+
+
+def _work(updates: Sequence[Update]) -> Work:
+    source = sum(update.num_source_tokens for update in updates)
+    target = sum(update.num_target_tokens for update in updates)
+    num_pairs = sum(len(update.pairs) for update in updates)
+    return Work(source, target, source / num_pairs, target / num_pairs)
+
+
+def product_rate(device: torch.device, precision: torch.dtype | None) -> float:
+    """Measure the floating-point operations a second of the product of two large matrices."""
+    size = PRODUCT_SIZES[device.type]
+    left = torch.randn(size, size, device=device, dtype=precision)
+    torch.mm(left, left)
+    rates = []
+    for _ in range(PRODUCT_REPEATS):
+        _wait(device)
+        start = time.monotonic()
+        torch.mm(left, left)
+        _wait(device)
+        rates.append(2 * size**3 / (time.monotonic() - start))
+    return max(rates)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _line(name: str, value: str) -> str:
+    return f"{name:<20} {value}"
+
+
+def _giga(number: float) -> str:
+    """Write a number with three digits and the prefix of its unit."""
+    for prefix in ("", "k", "M", "G", "T", "P"):
+        if number < 1000:
+            return f"{number:.3g} {prefix}"
+        number /= 1000
+    return f"{number:.3g} E"

@@ -1,0 +1,157 @@
+"""Which checkpoints of a run to average: the last, the best, or as many of the last as do best.
+
+Only those that --save-every made are taken, so that they lie evenly on the way of training.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from nmtkit.averaging import average, load_mean
+from nmtkit.checkpoint import RunFolder, is_run
+from nmtkit.config.schema import RuntimeConfig
+from nmtkit.data.binary import Dataset
+from nmtkit.durable import check_is_free, read_manifest
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.model_folder import FORMAT, VERSION, describe_model
+from nmtkit.model_path import find_model
+from nmtkit.records import MetricsLog
+from nmtkit.runtime import set_up
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.history import History
+from nmtkit.training.loss import perplexity
+from nmtkit.training.objective import Objective
+from nmtkit.training.validation import Validation, Validator
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Checkpoints, and how their mean does on the validation set."""
+
+    folders: Sequence[Path]
+    validation: Validation
+
+    def cost(self) -> tuple[float, float]:
+        """Return what is smaller the better it does: by BLEU, and of equal ones by loss."""
+        assert self.validation.bleu is not None, "validated without translating"
+        return -self.validation.bleu, self.validation.loss
+
+
+def last_checkpoints(run: Path, count: int) -> list[Path]:
+    """Return the newest scheduled checkpoints of a run, oldest first.
+
+    Raises:
+        ConfigError: there is no such run, or it has fewer of them.
+        DamagedError: a checkpoint among them, or newer, is damaged.
+    """
+    scheduled = _open(run).newest_scheduled(count)
+    if len(scheduled) < count:
+        raise ConfigError(
+            f"{run}: has {len(scheduled)} checkpoints made by --save-every, fewer than {count}; "
+            "ask for as many, or train with a smaller --save-every or a larger --keep"
+        )
+    return [one.path for one in scheduled]
+
+
+def best_checkpoints(run: Path, count: int) -> list[Path]:
+    """Return the scheduled checkpoints of a run that validated best, oldest first.
+
+    What is better, the run's best_metric says; of equal ones it is the earlier.
+
+    Raises:
+        ConfigError: there is no such run, or fewer of its checkpoints were validated.
+        DamagedError: a checkpoint, or the log of the run, is damaged.
+    """
+    folder = _open(run)
+    scheduled = {one.update: one.path for one in folder.checkpoints() if one.is_scheduled}
+    metric = describe_model(find_model(run)).recipe.validation.best_metric
+    history = History(metric, MetricsLog(folder.metrics_path).validations())
+    validated = [update for update in history.best_first() if update in scheduled]
+    if len(validated) < count:
+        raise ConfigError(
+            f"{run}: has {len(validated)} checkpoints made by --save-every that were validated, "
+            f"fewer than {count}; ask for as many, or train with a smaller --validate-every or a "
+            "larger --keep"
+        )
+    return [scheduled[update] for update in sorted(validated[:count])]
+
+
+def average_best_count(
+    run: Path,
+    counts: Sequence[int],
+    data_dir: Path,
+    out: Path,
+    overwrite: bool,
+    report: Callable[[str], None],
+) -> Sequence[Path]:
+    """Write the mean of so many of a run's last checkpoints as does best on its validation set.
+
+    The mean of each count is validated as training validates. The best has the highest BLEU; of
+    equal ones the lowest loss; and then it is the first.
+
+    Args:
+        run: the folder of the run.
+        counts: of last checkpoints.
+        data_dir: the dataset that the run was trained on.
+        out: the model folder to write; its manifest says what was tried.
+        overwrite: replace a model folder that is there.
+        report: takes a line for each count, and warnings.
+
+    Returns:
+        The checkpoints whose mean did best, oldest first.
+
+    Raises:
+        ConfigError: there is no such run, it has fewer checkpoints, or `out` cannot be used.
+        DamagedError: a checkpoint or the dataset is damaged, or does not belong to the other.
+        ResourceError: `out` cannot be written.
+    """
+    check_is_free(out, FORMAT, overwrite)
+    newest = last_checkpoints(run, max(counts))
+    dataset = Dataset.open(data_dir)
+    for folder in newest:
+        _check_trained_on(folder, dataset, data_dir)
+    device = set_up(RuntimeConfig())
+    trials = [_try(newest[-count:], dataset, device, report) for count in counts]
+    best = min(trials, key=_Trial.cost)
+    tried = [{"last": len(one.folders), **asdict(one.validation)} for one in trials]
+    average(best.folders, out, {"tried": tried}, overwrite)
+    return best.folders
+
+
+def _open(run: Path) -> RunFolder:
+    if not is_run(run):
+        raise ConfigError(f"{run}: is not the folder of a run; --last, --best and --try need one")
+    return RunFolder(run)
+
+
+def _check_trained_on(folder: Path, dataset: Dataset, data_dir: Path) -> None:
+    manifest = read_manifest(folder, FORMAT, VERSION)
+    facts = {
+        "vocabulary": (manifest["codec"], dataset.codec.fingerprint),
+        "training text": (manifest["provenance"]["dataset"], dataset.fingerprint),
+    }
+    for what, (trained_on, given) in facts.items():
+        if trained_on != given:
+            raise DamagedError(
+                f"{data_dir}: its {what} is not that of {folder}; give the dataset of the run"
+            )
+
+
+def _try(
+    folders: Sequence[Path], dataset: Dataset, device: torch.device, report: Callable[[str], None]
+) -> _Trial:
+    """Validate the mean of some checkpoints by the recipe of their run."""
+    loaded = load_mean(folders, device)
+    training = loaded.recipe.training
+    objective = Objective(loaded.model, training.label_smoothing, low_precision=None)
+    batch_tokens = training.max_tokens or training.update_tokens
+    validator = Validator(objective, dataset, loaded.recipe.search, batch_tokens, report, Ranks())
+    validation = validator.validate(lambda: False)
+    assert validation is not None, "nothing asks it to stop"
+    report(
+        f"last={len(folders)} loss_per_token={validation.loss:.4f} "
+        f"perplexity={perplexity(validation.loss):.2f} bleu={validation.bleu:.2f}"
+    )
+    return _Trial(folders, validation)

@@ -1,0 +1,40 @@
+"""What training reports, for TensorBoard: an optional extra."""
+
+import dataclasses
+from pathlib import Path
+
+from nmtkit.durable import disk_errors
+from nmtkit.errors import ConfigError
+from nmtkit.records import TrainingRecord, ValidationRecord
+
+FOLDER = "tensorboard"
+
+
+class TensorboardLog:
+    """Writes the numbers of every record under "training/" and "validation/"."""
+
+    def __init__(self, run_dir: Path, update: int) -> None:
+        """Open the log of a run that stands after an update; what was told of later ones goes.
+
+        Raises:
+            ConfigError: TensorBoard is not installed.
+        """
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise ConfigError(
+                "tensorboard: the package is not installed; pip install 'nmtkit[tensorboard]', or "
+                "leave --tensorboard out [logging.tensorboard]"
+            ) from error
+        folder = run_dir / FOLDER
+        with disk_errors(folder):
+            self._writer = SummaryWriter(str(folder), purge_step=update + 1)
+
+    def append(self, record: TrainingRecord | ValidationRecord) -> None:
+        """Add the numbers of a record; ResourceError if they cannot be written."""
+        event = "training" if isinstance(record, TrainingRecord) else "validation"
+        with disk_errors(Path(self._writer.log_dir)):
+            for name, value in dataclasses.asdict(record).items():
+                if isinstance(value, int | float) and name != "update":
+                    self._writer.add_scalar(f"{event}/{name}", value, record.update)
+            self._writer.flush()

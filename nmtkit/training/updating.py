@@ -1,0 +1,196 @@
+"""One update: the gradients of its slots, summed over all ranks, and what Adam makes of them.
+
+Everything random follows from (seed, update, slot), so it does not matter which rank computes a
+slot, nor what was computed before.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.batch import cut_into_slots, gather
+from nmtkit.data.binary import Pairs
+from nmtkit.data.sampler import Indices, Update
+from nmtkit.errors import LostRankError, ToldElsewhereError
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.learner import Learner
+from nmtkit.training.objective import Objective
+from nmtkit.training.seeds import slot_seed
+from nmtkit.training.stopping import StopRequest
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How an update is divided.
+
+    Attributes:
+        num_slots: S, the same throughout a run.
+        num_pieces: into how many pieces each slot is cut, where a whole one did not fit.
+    """
+
+    num_slots: int
+    num_pieces: int
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What an update came to, the same on every rank.
+
+    Attributes:
+        smoothed, nll: loss sums over the update's target tokens.
+        elapsed_s: seconds of training, by the clock of rank 0.
+        gradient_norm: before clipping.
+    """
+
+    smoothed: float
+    nll: float
+    elapsed_s: float
+    gradient_norm: float
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What one forward and backward pass of this rank computes.
+
+    Attributes:
+        number, piece: its place in the update, which seed its dropout.
+        pairs: indices in the shard.
+        weight: 1, or 0 on a rank that has nothing of its own and takes part all the same.
+    """
+
+    number: int
+    piece: int
+    pairs: Indices
+    weight: int
+
+
+class Updater:
+    """Computes updates, on this rank together with the others."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        learner: Learner,
+        recipe: TrainRecipe,
+        ranks: Ranks,
+        stop: StopRequest,
+    ) -> None:
+        """Store the parts; the parameters of all ranks become those of rank 0."""
+        self.objective = objective
+        self.learner = learner
+        self.recipe = recipe
+        self.ranks = ranks
+        self.stop = stop
+        self._parallel = ranks.wrap(objective)
+
+    def compute(
+        self, pairs: Pairs, update: Update, number: int, cut: Cut, elapsed_s: Callable[[], float]
+    ) -> Sums | None:
+        """Compute the gradients of an update, clipped.
+
+        Args:
+            pairs: the shard that holds it.
+            update: its pairs.
+            number: which update it is, from 1.
+            cut: how it is divided.
+            elapsed_s: tells the seconds of training so far.
+
+        Returns:
+            Its sums; None if some rank was asked to stop: then there are no gradients.
+
+        Raises:
+            LostRankError, ToldElsewhereError: see `Ranks.exchange`.
+        """
+        slots = list(self._own_slots(update, cut))
+        losses = torch.zeros(2, dtype=torch.float64, device=self._device)
+        with self.ranks.exchange(f"in update {number}"):
+            for place, slot in enumerate(slots, 1):
+                is_last = place == len(slots)
+                # The other ranks wait for the last pass, whatever becomes of the update.
+                if not self.stop.is_requested or (is_last and not self.ranks.is_alone):
+                    losses += self._accumulate(pairs, slot, update, number, is_last)
+            requests = [float(self.stop.wants(kind)) for kind in self.stop.SIGNALS]
+            time = elapsed_s() if self.ranks.is_first else 0.0
+            news = torch.tensor([*requests, time], dtype=torch.float64).to(self._device)
+            totals = self.ranks.sum(torch.cat((losses, news)))
+        config = self.recipe.training
+        norm = torch.nn.utils.clip_grad_norm_(
+            self.objective.parameters(), config.clip_norm or math.inf, foreach=True
+        )
+        # The one point of an update where the host waits for the device.
+        smoothed, nll, *requests, time, gradient_norm = torch.cat((totals, norm[None])).tolist()
+        if any(requests):
+            self.stop.note(requests)
+            self.drop()
+            return None
+        return Sums(smoothed, nll, time, gradient_norm)
+
+    def apply(self, number: int, learning_rate: float) -> None:
+        """Have Adam use the gradients of an update, and clear them."""
+        for group in self.learner.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.learner.optimizer.step()
+        self.drop()
+        if self.learner.average:
+            self.learner.average.add(self.learner.model, number)
+
+    def drop(self) -> None:
+        """Clear the gradients."""
+        self.learner.optimizer.zero_grad()
+
+    def check_agreement(self, number: int) -> None:
+        """Check after an update that all ranks hold the same weights.
+
+        Raises:
+            LostRankError, ToldElsewhereError: they do not; or see `Ranks.exchange`.
+        """
+        if self.ranks.is_alone:
+            return
+        own = sum(float(p.detach().double().sum()) for p in self.objective.parameters())
+        sums = self.ranks.gather(own)
+        strays = [rank for rank, other in enumerate(sums) if not math.isclose(other, sums[0])]
+        if strays and not self.ranks.is_first:
+            raise ToldElsewhereError(LostRankError.exit_code)
+        if strays:
+            names = " and ".join(f"rank {rank}" for rank in strays)
+            raise LostRankError(
+                f"the weights of {names} are not those of rank 0 after update {number}: a device "
+                "computes wrongly, or runs other software; mend it, and run the same command "
+                "again to go on from the last checkpoint"
+            )
+
+    @property
+    def _device(self) -> torch.device:
+        return self.objective.model.output_weight.device
+
+    def _own_slots(self, update: Update, cut: Cut) -> Iterator[Slot]:
+        """Yield this rank's share of an update, at least one slot."""
+        slots = cut_into_slots(update, cut.num_slots)
+        own = list(enumerate(slots))[self.ranks.rank :: self.ranks.size]
+        for number, pairs in own or [(0, slots[0][:1])]:
+            for piece in range(min(cut.num_pieces, len(pairs))):
+                yield Slot(number, piece, pairs[piece :: cut.num_pieces], int(bool(own)))
+
+    def _accumulate(
+        self, pairs: Pairs, slot: Slot, update: Update, number: int, is_last: bool
+    ) -> Tensor:
+        """Add the gradients of a slot to those before; returns its loss sums (2,)."""
+        torch.manual_seed(slot_seed(self.recipe.seed.seed, number, slot.number, slot.piece))
+        with self._synchronised(is_last):
+            losses = self._parallel(gather(pairs, slot.pairs, self._device))
+            # Gradients of the ranks are summed and divided by W.
+            share = slot.weight * self.ranks.size
+            (losses.smoothed * share / update.num_target_tokens).backward()
+        return torch.stack((losses.smoothed.detach(), losses.nll)).double() * slot.weight
+
+    def _synchronised(self, is_last: bool) -> AbstractContextManager[None]:
+        """Exchange gradients in the last pass of an update alone."""
+        if is_last or not isinstance(self._parallel, DistributedDataParallel):
+            return nullcontext()
+        return self._parallel.no_sync()

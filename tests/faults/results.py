@@ -1,0 +1,47 @@
+"""What a complete run has come to, to be compared with one that nothing disturbed."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.records import MetricsLog
+
+
+@dataclass(frozen=True)
+class Result:
+    """What matters of a run, and must not depend on how often it was stopped.
+
+    Attributes:
+        hashes: of the last checkpoint's parameters and training state, and of the best one.
+        losses: of each update, by its number.
+        validations: the update of each, and its loss.
+        leftovers: hidden files, of which there must be none.
+    """
+
+    hashes: tuple[str, ...]
+    losses: list[tuple[int, float]]
+    validations: list[tuple[int, float]]
+    leftovers: list[str]
+
+
+def result_of(run: Path) -> Result:
+    """Read the result of a run, which logs each update."""
+    folder = RunFolder(run)
+    last, best = folder.last(), folder.best()
+    assert last is not None
+    assert best is not None
+    files = [
+        last / "model.safetensors",
+        last.with_name(f"{last.name}.state") / "state.safetensors",
+        best / "model.safetensors",
+    ]
+    validations = MetricsLog(folder.metrics_path).validations()
+    records = [json.loads(line) for line in folder.metrics_path.read_bytes().splitlines()]
+    return Result(
+        hashes=tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files),
+        losses=[(one["update"], one["loss"]) for one in records if one["event"] == "training"],
+        validations=[(one.update, one.loss) for one in validations],
+        leftovers=[str(path) for path in run.rglob(".*")],
+    )

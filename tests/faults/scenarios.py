@@ -1,0 +1,161 @@
+"""Writers under test: what stood before, what they do, and what may be seen of it at any moment."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.averaging import average
+from nmtkit.checkpoint import RunFolder, is_run
+from nmtkit.durable import replace_file
+from nmtkit.errors import ConfigError
+from nmtkit.model_folder import describe_model
+from nmtkit.model_path import read_tensors
+from tests.folders import read_folder, write_folder
+from tests.snapshots import tiny_run, tiny_snapshot, tiny_tensors
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A writer under test.
+
+    Attributes:
+        prepare: makes the state before, in an empty folder.
+        act: what is ended or failed; done again, it reaches the state after.
+        check: fails unless what can be seen is whole, and old or new.
+    """
+
+    prepare: Callable[[Path], object]
+    act: Callable[[Path], object]
+    check: Callable[[Path], object]
+
+
+# ------------------------------------------------------------------------------------- folders
+
+
+def write_folder_once(root: Path) -> None:
+    """Write what is not there yet, as a user who tries the same command again."""
+    with suppress(ConfigError):
+        write_folder(root / "deep" / "made", "new")
+
+
+def check_new_folder_or_none(root: Path) -> None:
+    made = root / "deep" / "made"
+    assert not made.exists() or read_folder(made) == "new"
+
+
+def check_old_or_new_folder(root: Path) -> None:
+    assert read_folder(root / "made") in ("old", "new")
+
+
+# ------------------------------------------------------------------------------------ pointers
+
+
+def check_old_or_new_file(root: Path) -> None:
+    assert (root / "pointer").read_bytes() in (b"old\n", b"new\n")
+
+
+# ---------------------------------------------------------------------------------------- runs
+
+
+def save_first(root: Path) -> None:
+    run = RunFolder.create_or_open(root / "deep" / "run")
+    run.newest_resumable(pytest.fail)
+    run.save(tiny_snapshot(1, is_scheduled=True))
+    run.prune(1, lambda _: None)
+
+
+def check_one_checkpoint_or_none(root: Path) -> None:
+    path = root / "deep" / "run"
+    resumable = RunFolder(path).newest_resumable(pytest.fail) if is_run(path) else None
+    if resumable is not None:
+        assert resumable.update == 1
+        assert_tensors(resumable.path, 1)
+
+
+def prepare_run(root: Path) -> None:
+    run = tiny_run(root / "run", 1, 2, 3)
+    run.point_best([1])
+    run.prune(1, pytest.fail)
+
+
+def save_and_prune(root: Path) -> None:
+    run = RunFolder.create_or_open(root / "run")
+    run.newest_resumable(pytest.fail)
+    run.save(tiny_snapshot(4, is_scheduled=True))
+    run.point_best([4])
+    run.prune(1, lambda _: None)
+
+
+def check_run(root: Path) -> None:
+    run = RunFolder(root / "run")
+    best, last = run.best(), run.last()
+    assert best is not None
+    assert best.name in ("00000001", "00000004")
+    assert last is not None
+    assert last.name in ("00000003", "00000004")
+    for checkpoint in run.checkpoints():
+        assert_tensors(checkpoint.path, checkpoint.update)
+    resumable = run.newest_resumable(pytest.fail)
+    assert resumable is not None
+    assert resumable.update in (3, 4)
+    assert resumable.state_values["update"] == resumable.update
+    assert torch.equal(resumable.state_tensors["moment"], torch.full((4,), resumable.update * 1.0))
+
+
+def assert_tensors(folder: Path, update: float) -> None:
+    """Check that parameters are those of an update, or the mean of updates with this mean."""
+    zeroth, first = tiny_tensors(0), tiny_tensors(1)
+    for name, tensor in read_tensors(folder).items():
+        assert torch.allclose(tensor, torch.lerp(zeroth[name], first[name], update)), name
+
+
+# ----------------------------------------------------------------------------------- averaging
+
+
+def average_updates(root: Path, *updates: int) -> None:
+    folders = [root / "run" / "checkpoints" / f"{update:08d}" for update in updates]
+    average(folders, root / "mean", {}, overwrite=True)
+
+
+def prepare_average(root: Path) -> None:
+    tiny_run(root / "run", 1, 2, 3)
+    average_updates(root, 1, 2)
+
+
+def check_old_or_new_average(root: Path) -> None:
+    update = len(describe_model(root / "mean").manifest["sources"]) / 2 + 0.5
+    assert update in (1.5, 2)
+    assert_tensors(root / "mean", update)
+
+
+SCENARIOS = {
+    "a new folder": Scenario(lambda _: None, write_folder_once, check_new_folder_or_none),
+    "a folder that replaces another": Scenario(
+        lambda root: write_folder(root / "made", "old"),
+        lambda root: write_folder(root / "made", "new", overwrite=True),
+        check_old_or_new_folder,
+    ),
+    "a pointer": Scenario(
+        lambda root: replace_file(root / "pointer", b"old\n"),
+        lambda root: replace_file(root / "pointer", b"new\n"),
+        check_old_or_new_file,
+    ),
+    "the first checkpoint of a run": Scenario(
+        lambda _: None, save_first, check_one_checkpoint_or_none
+    ),
+    "a checkpoint, saved, pointed to, and others pruned": Scenario(
+        prepare_run, save_and_prune, check_run
+    ),
+    "an average that replaces another": Scenario(
+        prepare_average, lambda root: average_updates(root, 1, 2, 3), check_old_or_new_average
+    ),
+}
+
+
+def everything_in(root: Path) -> list[str]:
+    """Return the path of every file and folder, hidden ones too."""
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))

@@ -1,0 +1,117 @@
+"""A loss that is not finite: its update changes nothing, whether or not anything is reported."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import SearchConfig, TrainRecipe
+from nmtkit.data.batch import Batch
+from nmtkit.errors import DivergedError
+from nmtkit.model_path import read_tensors
+from nmtkit.training import updating
+from nmtkit.training.loss import Losses
+from nmtkit.training.objective import Objective
+from nmtkit.training.run import train
+from nmtkit.training.seeds import slot_seed
+from nmtkit.training.trainer import MAX_SKIPPED_IN_A_ROW
+from nmtkit.training.updating import Updater
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+NUM_UPDATES = 5
+NEVER = 100
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+def quiet_recipe(max_updates: int) -> TrainRecipe:
+    """Return a recipe of which nothing is reported, saved or validated before its end."""
+    recipe = tiny_train_recipe(max_updates, dropout=0.1)
+    return replace(
+        recipe,
+        logging=replace(recipe.logging, log_every=NEVER),
+        checkpoints=replace(recipe.checkpoints, save_every=NEVER),
+        validation=replace(recipe.validation, validate_every=0),
+        search=SearchConfig(),
+    )
+
+
+def last_model(run: Path) -> dict[str, torch.Tensor]:
+    last = RunFolder(run).last()
+    assert last is not None
+    return read_tensors(last)
+
+
+def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    assert first.keys() == second.keys()
+    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, value: float, is_bad: Callable[[int], bool]) -> None:
+    """Have the loss of the last slot of some updates not be finite."""
+    seeded, forward = [0], Objective.forward
+
+    def seed(seed: int, update: int, slot: int, piece: int) -> int:
+        seeded.append(update)
+        return slot_seed(seed, update, slot, piece)
+
+    def forward_poisoned(self: Objective, batch: Batch) -> Losses:
+        losses = forward(self, batch)
+        return Losses(losses.smoothed * (value if is_bad(seeded[-1]) else 1), losses.nll)
+
+    monkeypatch.setattr(updating, "slot_seed", seed)
+    monkeypatch.setattr(Objective, "forward", forward_poisoned)
+
+
+def leave_out(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have Adam not see the gradients of an update."""
+    apply = Updater.apply
+
+    def apply_or_drop(self: Updater, update: int, learning_rate: float) -> None:
+        self.drop() if update == number else apply(self, update, learning_rate)
+
+    monkeypatch.setattr(Updater, "apply", apply_or_drop)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_an_update_that_is_not_reported_is_skipped_all_the_same(
+    value: float,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recipe = quiet_recipe(NUM_UPDATES)
+    with monkeypatch.context() as patched:
+        leave_out(patched, 3)
+        train(recipe, data, tmp_path / "without")
+    capsys.readouterr()
+    with monkeypatch.context() as patched:
+        poison(patched, value, lambda update: update == 3)
+        train(recipe, data, tmp_path / "poisoned")
+    told = capsys.readouterr().err
+    assert re.search(r"^update=3 skipped: its gradient norm is (nan|inf)$", told, re.M)
+    assert_equal(last_model(tmp_path / "poisoned"), last_model(tmp_path / "without"))
+
+
+def test_updates_that_stay_bad_end_the_run_where_the_last_checkpoint_is_good(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(quiet_recipe(NUM_UPDATES), data, tmp_path / "undisturbed")
+    train(quiet_recipe(2), data, tmp_path / "run")
+    good = last_model(tmp_path / "run")
+    with monkeypatch.context() as patched:
+        poison(patched, math.nan, lambda update: update > 3)
+        with pytest.raises(DivergedError, match=rf"up to update {3 + MAX_SKIPPED_IN_A_ROW},"):
+            train(quiet_recipe(NEVER), data, tmp_path / "run")
+    assert_equal(last_model(tmp_path / "run"), good)
+    train(quiet_recipe(NUM_UPDATES), data, tmp_path / "run")
+    assert_equal(last_model(tmp_path / "run"), last_model(tmp_path / "undisturbed"))

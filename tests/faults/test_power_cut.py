@@ -1,0 +1,216 @@
+"""A power cut at any moment leaves the old or the new, and training ends as without it."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import SearchConfig
+from nmtkit.config.training import CheckpointConfig, LoggingConfig
+from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import prepare
+from nmtkit.durable import verify_files
+from nmtkit.errors import DamagedError
+from nmtkit.model_path import read_tensors
+from nmtkit.records import MetricsLog
+from nmtkit.training.run import train
+from tests.faults.power_cut import Disk, State, restore, seen_of, with_most_left
+from tests.faults.scenarios import SCENARIOS, Scenario, everything_in
+from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_dataset, tiny_recipe, tiny_train_recipe
+
+
+def watched(scenario: Scenario, root: Path, *, is_synced: bool = True) -> Disk:
+    """Have a writer act in an empty folder; returns the disk, with what cuts of it permit."""
+    root.mkdir()
+    scenario.prepare(root)
+    disk = Disk(root)
+    with disk.watching(is_synced=is_synced):
+        scenario.act(root)
+    return disk
+
+
+def check_end(disk: Disk) -> None:
+    """Fail if a cut after the end could take anything away."""
+    after = everything_in(disk.root)
+    for state in disk.states_now():
+        assert sorted(seen_of(state)) == after
+        for path, content in seen_of(state).items():
+            assert content is None or content == (disk.root / path).read_bytes()
+
+
+def check_cuts(disk: Disk, scenario: Scenario, folder: Path) -> None:
+    """Fail unless every cut leaves the old or the new, and trying again then ends well."""
+    after = everything_in(disk.root)
+    for number, state in enumerate(with_most_left(disk.states)):
+        root = restore(state, folder / str(number))
+        scenario.check(root)
+        scenario.act(root)
+        scenario.check(root)
+        assert everything_in(root) == after
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_a_cut_leaves_the_old_or_the_new_and_the_next_try_ends_well(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    disk = watched(scenario, tmp_path / "watched")
+    check_end(disk)
+    check_cuts(disk, scenario, tmp_path)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_cut_while_preprocessing_leaves_no_dataset_or_a_whole_one(
+    overwrite: bool, tmp_path: Path
+) -> None:
+    sizes = (4, len(TRAIN_LINES))
+    for size in sizes:
+        (tmp_path / f"corpus{size}").mkdir()
+
+    def preprocess(root: Path, size: int) -> None:
+        recipe = tiny_recipe(*tiny_corpus(tmp_path / f"corpus{size}", TRAIN_LINES[:size]))
+        prepare(recipe, root / "data", workers=1, overwrite=True, report=lambda _: None)
+
+    def check(root: Path) -> None:
+        if overwrite or (root / "data").exists():
+            dataset = Dataset.open(root / "data")
+            verify_files(root / "data", dataset.manifest)
+            assert len(dataset.train[0]) in sizes
+
+    scenario = Scenario(
+        prepare=lambda root: preprocess(root, sizes[0]) if overwrite else None,
+        act=lambda root: preprocess(root, sizes[1]),
+        check=check,
+    )
+    disk = watched(scenario, tmp_path / "watched")
+    check_end(disk)
+    check_cuts(disk, scenario, tmp_path)
+
+
+def test_training_after_a_cut_ends_as_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first save of a run, the second, and one that others give way to."""
+    data = tiny_dataset(tmp_path)
+    recipe = tiny_train_recipe(max_updates=3, dropout=0.1)
+    recipe = replace(
+        recipe,
+        checkpoints=CheckpointConfig(save_every=1, keep=1),
+        validation=replace(recipe.validation, validate_every=2, validate_bleu=False),
+        search=SearchConfig(),
+        logging=LoggingConfig(log_every=3),
+    )
+    disk = watched(
+        Scenario(lambda _: None, lambda root: train(recipe, data, root / "run"), lambda _: None),
+        tmp_path / "watched",
+    )
+    expected = end_of(disk.root / "run")
+    states = with_most_left(disk.states)
+    assert len(states) > 20
+    for number, state in enumerate(states):
+        run = restore(state, tmp_path / str(number)) / "run"
+        capsys.readouterr()
+        train(recipe, data, run)
+        assert "is skipped" not in capsys.readouterr().err
+        assert_equal(end_of(run), expected)
+        assert [path.name for path in run.rglob(".*")] == []
+
+
+def end_of(run: Path) -> dict[str, torch.Tensor]:
+    """Return the last parameters of a run, and what it found in each validation."""
+    last = RunFolder(run).last()
+    assert last is not None
+    validations = MetricsLog(run / "metrics.jsonl").validations()
+    found = {f"validation {one.update}": torch.tensor(one.loss) for one in validations}
+    return {**read_tensors(last), **found}
+
+
+def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    assert first.keys() == second.keys()
+    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+
+# ---------------------------------------------------------------------------- these tests can fail
+
+
+@pytest.mark.parametrize("name", ["a new folder", "a folder that replaces another", "a pointer"])
+def test_a_writer_whose_syncs_are_in_vain_is_found(name: str, tmp_path: Path) -> None:
+    disk = watched(SCENARIOS[name], tmp_path / "watched", is_synced=False)
+    with pytest.raises(AssertionError):
+        check_end(disk)
+    with pytest.raises((AssertionError, DamagedError)):
+        check_cuts(disk, SCENARIOS[name], tmp_path)
+
+
+def contents(states: list[State], path: str) -> set[bytes | None]:
+    return {state.get(path, b"no such file") for state in states}
+
+
+def sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def write(root: Path) -> None:
+    (root / "new").write_bytes(b"1234")
+
+
+def write_and_sync_the_name(root: Path) -> None:
+    write(root)
+    sync(root)
+
+
+def write_and_sync_the_content(root: Path) -> None:
+    write(root)
+    sync(root / "new")
+
+
+def write_and_sync_both(root: Path) -> None:
+    write_and_sync_the_content(root)
+    sync(root)
+
+
+TORN = {b"", b"12", bytes(4), b"1234"}
+
+
+@pytest.mark.parametrize(
+    ("act", "at_end"),
+    [
+        (write, {b"no such file", *TORN}),
+        (write_and_sync_the_name, TORN),
+        (write_and_sync_the_content, {b"no such file", b"1234"}),
+        (write_and_sync_both, {b"1234"}),
+    ],
+)
+def test_the_model_keeps_for_certain_what_was_synced_and_nothing_else(
+    act: Callable[[Path], object], at_end: set[bytes], tmp_path: Path
+) -> None:
+    disk = Disk(tmp_path)
+    with disk.watching(is_synced=True):
+        act(tmp_path)
+    assert contents(disk.states_now(), "new") == at_end
+    assert contents(disk.states, "new") == {b"no such file", *TORN}
+
+
+def test_the_model_does_a_renaming_whole_or_not_at_all(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).write_bytes(name.encode())
+    disk = Disk(tmp_path)
+    with disk.watching(is_synced=True):
+        (tmp_path / "new").replace(tmp_path / "old")
+    assert disk.states_now() == [{"old": b"old", "new": b"new"}, {"old": b"new"}]
+    with disk.watching(is_synced=True):
+        sync(tmp_path)
+    assert disk.states_now() == [{"old": b"new"}]
+
+
+def test_the_model_keeps_what_was_synced_of_a_file_that_grows(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"12\n")
+    disk = Disk(tmp_path)
+    with disk.watching(is_synced=True), (tmp_path / "log").open("ab") as stream:
+        stream.write(b"34\n")
+    assert contents(disk.states, "log") == {b"12\n", b"12\n3", b"12\n\0\0\0", b"12\n34\n"}

@@ -1,0 +1,110 @@
+"""Real limits of the operating system, size of files and memory; places closed to writing."""
+
+import errno
+import json
+import os
+import resource
+import struct
+from pathlib import Path
+
+import pytest
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.errors import ResourceError
+from nmtkit.model_folder import load_tensors
+from nmtkit.training import updating
+from nmtkit.training.run import train
+from tests.faults.harness import Fault, run_in_child
+from tests.faults.moments import in_update
+from tests.faults.results import result_of
+from tests.folders import refusing
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+RECIPE = tiny_train_recipe(max_updates=6, dropout=0.1)
+MAX_FILE_BYTES = 10_000
+MORE_MEMORY_BYTES = 200 * 2**20
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+def test_a_disk_that_is_full_for_good_ends_training_after_two_failures_and_loses_nothing(
+    data: Path, tmp_path: Path
+) -> None:
+    train(RECIPE, data, tmp_path / "undisturbed")
+    run = tmp_path / "run"
+
+    def fill_the_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+
+    def train_while_it_fills() -> None:
+        with in_update(3, fill_the_disk):
+            train(RECIPE, data, run)
+
+    outcome = run_in_child(train_while_it_fills, Fault("count", 0))
+    assert outcome.exception.startswith(f"ResourceError: {run}/checkpoints/0000000"), outcome
+    assert "File too large; choose a place where files may grow larger" in outcome.exception
+    assert [one.update for one in RunFolder(run).checkpoints()] in ([1, 2], [1])
+    train(RECIPE, data, run)
+    assert result_of(run) == result_of(tmp_path / "undisturbed")
+
+
+def test_a_place_that_cannot_be_written_to_is_told_before_any_update(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compute(*_: object) -> int:
+        pytest.fail("an update was begun")
+
+    monkeypatch.setattr(updating, "slot_seed", compute)
+    monkeypatch.setattr(os, "mkdir", refusing(errno.EROFS))
+    with pytest.raises(ResourceError, match=r"^.*: Read-only file system; choose a place that can"):
+        train(RECIPE, data, tmp_path / "run")
+
+
+# ---------------------------------------------------------------- files that ask for all the memory
+
+
+def safetensors(header: object, num_bytes: int = 0, length: int | None = None) -> bytes:
+    """Return a file with a header of any content, which may lie about its length."""
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + bytes(num_bytes)
+
+
+def tensor(shape: list[int], begin: int, end: int) -> dict[str, object]:
+    return {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+
+
+BOMBS = {
+    "a header of 2^63 bytes": safetensors({}, length=2**63),
+    "a header longer than the file": safetensors({}, length=10**6),
+    "a header of more than 100 MB": safetensors({}, num_bytes=10**5, length=10**8 + 1),
+    "a shape of 2^62 numbers": safetensors({"a": tensor([2**31, 2**31], 0, 4)}, 4),
+    "a shape whose product is 2^64": safetensors({"a": tensor([2**32, 2**32], 0, 0)}),
+    "a tensor beyond the end": safetensors({"a": tensor([2**30], 0, 2**32)}, 4),
+    "tensors that share their bytes": safetensors(
+        {str(number): tensor([1000], 0, 4000) for number in range(10**4)}, 4000
+    ),
+    "names nested 100000 deep": struct.pack("<Q", 10**5) + b"[" * 10**5,
+}
+
+
+def memory_in_use() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+@pytest.mark.parametrize("content", BOMBS.values(), ids=BOMBS)
+def test_a_file_that_asks_for_more_memory_than_there_is_is_damaged(
+    content: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    limit = memory_in_use() + MORE_MEMORY_BYTES
+
+    def read() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        load_tensors(tmp_path / "file")
+
+    outcome = run_in_child(read, Fault("count", 0))
+    assert outcome.exception.startswith(f"DamagedError: {tmp_path / 'file'}: damaged ("), outcome

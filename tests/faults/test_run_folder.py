@@ -1,0 +1,208 @@
+"""What may happen to the folder of a run between two sessions, or during one."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.durable import locked
+from nmtkit.errors import ConfigError, DamagedError, StoppedError
+from nmtkit.model_path import load_model
+from nmtkit.training.run import train
+from tests.faults.harness import held_by_another_process
+from tests.faults.moments import in_update, send
+from tests.faults.results import Result, result_of
+from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
+
+RECIPE = tiny_train_recipe(max_updates=5, dropout=0.1)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def begun(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run that stopped after update 3."""
+    run = tmp_path_factory.mktemp("begun") / "run"
+    with in_update(4, send(signal.SIGTERM)), pytest.raises(StoppedError, match="after update 3"):
+        train(RECIPE, data, run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def complete(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run that nothing disturbed."""
+    run = tmp_path_factory.mktemp("complete") / "run"
+    train(RECIPE, data, run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def expected(complete: Path) -> Result:
+    return result_of(complete)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+# ---------------------------------------------------------------------------- between two sessions
+
+
+def set_clock_back(run: Path) -> None:
+    """Give every file the time of 1970, the newest checkpoint before the oldest."""
+    for age, path in enumerate(sorted(run.rglob("*"))):
+        os.utime(path, (1e6 - age, 1e6 - age))
+
+
+def delete_pointers(run: Path) -> None:
+    for name in ("last", "best"):
+        (run / name).unlink(missing_ok=True)
+
+
+def delete_newest(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints" / "00000003")
+
+
+def delete_newest_state(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints" / "00000003.state")
+
+
+def tear_newest_weights(run: Path) -> None:
+    path = run / "checkpoints" / "00000003" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def tear_log(run: Path) -> None:
+    with (run / "metrics.jsonl").open("ab") as stream:
+        stream.write(b'{"event": "trai')
+
+
+def add_notes(run: Path) -> None:
+    for name in ("notes.txt", "checkpoints/notes.txt", "checkpoints/00000003/notes.txt"):
+        (run / name).write_text("mine")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_clock_back,
+        delete_pointers,
+        delete_newest,
+        delete_newest_state,
+        tear_newest_weights,
+        tear_log,
+        add_notes,
+    ],
+)
+def test_a_run_goes_on_as_if_nothing_had_happened(
+    change: Callable[[Path], None], begun: Path, data: Path, tmp_path: Path, expected: Result
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(begun, run)
+    change(run)
+    train(RECIPE, data, run)
+    assert result_of(run) == expected
+
+
+def test_a_complete_run_is_left_as_it_is(complete: Path, data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(complete, run)
+    before = contents(run)
+    train(RECIPE, data, run)
+    assert contents(run) == before
+
+
+# ------------------------------------------------------------------------------------------- names
+
+
+ODD_NAMES = {
+    "spaces": "a run of mine",
+    "a line end": "first\nsecond",
+    "signs with a meaning": "*[x]?{y}~$HOME;#",
+    "an option": "--out",
+}
+
+
+@pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES)
+def test_folders_may_have_any_name(
+    name: str, begun: Path, data: Path, tmp_path: Path, expected: Result
+) -> None:
+    odd = tmp_path / name
+    shutil.copytree(data, odd / "data")
+    shutil.copytree(begun, odd / "run")
+    train(RECIPE, odd / "data", odd / "run")
+    assert result_of(odd / "run") == expected
+    load_model(odd / "run", torch.device("cpu"))
+
+
+def test_a_folder_whose_name_is_no_utf8_is_refused_before_any_update(
+    begun: Path, data: Path, tmp_path: Path
+) -> None:
+    """The library that writes weights takes no such path."""
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(begun, odd / "run")
+    for run in (odd / "run", odd / "new run"):
+        with pytest.raises(ConfigError, match="not valid UTF-8, under which no weights can be st"):
+            train(RECIPE, data, run)
+    with pytest.raises(ConfigError, match="not valid UTF-8"):
+        load_model(odd / "run", torch.device("cpu"))
+    assert not (odd / "new run").exists()
+
+
+# ------------------------------------------------------------------------------------ two trainers
+
+
+def test_a_second_trainer_changes_nothing_and_may_follow_when_the_first_is_killed(
+    begun: Path, data: Path, tmp_path: Path, expected: Result
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(begun, run)
+    with held_by_another_process(locked(run)) as process:
+        before = contents(run)
+        with pytest.raises(ConfigError, match=f"in use by process {process} on .*; wait until it"):
+            train(RECIPE, data, run)
+        assert contents(run) == before
+    train(RECIPE, data, run)
+    assert result_of(run) == expected
+
+
+# --------------------------------------------------------------------------------------- its data
+
+
+def swapped() -> tuple[str, ...]:
+    return (TRAIN_LINES[1], TRAIN_LINES[0], *TRAIN_LINES[2:])
+
+
+def permuted() -> tuple[str, ...]:
+    """Return the text with two words that stand for each other: their ids are exchanged too."""
+    return tuple(line.translate(str.maketrans("ab", "ba")) for line in TRAIN_LINES)
+
+
+@pytest.mark.parametrize("lines", [swapped(), (*TRAIN_LINES, "a"), TRAIN_LINES[:-1], permuted()])
+def test_a_run_is_not_continued_with_other_data(
+    lines: tuple[str, ...], begun: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(begun, run)
+    with pytest.raises(DamagedError, match="this run was begun with other data or another vocab"):
+        train(RECIPE, tiny_dataset(tmp_path, lines), run)
+
+
+def test_a_run_is_continued_with_the_same_data_made_again(
+    begun: Path, tmp_path: Path, expected: Result
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(begun, run)
+    train(RECIPE, tiny_dataset(tmp_path), run)
+    assert result_of(run) == expected

@@ -1,0 +1,324 @@
+"""However many processes share a run, it is the same run, and what ends one ends all."""
+
+import json
+import math
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.batch import Batch, gather
+from nmtkit.data.binary import Pairs
+from nmtkit.data.sampler import Indices
+from nmtkit.model_path import read_tensors
+from nmtkit.training import objective, updating
+from nmtkit.training.loss import Losses, smoothed_cross_entropy
+from nmtkit.training.run import train
+from nmtkit.training.seeds import slot_seed
+from tests.ranks import RankEnd, run_ranks
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+NUM_UPDATES = 20
+DONE = RankEnd(0, "")
+Hook = Callable[[int, int], None]
+"""Called by each rank with its number and an update's before each of its slots."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+def recipe_of(dropout: float, num_slots: int, max_updates: int = NUM_UPDATES) -> TrainRecipe:
+    """Return a recipe whose updates are of a few pairs, saved after every fifth.
+
+    The loss does not depend on the biases of keys, so that their gradients are rounding alone,
+    which Adam makes as large as any other: the smaller the learning rate, the less of it is seen.
+    """
+    recipe = tiny_train_recipe(max_updates=max_updates, dropout=dropout)
+    slots = {"update_tokens": 24, "max_tokens": 24 // num_slots}
+    return replace(
+        recipe,
+        training=replace(recipe.training, learning_rate_scale=0.03, **slots),
+        checkpoints=replace(recipe.checkpoints, save_every=5),
+        validation=replace(recipe.validation, validate_every=10),
+    )
+
+
+def train_on(
+    size: int,
+    recipe: TrainRecipe,
+    data: Path,
+    run: Path,
+    dtype: torch.dtype = torch.float64,
+    hook: Hook | None = None,
+) -> list[RankEnd]:
+    """Train with so many processes; returns how each of them ended."""
+
+    def work(rank: int) -> None:
+        def seed(seed: int, update: int, slot: int, piece: int) -> int:
+            if hook is not None:
+                hook(rank, update)
+            return slot_seed(seed, update, slot, piece)
+
+        vars(updating)["slot_seed"] = seed
+        torch.set_default_dtype(dtype)
+        train(recipe, data, run)
+
+    return run_ranks(size, work)
+
+
+def parameters(run: Path) -> torch.Tensor:
+    folder = RunFolder(run).last()
+    assert folder is not None
+    return torch.cat([tensor.flatten() for tensor in read_tensors(folder).values()])
+
+
+def last_update(run: Path) -> int:
+    folder = RunFolder(run).last()
+    assert folder is not None
+    return int(folder.name)
+
+
+def records(run: Path, event: str, *names: str) -> list[tuple[float, ...]]:
+    lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
+    return [tuple(line[name] for name in names) for line in lines if line["event"] == event]
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run in four slots that one process did without a break."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    assert train_on(1, recipe_of(dropout=0.1, num_slots=4), data, run) == [DONE]
+    return run
+
+
+def assert_same_model(run: Path, whole: Path) -> None:
+    assert last_update(run) == last_update(whole)
+    torch.testing.assert_close(parameters(run), parameters(whole), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_any_number_of_ranks_trains_the_same_model(
+    size: int, data: Path, whole: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=4)
+    if size == 3:  # which would begin with six slots, and so goes on with a run that has four
+        assert train_on(1, with_updates(recipe, 1), data, tmp_path) == [DONE]
+    assert train_on(size, recipe, data, tmp_path) == [DONE] * size
+    assert_same_model(tmp_path, whole)
+
+
+def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
+    return replace(recipe, training=replace(recipe.training, max_updates=max_updates))
+
+
+def test_without_dropout_the_number_of_slots_does_not_matter_either(
+    data: Path, tmp_path: Path
+) -> None:
+    for size in (1, 2, 4):
+        run = tmp_path / str(size)
+        assert train_on(size, recipe_of(0.0, num_slots=size), data, run) == [DONE] * size
+    for size in (2, 4):
+        assert_same_model(tmp_path / str(size), tmp_path / "1")
+
+
+def test_in_single_precision_gradients_and_losses_agree_to_rounding(
+    data: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=4)
+    for size in (1, 4):
+        assert train_on(size, recipe, data, tmp_path / str(size), torch.float32) == [DONE] * size
+    one, four = (records(tmp_path / str(n), "training", "gradient_norm", "loss") for n in (1, 4))
+    assert four[0][0] == pytest.approx(one[0][0], rel=1e-5)
+    assert [loss for _, loss in four] == pytest.approx([loss for _, loss in one], rel=1e-4)
+
+
+def test_ranks_see_the_same_in_validation_as_one_process(
+    data: Path, whole: Path, tmp_path: Path
+) -> None:
+    assert train_on(2, recipe_of(0.1, num_slots=4), data, tmp_path) == [DONE] * 2
+    found, expected = (
+        records(run, "validation", "update", "loss", "bleu") for run in (tmp_path, whole)
+    )
+    assert len(expected) == 2
+    assert found == [pytest.approx(values, rel=1e-9) for values in expected]
+
+
+def test_a_run_goes_on_with_any_number_of_ranks(data: Path, whole: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=4)
+    for size, updates in ((4, 3), (1, 7), (2, 8), (3, 13), (4, NUM_UPDATES)):
+        ends = train_on(size, with_updates(recipe, updates), data, tmp_path)
+        assert ends == [DONE] * size
+    assert_same_model(tmp_path, whole)
+
+
+def test_more_ranks_than_slots_are_refused(data: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=2, max_updates=1)
+    assert train_on(1, recipe, data, tmp_path) == [DONE]
+    first, *others = train_on(3, with_updates(recipe, 2), data, tmp_path)
+    assert first.exit_code == 2
+    assert "cut into 2 slots, too few for 3 ranks; continue it with at most 2" in first.told
+    assert others == [RankEnd(2, "")] * 2
+
+
+def test_an_error_of_rank_0_is_told_once_and_ends_all(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(b"not a run")
+    first, second = train_on(2, recipe_of(0.1, num_slots=2), data, tmp_path)
+    assert first.exit_code == 2
+    assert "is not the folder of a run" in first.told
+    assert second == RankEnd(2, "")
+
+
+@pytest.mark.parametrize(
+    ("signalled", "number"),
+    [(0, signal.SIGTERM), (1, signal.SIGTERM), (1, signal.SIGUSR1), (1, signal.SIGINT)],
+)
+def test_a_signal_to_one_rank_stops_all_after_the_same_update(
+    signalled: int, number: signal.Signals, data: Path, whole: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=4)
+
+    def stop(rank: int, update: int) -> None:
+        if rank == signalled and update == 8:
+            signal.raise_signal(number)
+
+    code = 130 if number is signal.SIGINT else 75
+    first, second = train_on(2, recipe, data, tmp_path, hook=once(stop))
+    assert first.exit_code == second.exit_code == code
+    assert f"stopped by {number.name} after update 7, which is saved" in first.told
+    assert second.told == ""
+    assert train_on(2, recipe, data, tmp_path) == [DONE] * 2
+    assert_same_model(tmp_path, whole)
+
+
+def once(hook: Hook) -> Hook:
+    """Return a hook that is called once for each rank and update, not for every slot."""
+    seen: set[tuple[int, int]] = set()
+
+    def call(rank: int, update: int) -> None:
+        if (rank, update) not in seen:
+            seen.add((rank, update))
+            hook(rank, update)
+
+    return call
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_rank_that_dies_is_named_and_nothing_is_lost_beyond_the_last_checkpoint(
+    lost: int, data: Path, whole: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=4)
+
+    def die(rank: int, update: int) -> None:
+        if rank == lost and update == 9:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    ends = train_on(2, recipe, data, tmp_path, hook=die)
+    assert ends[lost].exit_code == -signal.SIGKILL
+    assert ends[1 - lost].exit_code == 7
+    # The first rank keeps what all know of each other where no launcher does.
+    name = "rank 0, or the launcher," if lost == 0 else "rank 1"
+    assert f"{name} was lost in update" in ends[1 - lost].told
+    assert train_on(2, recipe, data, tmp_path) == [DONE] * 2
+    assert_same_model(tmp_path, whole)
+
+
+def test_a_rank_that_hangs_is_named_when_its_time_is_over(data: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=4)
+    recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=2 / 60))
+
+    def hang(rank: int, update: int) -> None:
+        if rank == 1 and update == 6:
+            time.sleep(8)
+
+    start = time.monotonic()
+    first, _ = train_on(2, recipe, data, tmp_path, hook=once(hang))
+    assert first.exit_code == 7
+    assert "rank 1 was lost in update 6: died, or did not answer" in first.told
+    assert time.monotonic() - start < 20
+    assert last_update(tmp_path) == 5
+
+
+def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_update_on_all(
+    data: Path, tmp_path: Path
+) -> None:
+    sixth = iter([False] * 5 + [True] + [False] * 100)
+
+    def compute_or_overflow(*arguments: Any) -> Losses:
+        losses = smoothed_cross_entropy(*arguments)
+        return Losses(losses.smoothed * (math.inf if next(sixth) else 1), losses.nll)
+
+    def work(rank: int) -> None:
+        if rank == 1:
+            vars(objective)["smoothed_cross_entropy"] = compute_or_overflow
+        train(recipe_of(dropout=0.1, num_slots=4, max_updates=6), data, tmp_path)
+
+    assert run_ranks(2, work) == [DONE] * 2
+    skipped = [number for (number,) in records(tmp_path, "training", "skipped_updates")]
+    assert skipped[-1] == 1
+    assert skipped[0] == 0
+
+
+def test_ranks_whose_weights_differ_are_found_out(data: Path, tmp_path: Path) -> None:
+    applied = updating.Updater.apply
+
+    def apply_wrongly(self: updating.Updater, number: int, learning_rate: float) -> None:
+        applied(self, number, learning_rate)
+        if number == 3:
+            next(iter(self.objective.parameters())).data.add_(1e-3)
+
+    def work(rank: int) -> None:
+        if rank == 1:
+            updating.Updater.apply = apply_wrongly  # type: ignore[method-assign]
+        train(recipe_of(dropout=0.1, num_slots=2), data, tmp_path)
+
+    first, second = run_ranks(2, work)
+    assert (first.exit_code, second) == (7, RankEnd(7, ""))
+    assert "the weights of rank 1 are not those of rank 0 after update 5" in first.told
+
+
+def test_a_rank_without_memory_ends_all_and_the_next_start_cuts_finer(
+    data: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(dropout=0.0, num_slots=2)
+
+    def run_out(rank: int, update: int) -> None:
+        if rank == 1 and update == 9:
+            raise torch.OutOfMemoryError("no room")
+
+    first, second = train_on(2, recipe, data, tmp_path / "cut", hook=once(run_out))
+    assert (first, second.exit_code) == (RankEnd(5, ""), 5)
+    assert "update=9 did not fit into memory; slots are cut in 2 from here" in second.told
+    assert train_on(2, recipe, data, tmp_path / "cut") == [DONE] * 2
+    assert train_on(1, recipe, data, tmp_path / "uncut") == [DONE]
+    assert_same_model(tmp_path / "cut", tmp_path / "uncut")
+
+
+def test_memory_of_one_process_is_made_room_for_without_a_new_start(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = recipe_of(dropout=0.0, num_slots=1)
+    train(recipe, data, tmp_path / "uncut")
+
+    def gather_few(pairs: Pairs, indices: Indices, device: torch.device) -> Batch:
+        if len(indices) > 2:
+            raise torch.OutOfMemoryError("no room")
+        return gather(pairs, indices, device)
+
+    monkeypatch.setattr(updating, "gather", gather_few)
+    train(recipe, data, tmp_path / "cut")
+    assert "did not fit into memory; slots are cut in 4 from here" in capsys.readouterr().err
+    uncut, cut = (records(tmp_path / name, "training", "loss") for name in ("uncut", "cut"))
+    assert [loss for (loss,) in cut] == pytest.approx([loss for (loss,) in uncut], rel=1e-4)
+    cuts = json.loads((tmp_path / "cut" / "pieces.json").read_text("utf-8"))
+    assert re.fullmatch(r"2,4", ",".join(str(one["pieces"]) for one in cuts))

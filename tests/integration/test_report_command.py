@@ -1,0 +1,129 @@
+"""`nmtkit report` as a process, on two runs that were trained."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from nmtkit.training.run import train
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the runs plain and dropout, of eight updates and two validations."""
+    root = tmp_path_factory.mktemp("report")
+    data = tiny_dataset(root)
+    recipe = tiny_train_recipe(max_updates=8, dropout=0.0)
+    train(recipe, data, root / "plain")
+    train(replace(recipe, model=replace(recipe.model, dropout=0.1)), data, root / "dropout")
+    return root
+
+
+def report(
+    folder: Path, line: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", "report", *line.split()],
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd()), **(environment or {})},
+    )
+
+
+def tables(text: str) -> dict[str, list[list[str]]]:
+    """Return the rows of the table below each heading, without the rule."""
+    sections = (section.split("\n") for section in text.split("## ")[1:])
+    return {
+        title: [
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in lines
+            if re.match(r"\| [^-]", line)
+        ]
+        for title, *lines in sections
+    }
+
+
+def test_two_runs_are_compared(folder: Path) -> None:
+    done = report(folder, "plain dropout")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = tables(done.stdout)
+    assert [row[:2] for row in found["Summary"]] == [
+        ["run", "updates"],
+        ["plain", "8"],
+        ["dropout", "8"],
+    ]
+    assert found["Settings that differ"] == [
+        ["setting", "plain", "dropout"],
+        ["model.dropout", "0.0", "0.1"],
+    ]
+    assert [row[0] for row in found["Validations"]] == ["update", "4", "8"]
+    assert "## Warnings\n\n- none\n" in done.stdout
+
+
+def test_one_run_is_told_of(folder: Path) -> None:
+    done = report(folder, "plain")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tables(done.stdout)) == ["Summary", "Warnings", "Validations"]
+
+
+def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: Path) -> None:
+    done = report(folder, "plain dropout --html page.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == report(folder, "plain dropout").stdout
+    page = (folder / "page.html").read_bytes()
+    assert len(list(ElementTree.fromstring(page).iter("svg"))) == 5
+    again = report(folder, "plain --html page.html")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr == (
+        "nmtkit: error: page.html: already exists; choose another name or add --overwrite\n"
+    )
+    assert (folder / "page.html").read_bytes() == page
+    assert report(folder, "plain --html page.html --overwrite").returncode == 0
+    assert (folder / "page.html").read_bytes() != page
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        ("", 2, "Missing argument 'RUN...'. (see `nmtkit report --help`)"),
+        ("none", 2, "none: no such folder; check the path"),
+        ("data", 2, "data: is not the folder of a run, for it has no config.toml; give what"),
+        ("plain/checkpoints/00000008", 2, "plain/checkpoints/00000008: has no records of training"),
+        ("plain/metrics.jsonl", 2, "Invalid value for 'RUN...': Directory 'plain/metrics.jsonl'"),
+        ("plain plain/", 2, "is given 2 times; give each run once"),
+        ("plain --overwrite", 2, "--overwrite has no effect without --html; leave it out"),
+        ("plain --html data", 2, "Invalid value for '--html': File 'data' is a directory."),
+        ("plain damaged", 4, "damaged/metrics.jsonl:2: not a record of training; delete the line"),
+    ],
+)
+def test_an_error_is_one_line_and_nothing_is_printed(
+    line: str, code: int, told: str, folder: Path
+) -> None:
+    damaged = folder / "damaged"
+    damaged.mkdir(exist_ok=True)
+    (damaged / "config.toml").write_bytes((folder / "plain/config.toml").read_bytes())
+    first, *_ = (folder / "plain/metrics.jsonl").read_text("utf-8").split("\n")
+    (damaged / "metrics.jsonl").write_text(f"{first}\n{first[:-9]}\n", encoding="utf-8")
+    done = report(folder, line)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith("nmtkit: error: ")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_report_needs_nothing_heavy(folder: Path) -> None:
+    done = report(folder, "plain --html light.html", {"PYTHONPROFILEIMPORTTIME": "1"})
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.split("\n")}
+    assert done.returncode == 0
+    assert "nmtkit.reporting.page" in imported
+    assert imported.isdisjoint(HEAVY)

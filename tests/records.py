@@ -1,0 +1,33 @@
+"""Records as training makes them."""
+
+import math
+
+from nmtkit.records import TrainingRecord, ValidationRecord
+
+TRAINING = TrainingRecord(
+    update=100,
+    epoch=2,
+    loss=4.25,
+    nll=3.5,
+    perplexity=math.exp(3.5),
+    learning_rate=1.25e-4,
+    gradient_norm=0.75,
+    tokens_per_second=12345.6,
+    updates_per_second=1.5,
+    num_source_tokens=2000,
+    num_target_tokens=2100,
+    fill=0.97,
+    peak_memory=1290 * 2**20,
+    skipped_updates=0,
+    eta_s=7265.0,
+    elapsed_s=65.0,
+)
+VALIDATION = ValidationRecord(
+    update=100,
+    loss=3.25,
+    perplexity=math.exp(3.25),
+    bleu=26.331,
+    signature="tok:13a",
+    is_best=True,
+    took_s=8.0,
+)

@@ -1,0 +1,82 @@
+"""Runs as reports see them, in memory and on disk, without training."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from nmtkit.config.fields import Value, recipe_of
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import dumps
+from nmtkit.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.reporting.runs import Run
+
+SIGNATURE = "nrefs:1|case:mixed|tok:13a"
+HOSTILE = "<script>alert(\"&\")</script> | **b** `c` _d_ [e](http://f) 'g'"
+
+
+def training(update: int, loss: float = 4.0) -> TrainingRecord:
+    return TrainingRecord(
+        update=update,
+        epoch=1,
+        loss=loss,
+        nll=loss,
+        perplexity=math.exp(min(loss, 100)),
+        learning_rate=1e-4,
+        gradient_norm=1.0,
+        tokens_per_second=1000.0,
+        updates_per_second=10.0,
+        num_source_tokens=40,
+        num_target_tokens=60,
+        skipped_updates=0,
+        eta_s=60.0,
+        elapsed_s=float(update),
+    )
+
+
+def validation(update: int, loss: float, bleu: float | None = None) -> ValidationRecord:
+    return ValidationRecord(
+        update=update,
+        loss=loss,
+        perplexity=math.exp(min(loss, 100)),
+        bleu=bleu,
+        signature=None if bleu is None else SIGNATURE,
+        is_best=True,
+        took_s=1.0,
+    )
+
+
+def validated(losses: Sequence[float], bleus: Sequence[float | None]) -> list[ValidationRecord]:
+    """Return validations after every hundredth update; is_best goes by loss."""
+    records = [
+        validation(100 * number, loss, bleu)
+        for number, (loss, bleu) in enumerate(zip(losses, bleus, strict=True), 1)
+    ]
+    return [
+        replace(record, is_best=all(record.loss < other.loss for other in records[:index]))
+        for index, record in enumerate(records)
+    ]
+
+
+def run_of(
+    name: str = "run",
+    validations: Sequence[ValidationRecord] = (),
+    settings: Mapping[str, Value] = {},
+    num_updates: int = 1000,
+) -> Run:
+    """Return a run that is finished unless its settings say otherwise."""
+    recipe = recipe_of(TrainRecipe, {"max_updates": num_updates, **settings})
+    records = [training(update) for update in range(100, num_updates + 1, 100)]
+    return Run(name, recipe, records, validations, num_parameters=1000, codec="0123")
+
+
+def write_run(path: Path, run: Run) -> Path:
+    """Write what a run's folder holds beside its checkpoints."""
+    path.mkdir(parents=True)
+    (path / "config.toml").write_text(dumps(run.recipe), encoding="utf-8")
+    log = MetricsLog(path / "metrics.jsonl")
+    for training_record in run.training:
+        log.append(training_record)
+    for validation_record in run.validations:
+        log.append(validation_record)
+    return path

@@ -1,0 +1,98 @@
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+from nmtkit.reporting.document import Cell, Section, Table
+from nmtkit.reporting.page import page
+from nmtkit.reporting.svg import Curve, Plot
+from tests.unit.reporting.builders import HOSTILE
+
+TABLE = Table(["run", "BLEU"], [[Cell("base"), Cell("26.0")], [Cell("big"), Cell("28.4", True)]])
+SUMMARY, DETAILS = Section("Summary", TABLE, ["a note"]), Section("Details", None, ["none"])
+LOSS = Plot("Loss", [Curve("base", [(100, 3.0), (200, 2.0)])], from_zero=False)
+
+PAGE = page("Two runs", [SUMMARY], [LOSS], [DETAILS])
+HOSTILE_PAGE = page(
+    HOSTILE,
+    [Section(HOSTILE, Table([HOSTILE, "x"], [[Cell(HOSTILE), Cell(HOSTILE, True)]]), [HOSTILE])],
+    [Plot(HOSTILE, [Curve(HOSTILE, [(100, 3.0)])], from_zero=False)],
+    [],
+)
+VOID = {"meta"}
+
+
+class Elements(HTMLParser):
+    """Reads as a browser does: the elements, what they hold, and whether all are closed in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open += [] if tag in VOID else [tag]
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def elements(text: str) -> Elements:
+    found = Elements()
+    found.feed(text)
+    found.close()
+    return found
+
+
+def test_a_page_is_well_formed_for_a_browser_and_as_xml() -> None:
+    for text in (PAGE, HOSTILE_PAGE):
+        assert elements(text).open == []
+        assert ElementTree.fromstring(text).tag == "html"
+
+
+def test_a_page_holds_its_sections_in_their_order_and_plots_between() -> None:
+    places = [
+        PAGE.index(text) for text in ("<h1>", "Summary", "<table>", "a note", "<svg", "Details")
+    ]
+    assert places == sorted(places)
+
+
+def test_a_table_has_a_row_a_row_and_the_best_stand_out() -> None:
+    root = ElementTree.fromstring(PAGE)
+    rows = [["".join(cell.itertext()) for cell in row] for row in root.iter("tr")]
+    assert rows == [["run", "BLEU"], ["base", "26.0"], ["big", "28.4"]]
+    assert [element.text for element in root.iter("strong")] == ["28.4"]
+
+
+def test_nothing_is_loaded_and_nothing_runs() -> None:
+    assert not re.search(r"https?:|//|url\(|@import", PAGE)
+    found = elements(PAGE)
+    assert found.names.isdisjoint(
+        {"script", "link", "img", "iframe", "object", "image", "use", "a"}
+    )
+    assert not {name for name in found.attributes if name.startswith("on")}
+    assert found.attributes.isdisjoint({"src", "href", "srcset"})
+    assert "default-src &#x27;none&#x27;" in PAGE
+
+
+def test_text_is_text_whatever_it_looks_like() -> None:
+    assert elements(HOSTILE_PAGE).names - elements(PAGE).names == set()
+    root = ElementTree.fromstring(HOSTILE_PAGE)
+    for name, count in (("title", 2), ("h1", 1), ("h2", 2), ("th", 2), ("td", 2), ("li", 1)):
+        texts = ["".join(element.itertext()) for element in root.iter(name)]
+        assert len(texts) == count, name
+        assert HOSTILE in texts[0], name
+
+
+def test_light_and_dark_give_the_same_colours_names() -> None:
+    style = ElementTree.fromstring(PAGE).findtext("head/style") or ""
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    names = [re.findall(r"(--[a-z]+):", colours) for colours in (light, dark)]
+    assert names[0] == names[1]
+    assert {f"var({name})" for name in names[0]} == set(re.findall(r"var\(--[a-z]+\)", style))

@@ -1,0 +1,73 @@
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from nmtkit.errors import ConfigError
+from nmtkit.reporting.report import Report, markdown_of, report_on, write_page
+from tests.unit.reporting.builders import run_of, validated
+
+RUNS = [
+    run_of("base", validated([3.0, 2.0], [10.0, 20.0])),
+    run_of("wide", validated([3.5, 2.5], [9.0, 21.0]), {"model_size": 1024}),
+]
+REPORT = report_on(RUNS)
+TITLES = ["Summary", "Warnings", "Settings that differ", "Validations"]
+
+
+def titles(report: Report) -> list[str]:
+    return [line.removeprefix("## ") for line in markdown_of(report) if line.startswith("## ")]
+
+
+def test_a_report_has_four_sections_and_that_on_one_run_compares_no_settings() -> None:
+    assert titles(REPORT) == TITLES
+    assert titles(report_on(RUNS[:1])) == ["Summary", "Warnings", "Validations"]
+
+
+def test_a_page_says_what_the_lines_say(tmp_path: Path) -> None:
+    write_page(REPORT, tmp_path / "report.html", overwrite=False)
+    root = ElementTree.fromstring((tmp_path / "report.html").read_text("utf-8"))
+    assert root.findtext("body/h1") == "Training of base, wide"
+    assert [element.text for element in root.iter("h2")] == [*TITLES[:2], "Curves", *TITLES[2:]]
+    cells = {"".join(cell.itertext()) for cell in root.iter("td")}
+    for line in markdown_of(REPORT):
+        if line.startswith("| ") and not line.startswith(("| run", "| setting", "| update", "| -")):
+            assert {cell.strip(" *") for cell in line.strip("|").split("|")} <= cells
+    assert len(list(root.iter("svg"))) == 5
+
+
+def test_a_page_that_exists_is_replaced_only_if_that_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("mine")
+    with pytest.raises(
+        ConfigError, match=r"report\.html: already exists; choose another name or add --overwrite$"
+    ):
+        write_page(REPORT, path, overwrite=False)
+    assert path.read_text() == "mine"
+    write_page(REPORT, path, overwrite=True)
+    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_the_folder_of_a_page_is_made(tmp_path: Path) -> None:
+    write_page(REPORT, tmp_path / "new" / "folder" / "report.html", overwrite=False)
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("x" * 300, "File name too long; choose another path"),
+        ("file/a.html", "file: File exists; choose another path"),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused(name: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=told):
+        write_page(REPORT, tmp_path / name, overwrite=False)
+
+
+def test_a_report_follows_from_its_runs_alone(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        write_page(report_on([replace(run) for run in RUNS]), tmp_path / name, overwrite=False)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()

@@ -1,0 +1,150 @@
+import json
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.manifest import load
+from nmtkit.reporting.runs import have_one_vocabulary, read_runs, signatures
+from tests.unit.reporting.builders import SIGNATURE, run_of, validated, validation, write_run
+
+FROZEN = Path("tests/golden/formats-1/run")
+
+
+def test_a_run_is_read_from_its_folder() -> None:
+    (run,) = read_runs([FROZEN])
+    manifest = load(FROZEN / "checkpoints" / "00000600")
+    assert run.name == "run"
+    assert run.recipe.training.max_updates == 600
+    assert [record.update for record in run.training] == list(range(1, 601))
+    assert [record.update for record in run.validations] == [300, 600]
+    assert (run.num_parameters, run.codec) == (manifest["parameters"], manifest["codec"])
+
+
+def test_the_newest_checkpoint_says_what_was_trained(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", run_of())
+    for update, parameters in ((99_999_999, 1), (100_000_000, 2), (9, 3)):
+        folder = path / "checkpoints" / f"{update:08d}"
+        folder.mkdir(parents=True)
+        manifest = json.dumps({"parameters": parameters, "codec": "abc"})
+        (folder / "manifest.json").write_text(manifest)
+        folder.with_name(folder.name + ".state").mkdir()
+        (folder.with_name(folder.name + ".state") / "manifest.json").write_text("{}")
+    (run,) = read_runs([path])
+    assert (run.num_parameters, run.codec) == (2, "abc")
+
+
+def test_a_run_without_checkpoints_is_read_as_well(tmp_path: Path) -> None:
+    written = run_of(validations=validated([3.0, 2.0], [None, 30.0]))
+    (read,) = read_runs([write_run(tmp_path / "run", written)])
+    assert read == replace(written, num_parameters=None, codec=None)
+
+
+def test_a_run_is_called_by_its_folder_and_by_its_path_where_that_is_ambiguous(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = [Path("a/run"), Path("b/run"), Path("c/other")]
+    for path in paths:
+        write_run(path, run_of())
+    assert [run.name for run in read_runs(paths)] == ["a/run", "b/run", "other"]
+    assert [run.name for run in read_runs(paths[1:])] == ["run", "other"]
+    monkeypatch.chdir("a/run")
+    assert [run.name for run in read_runs([Path()])] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("a\x1b[2Jb", r"a\x1b[2Jb"),
+        ("two\nlines", r"two\nlines"),
+        ("right\u202eleft", r"right\u202eleft"),
+        (os.fsdecode(b"latin-\xe9"), r"latin-\udce9"),
+        ("gr\u00fcn \u7d05", "gr\u00fcn \u7d05"),
+    ],
+)
+def test_the_name_of_a_run_can_be_printed(folder: str, name: str, tmp_path: Path) -> None:
+    (run,) = read_runs([write_run(tmp_path / folder, run_of())])
+    assert run.name == name
+
+
+def test_the_best_validation_is_the_first_of_equal_ones_and_bleu_is_asked_where_there_is_one() -> (
+    None
+):
+    run = run_of(validations=validated([3.0, 2.0, math.inf, 2.0], [None, 9.0, 30.0, 30.0]))
+    assert (run.best_loss, run.best_bleu) == (run.validations[1], run.validations[2])
+    assert run_of().best_loss is None
+    assert run_of(validations=[validation(100, 3.0)]).best_bleu is None
+
+
+def test_runs_share_a_vocabulary_unless_two_are_known_to_differ() -> None:
+    run = run_of()
+    assert have_one_vocabulary([run, run, replace(run, codec=None)])
+    assert not have_one_vocabulary([run, replace(run, codec="4567")])
+
+
+def test_every_signature_is_told_once() -> None:
+    run = run_of(validations=validated([3.0, 2.0, 1.0], [9.0, None, 9.0]))
+    other = replace(run, validations=[replace(run.validations[0], signature="else\x1b")])
+    assert signatures([run, run]) == [SIGNATURE]
+    assert signatures([run, other]) == [SIGNATURE, r"else\x1b"]
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none: no such folder; check the path$"):
+        read_runs([tmp_path / "none"])
+    with pytest.raises(
+        ConfigError,
+        match=r"is not the folder of a run, for it has no config\.toml; give what --out of "
+        "`nmtkit train` named$",
+    ):
+        read_runs([tmp_path])
+
+
+def test_a_path_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="File name too long; choose another path"):
+        read_runs([tmp_path / ("x" * 300)])
+
+
+@pytest.mark.parametrize("path", [FROZEN / "checkpoints/00000600", None])
+def test_a_run_without_records_is_refused(path: Path | None, tmp_path: Path) -> None:
+    if path is None:
+        path = write_run(tmp_path / "run", replace(run_of(), training=[]))
+    with pytest.raises(
+        ConfigError,
+        match=r"has no records of training in metrics\.jsonl; give the folder of a run that has "
+        r"reported progress, which `nmtkit train` does after every --log-every updates$",
+    ):
+        read_runs([path])
+
+
+def test_a_run_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", run_of())
+    with pytest.raises(ConfigError, match=r"run: is given 2 times; give each run once$"):
+        read_runs([path, path])
+
+
+def test_damage_is_told_with_its_place(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", run_of())
+    with (path / "metrics.jsonl").open("a") as stream:
+        stream.write("zzz\n")
+    with pytest.raises(DamagedError, match=r"metrics\.jsonl:11: not a record of training"):
+        read_runs([path])
+    (path / "metrics.jsonl").unlink()
+    (path / "config.toml").write_bytes(b"[model]\nhead = \xff\n")
+    with pytest.raises(ConfigError, match=r"config\.toml: not valid TOML"):
+        read_runs([path])
+    (path / "config.toml").write_text("[model]\nhead = 4\n")
+    with pytest.raises(ConfigError, match=r"config\.toml: unknown key 'head'"):
+        read_runs([path])
+
+
+def test_a_damaged_manifest_is_told(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", run_of())
+    (path / "checkpoints/00000100").mkdir(parents=True)
+    (path / "checkpoints/00000100/manifest.json").write_text("{")
+    with pytest.raises(DamagedError, match=r"00000100/manifest\.json: damaged"):
+        read_runs([path])

@@ -1,0 +1,180 @@
+import math
+import re
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtkit.reporting.svg import Curve, Plot, draw, style
+from tests.unit.reporting.builders import HOSTILE
+
+HEIGHTS = st.lists(st.floats(-1e100, 1e100) | st.just(math.nan) | st.just(math.inf), max_size=80)
+ROUNDED = 0.05
+"""Pixels are written to a tenth."""
+
+Element = ElementTree.Element
+
+
+def plot_of(*heights: Sequence[float], from_zero: bool = False) -> Plot:
+    curves = [
+        Curve(f"run {number}", [(100 * update, height) for update, height in enumerate(one, 1)])
+        for number, one in enumerate(heights)
+    ]
+    return Plot("Loss", curves, from_zero)
+
+
+def parsed(plot: Plot) -> Element:
+    return ElementTree.fromstring(draw(plot))
+
+
+def curves_of(drawn: Element) -> list[Element]:
+    """Return the groups of curves, which follow the frame; those of the legend come before."""
+    children = list(drawn)
+    (frame,) = (index for index, child in enumerate(children) if child.tag == "rect")
+    return children[frame + 1 :]
+
+
+def lines_of(curve: Element) -> list[list[tuple[float, float]]]:
+    (path,) = curve.findall("path")
+    return [
+        [(float(x), float(y)) for x, y in re.findall(r"([\d.]+),([\d.]+)", line)]
+        for line in path.attrib["d"].split("M")[1:]
+    ]
+
+
+def places_of(curve: Element) -> Iterator[tuple[float, float]]:
+    for line in lines_of(curve):
+        yield from line
+    for dot in curve.findall("circle"):
+        yield float(dot.attrib["cx"]), float(dot.attrib["cy"])
+
+
+def texts_of(drawn: Element) -> list[str]:
+    return [element.text or "" for element in drawn.iter("text")]
+
+
+@given(st.lists(HEIGHTS, min_size=1, max_size=4), st.booleans())
+def test_every_point_lies_within_the_frame(heights: list[list[float]], from_zero: bool) -> None:
+    heights[0].append(1.0)
+    drawn = parsed(plot_of(*heights, from_zero=from_zero))
+    (frame,) = drawn.findall("rect")
+    left, top, width, height = (float(frame.attrib[name]) for name in ("x", "y", "width", "height"))
+    places = [place for curve in curves_of(drawn) for place in places_of(curve)]
+    assert places
+    for x, y in places:
+        assert left - ROUNDED <= x <= left + width + ROUNDED
+        assert top - ROUNDED <= y <= top + height + ROUNDED
+
+
+@given(HEIGHTS)
+def test_every_finite_point_is_drawn_and_no_other(heights: list[float]) -> None:
+    heights.append(1.0)
+    (curve,) = curves_of(parsed(plot_of(heights)))
+    num_finite = sum(map(math.isfinite, heights))
+    assert sum(map(len, lines_of(curve))) == num_finite
+
+
+def test_what_is_higher_is_drawn_higher_and_what_is_later_further_to_the_right() -> None:
+    (curve,) = curves_of(parsed(plot_of([3.0, 1.0, 2.0])))
+    ((first, second, third),) = lines_of(curve)
+    assert first[0] < second[0] < third[0]
+    assert first[1] < third[1] < second[1]
+
+
+def test_a_value_that_is_not_finite_leaves_a_gap_and_a_point_alone_is_a_dot() -> None:
+    heights = [1.0] * 100
+    heights[30] = heights[60] = math.nan
+    heights[62] = math.inf
+    (curve,) = curves_of(parsed(plot_of(heights)))
+    assert [len(line) for line in lines_of(curve)] == [30, 29, 1, 37]
+    (dot,) = curve.findall("circle")
+    assert (float(dot.attrib["cx"]), float(dot.attrib["cy"])) == lines_of(curve)[2][0]
+
+
+def test_the_dots_of_a_short_curve_say_what_they_are() -> None:
+    (curve,) = curves_of(parsed(plot_of([2.5, math.nan, 1.25])))
+    assert [dot.findtext("title") for dot in curve.findall("circle")] == [
+        "run 0, update 100: 2.5",
+        "run 0, update 300: 1.25",
+    ]
+    (long,) = curves_of(parsed(plot_of([1.0] * 500)))
+    assert not long.findall("circle")
+
+
+def test_curves_differ_by_colour_and_dashes() -> None:
+    curves = curves_of(parsed(plot_of(*([1.0, 2.0],) * 30)))
+    looks = [(one.attrib["class"], one.attrib["stroke-dasharray"]) for one in curves]
+    assert len(set(looks)) == 30
+    assert len({dashes for _, dashes in looks[:5]}) == len({name for name, _ in looks[:5]}) == 5
+
+
+def test_every_colour_is_given_for_light_and_for_dark() -> None:
+    used = {
+        name
+        for curve in curves_of(parsed(plot_of(*([1.0],) * 30)))
+        for name in curve.attrib["class"].split()
+        if name.startswith("colour-")
+    }
+    light, dark = style().split("@media (prefers-color-scheme: dark)")
+    for sheet in (light, dark):
+        given_colours = dict(re.findall(r"\.(colour-\d+) \{ color: (#[0-9a-f]{6}); \}", sheet))
+        assert given_colours.keys() == used
+        assert len(set(given_colours.values())) == len(used)
+
+
+def test_a_run_keeps_its_colour_where_another_has_nothing_to_show() -> None:
+    (curve,) = curves_of(parsed(plot_of([], [1.0, 2.0], [math.nan])))
+    both = curves_of(parsed(plot_of([2.0], [1.0, 2.0])))
+    assert curve.attrib == both[1].attrib
+
+
+def test_the_legend_names_every_curve_that_is_drawn_within_the_picture() -> None:
+    curves = [Curve(f"a run of number {number}", [(1, 2.0)]) for number in range(9)]
+    drawn = parsed(Plot("Loss", [*curves, Curve("an empty one", [])], False))
+    names = [text for text in drawn.iter("text") if text.attrib.get("class") == "name"]
+    assert [text.text for text in names] == [curve.name for curve in curves]
+    _, _, width, height = map(float, drawn.attrib["viewBox"].split())
+    assert all(0 < float(text.attrib["x"]) < width - 100 for text in names)
+    assert len({text.attrib["y"] for text in names}) > 1
+    (frame,) = drawn.findall("rect")
+    assert max(float(text.attrib["y"]) for text in names) < float(frame.attrib["y"])
+    assert float(frame.attrib["y"]) + float(frame.attrib["height"]) < height
+
+
+def test_a_run_alone_needs_no_legend() -> None:
+    assert "run 0" not in texts_of(parsed(plot_of([1.0, 2.0])))
+    assert "run 0" in texts_of(parsed(plot_of([1.0, 2.0], [])))
+
+
+def test_a_long_name_is_cut_in_its_middle() -> None:
+    name = "x" * 100 + "y" * 100
+    drawn = parsed(Plot("Loss", [Curve(name, [(1, 2.0)]), Curve("", [])], False))
+    (shown,) = (text for text in texts_of(drawn) if "x" in text)
+    assert re.fullmatch(r"x+\.\.\.y+", shown)
+    assert len(shown) <= 70
+
+
+def test_text_is_text_whatever_it_looks_like() -> None:
+    drawn = parsed(Plot(HOSTILE, [Curve(HOSTILE, [(1, 2.0)]), Curve("", [])], False))
+    assert drawn.attrib["aria-label"] == HOSTILE
+    assert texts_of(drawn).count(HOSTILE) == 2
+    assert [element.text for element in drawn.iter("title")] == [f"{HOSTILE}, update 1: 2"]
+    assert not list(drawn.iter("script"))
+
+
+@pytest.mark.parametrize("heights", [[5.0], [0.0], [-3.0, -3.0]])
+def test_one_value_alone_is_drawn_with_ticks_around_it(heights: list[float]) -> None:
+    drawn = parsed(plot_of(heights))
+    numbers = [float(text) for text in texts_of(drawn) if re.fullmatch(r"-?[\d.]+", text)]
+    assert any(number < heights[0] for number in numbers)
+    assert any(number > heights[0] for number in numbers)
+
+
+def test_the_axes_are_named() -> None:
+    texts = texts_of(parsed(plot_of([1.0, 2.0, 3.0])))
+    assert texts[0] == "Loss"
+    assert "update" in texts
+    assert {"0", "100", "200", "300"} <= set(texts)
+    assert {"1.0", "2.0", "3.0"} <= set(texts)

@@ -1,0 +1,105 @@
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from nmtkit.reporting.runs import Run
+from nmtkit.reporting.warnings import warnings
+from tests.unit.reporting.builders import run_of, training, validated
+
+
+def told(*runs: Run) -> Sequence[str]:
+    return warnings(runs).sentences
+
+
+def test_a_run_that_is_well_has_no_warning() -> None:
+    assert told(run_of(validations=validated([3.0, 2.0, 2.5], [1.0, 2.0, 3.0]))) == ["none"]
+
+
+@pytest.mark.parametrize(
+    "losses", [[2.0, 2.5, 3.0], [9.0, 2.0, 2.5, 2.4, 3.0], [1.0, 1.0, 1.0, 1.0]]
+)
+def test_a_loss_that_merely_wavers_is_no_warning(losses: list[float]) -> None:
+    assert told(run_of(validations=validated(losses, [None] * len(losses)))) == ["none"]
+
+
+def test_a_loss_that_has_been_rising_is_told_with_its_extent() -> None:
+    run = run_of("base", validated([9.0, 2.0, 2.5, 3.0, 3.25], [None] * 5))
+    assert told(run) == [
+        "base: dev loss has been rising for 3 validations, from 2.0000 at update 200 to 3.2500 at "
+        "update 500"
+    ]
+
+
+def test_skipped_updates_are_told() -> None:
+    run = replace(run_of(), training=[replace(training(1000), skipped_updates=3)])
+    assert told(run) == ["run: updates skipped, for want of finite gradients: 3"]
+
+
+def test_losses_that_are_not_finite_are_told() -> None:
+    records = [training(800), training(900, math.inf), training(1000, math.inf)]
+    assert told(replace(run_of(), training=records)) == [
+        "run: training loss not finite in 2 records, first at update 900"
+    ]
+
+
+def test_a_run_that_has_not_come_to_its_end_is_told() -> None:
+    assert told(run_of(settings={"max_updates": 1001})) == [
+        "run: is not finished: 1,000 of 1,001 updates at its last record, after 16m40s; unless it "
+        "is being trained now, the same nmtkit train command continues it"
+    ]
+
+
+STALE = validated([2.0, 3.0, 2.5, 2.75], [None] * 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_finished"),
+    [
+        ({"max_minutes": 16.5}, True),
+        ({"max_minutes": 17.0}, False),
+        ({"patience": 3}, True),
+        ({"patience": 4}, False),
+        ({"max_epochs": 2}, False),
+        ({"max_epochs": 1}, False),  # within the last epoch
+        ({"max_epochs": 1, "validate_every": 0}, True),
+    ],
+)
+def test_a_run_may_end_before_its_last_update(
+    settings: dict[str, float], is_finished: bool
+) -> None:
+    run = run_of(validations=STALE, settings={"max_updates": 2000, **settings})
+    assert (told(run) == ["none"]) == is_finished
+
+
+def test_a_run_that_ended_with_its_last_epoch_validated_where_it_ended() -> None:
+    run = run_of(
+        validations=[replace(STALE[0], update=1000)],
+        settings={"max_updates": 2000, "max_epochs": 1},
+    )
+    assert told(run) == ["none"]
+
+
+def test_runs_of_different_vocabularies_are_not_compared_by_loss() -> None:
+    assert told(run_of("a"), replace(run_of("b"), codec="another")) == [
+        "the vocabularies differ: losses and perplexities are those of a token, and cannot be "
+        "compared between these runs; BLEU can"
+    ]
+
+
+def test_scores_of_different_kinds_are_not_compared() -> None:
+    first = run_of("a", validated([3.0], [10.0]))
+    second = run_of("b", [replace(first.validations[0], signature="tok:none")])
+    assert told(first, second) == [
+        "BLEU was computed in different ways, so that it cannot be compared between these runs: "
+        "the signatures differ"
+    ]
+
+
+def test_each_warning_names_its_run() -> None:
+    stopped = run_of("stopped", settings={"max_updates": 2000})
+    skipping = replace(run_of("skipping"), training=[replace(training(1000), skipped_updates=1)])
+    first, second = told(stopped, run_of("well"), skipping)
+    assert first.startswith("stopped: is not finished")
+    assert second.startswith("skipping: updates skipped")

@@ -1,0 +1,94 @@
+"""What the objective computes does not depend on precision or on what is kept in memory."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from nmtkit.config.training import ModelConfig
+from nmtkit.data.batch import Batch
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.training.objective import Objective
+
+CPU = torch.device("cpu")
+SIZE = 64
+MODEL = ModelConfig(
+    encoder_layers=2, decoder_layers=2, model_size=64, feed_forward_size=128, heads=4, dropout=0.1
+)
+
+
+def ragged_batch() -> Batch:
+    generator = torch.Generator().manual_seed(1)
+
+    def draw(lengths: tuple[int, ...]) -> list[list[int]]:
+        return [torch.randint(3, SIZE, (n,), generator=generator).tolist() for n in lengths]
+
+    target = pack_sequences(draw((9, 4, 6)), CPU)
+    return Batch(pack_sequences(draw((5, 8, 2)), CPU), target, target.values.roll(-1))
+
+
+def objective_of(config: ModelConfig, low_precision: torch.dtype | None) -> Objective:
+    torch.manual_seed(2)
+    model = Transformer(config, SIZE, SIZE, is_shared=True)
+    return Objective(model, 0.1, low_precision).train()
+
+
+def gradients(objective: Objective) -> dict[str, torch.Tensor]:
+    torch.manual_seed(3)
+    objective(ragged_batch()).smoothed.backward()
+    return {n: p.grad for n, p in objective.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_recomputed_layers_give_the_same_gradients_to_the_bit(norm: str) -> None:
+    config = replace(MODEL, norm=norm, attention_dropout=0.1, activation_dropout=0.1)
+    kept = gradients(objective_of(config, None))
+    objective = objective_of(config, None)
+    objective.model.recomputes_layers = True
+    recomputed = gradients(objective)
+    assert kept.keys() == recomputed.keys()
+    for name, gradient in kept.items():
+        assert torch.equal(gradient, recomputed[name]), name
+
+
+def test_recomputing_keeps_less_for_the_backward_pass() -> None:
+    def kept_bytes(recomputes: bool) -> int:
+        objective = objective_of(MODEL, None)
+        objective.model.recomputes_layers = recomputes
+        sizes: dict[int, int] = {}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            sizes[tensor.data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            objective(ragged_batch())
+        weights = sum(p.untyped_storage().nbytes() for p in objective.parameters())
+        return sum(sizes.values()) - weights
+
+    assert kept_bytes(recomputes=True) < kept_bytes(recomputes=False) / 2
+
+
+def test_low_precision_changes_losses_and_gradients_by_its_rounding_only() -> None:
+    exact, low = objective_of(MODEL, None), objective_of(MODEL, torch.bfloat16)
+    exact_gradients, low_gradients = gradients(exact), gradients(low)
+    for name, gradient in exact_gradients.items():
+        assert low_gradients[name].dtype == torch.float32, name
+        if "query_key" in name and name.endswith("bias"):
+            continue  # a third of it are biases of keys, whose gradients are rounding alone
+        error = (low_gradients[name] - gradient).norm() / gradient.norm()
+        assert error < 0.1, f"{name}: {error}"
+    exact_losses, low_losses = (one.eval()(ragged_batch()) for one in (exact, low))
+    for one, other in zip(low_losses, exact_losses, strict=True):
+        assert one.dtype == torch.float32
+        assert one.detach().item() == pytest.approx(other.detach().item(), rel=0.01)
+
+
+def test_low_precision_is_what_products_are_computed_in() -> None:
+    seen: list[torch.dtype] = []
+    objective = objective_of(MODEL, torch.bfloat16)
+    layer = objective.model.encoder[0].feed_forward.inner
+    layer.register_forward_hook(lambda _module, _inputs, output: seen.append(output.dtype))
+    objective(ragged_batch())
+    assert seen == [torch.bfloat16]

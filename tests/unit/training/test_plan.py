@@ -1,0 +1,64 @@
+"""A plan says of a run what the run then is, and writes nothing."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.binary import Dataset
+from nmtkit.data.sampler import Position, Sampler
+from nmtkit.training import plan as planning
+from nmtkit.training.run import make_learner, plan
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def recipe(monkeypatch: pytest.MonkeyPatch) -> TrainRecipe:
+    monkeypatch.setitem(planning.PRODUCT_SIZES, "cpu", 64)
+    recipe = tiny_train_recipe(max_updates=100, dropout=0.1)
+    return replace(recipe, training=replace(recipe.training, update_tokens=24, max_tokens=12))
+
+
+def facts(recipe: TrainRecipe, data: Path) -> dict[str, str]:
+    return {
+        name: value
+        for line in plan(recipe, data)
+        for name, value in [re.split(r" {2,}", line, maxsplit=1)]
+    }
+
+
+def test_size_and_epochs_are_those_of_the_run(recipe: TrainRecipe, data: Path) -> None:
+    dataset = Dataset.open(data)
+    model = make_learner(recipe, dataset, torch.device("cpu")).model
+    told = facts(recipe, data)
+    size = sum(p.numel() for p in model.parameters())
+    assert told["parameters"].startswith(f"{size:,} (")
+    epoch = 0
+    for position, _ in Sampler(dataset.train, 24, recipe.seed.seed).updates(Position(0, 0, 0)):
+        epoch += 1
+        if position.epoch:
+            break
+    assert told["an epoch"] == f"{epoch} updates; the run is {100 / epoch:.1f} epochs"
+
+
+def test_every_fact_has_a_figure_and_a_moving_average_costs_disk(
+    recipe: TrainRecipe, data: Path
+) -> None:
+    told = facts(recipe, data)
+    averaged = replace(recipe, training=replace(recipe.training, average_decay=0.9))
+    assert all(re.search(r"\d", value) for value in told.values())
+    assert told["a checkpoint"] != facts(averaged, data)["a checkpoint"]
+
+
+def test_the_measured_peak_is_that_of_products() -> None:
+    cpu = torch.device("cpu")
+    assert planning.product_rate(cpu, None) > 1e6
+    assert planning.product_rate(cpu, torch.bfloat16) > 1e6

@@ -1,0 +1,308 @@
+"""Of a run's checkpoints the last, the best, or as many of the last as do best are averaged."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmtkit.averaging import average
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import CheckpointConfig, ValidationConfig
+from nmtkit.data.binary import Dataset
+from nmtkit.durable import remove
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.model_folder import describe_model
+from nmtkit.model_path import load_model, read_tensors
+from nmtkit.records import MetricsLog, ValidationRecord
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.objective import Objective
+from nmtkit.training.run import train
+from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
+from nmtkit.training.validation import Validation, Validator
+from tests.snapshots import tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
+from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
+
+NUM_UPDATES = 6
+CPU = torch.device("cpu")
+RECIPE = replace(
+    tiny_train_recipe(NUM_UPDATES, dropout=0.0),
+    checkpoints=CheckpointConfig(save_every=1, keep=NUM_UPDATES),
+    validation=ValidationConfig(validate_every=NUM_UPDATES),
+)
+
+
+def updates(folders: Sequence[Path]) -> list[int]:
+    return [int(folder.name) for folder in folders]
+
+
+# -------------------------------------------------------------------------------------- the last
+
+
+def test_the_newest_scheduled_checkpoints_are_taken(tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path / "run")
+    for update in range(1, 8):
+        run.save(tiny_snapshot(update, is_scheduled=update in (1, 3, 4, 6)))
+    assert updates(last_checkpoints(tmp_path / "run", 3)) == [3, 4, 6]
+
+
+def test_fewer_than_asked_for_is_an_error_that_tells_how_many(tmp_path: Path) -> None:
+    tiny_run(tmp_path / "run", 1, 2)
+    with pytest.raises(
+        ConfigError,
+        match="run: has 2 checkpoints made by --save-every, fewer than 3; ask for as many, or tr",
+    ):
+        last_checkpoints(tmp_path / "run", 3)
+
+
+# -------------------------------------------------------------------------------------- the best
+
+# What the validations of a run say, one after every update.
+LOSSES = (5.0, 2.0, 4.0, 2.0, 3.0)
+BLEUS = (10.0, 30.0, 50.0, 40.0, 50.0)
+
+
+def validated_run(
+    path: Path, metric: str = "loss", losses: Sequence[float] = LOSSES, unscheduled: int = 0
+) -> RunFolder:
+    """Make a run of a checkpoint after every update, all but one of them made by --save-every."""
+    run = RunFolder.create_or_open(path)
+    recipe = TrainRecipe(validation=ValidationConfig(best_metric=metric))
+    for update, (loss, bleu) in enumerate(zip(losses, BLEUS, strict=True), 1):
+        snapshot = tiny_snapshot(update, is_scheduled=update != unscheduled)
+        run.save(replace(snapshot, recipe=recipe))
+        log_validation(run, update, loss, bleu)
+    return run
+
+
+def log_validation(run: RunFolder, update: int, loss: float, bleu: float) -> None:
+    MetricsLog(run.metrics_path).append(
+        ValidationRecord(
+            update=update,
+            loss=loss,
+            perplexity=math.exp(loss),
+            bleu=bleu,
+            signature="",
+            is_best=False,
+            took_s=0.0,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "count", "best"),
+    [
+        ("loss", 1, [2]),  # of equal ones the earlier
+        ("loss", 2, [2, 4]),
+        ("loss", 3, [2, 4, 5]),
+        ("loss", 5, [1, 2, 3, 4, 5]),
+        ("bleu", 1, [3]),
+        ("bleu", 2, [3, 5]),
+        ("bleu", 4, [2, 3, 4, 5]),
+    ],
+)
+def test_those_that_validated_best_by_the_metric_of_the_run_are_taken_oldest_first(
+    metric: str, count: int, best: list[int], tmp_path: Path
+) -> None:
+    validated_run(tmp_path, metric)
+    assert updates(best_checkpoints(tmp_path, count)) == best
+
+
+def test_one_that_is_deleted_or_not_scheduled_or_not_validated_is_not_among_the_best(
+    tmp_path: Path,
+) -> None:
+    run = validated_run(tmp_path, unscheduled=4)
+    remove(tmp_path / "checkpoints" / "00000002")
+    run.save(tiny_snapshot(6, is_scheduled=True))
+    assert updates(best_checkpoints(tmp_path, 3)) == [1, 3, 5]
+
+
+def test_a_loss_that_was_not_finite_is_the_worst(tmp_path: Path) -> None:
+    validated_run(tmp_path, losses=(math.nan, 9.0, math.inf, 8.0, 7.0))
+    assert updates(best_checkpoints(tmp_path, 3)) == [2, 4, 5]
+
+
+def test_fewer_that_were_validated_than_asked_for_is_an_error_that_tells_how_many(
+    tmp_path: Path,
+) -> None:
+    run = validated_run(tmp_path / "run")
+    run.save(tiny_snapshot(6, is_scheduled=True))
+    with pytest.raises(
+        ConfigError,
+        match="run: has 5 checkpoints made by --save-every that were validated, fewer than 6; ask "
+        "for as many, or train with a smaller --validate-every or a larger --keep",
+    ):
+        best_checkpoints(tmp_path / "run", 6)
+
+
+def test_a_run_without_checkpoints_has_no_best(tmp_path: Path) -> None:
+    tiny_run(tmp_path / "run")
+    with pytest.raises(DamagedError, match="run: there is no such checkpoint yet; go on with"):
+        best_checkpoints(tmp_path / "run", 1)
+
+
+@pytest.mark.parametrize("choose", [last_checkpoints, best_checkpoints])
+def test_what_is_no_run_has_neither_last_nor_best(
+    choose: Callable[[Path, int], list[Path]], tmp_path: Path
+) -> None:
+    folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
+    for path in (folder, tmp_path / "missing"):
+        with pytest.raises(
+            ConfigError, match="is not the folder of a run; --last, --best and --try need one"
+        ):
+            choose(path, 1)
+
+
+# ----------------------------------------------------------------------- as many as do best
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run with a checkpoint of every update, of which the last was validated."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    train(RECIPE, data, folder)
+    return folder
+
+
+def silent(_: str) -> None:
+    """Take a line of talk."""
+
+
+def tried(out: Path) -> list[dict[str, Any]]:
+    """Return what a model's manifest says was tried."""
+    found: list[dict[str, Any]] = describe_model(out).manifest["tried"]
+    return found
+
+
+def tell(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, float]) -> None:
+    """Have validations find these losses and BLEUs."""
+    remaining = iter(results)
+
+    def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
+        loss, bleu = next(remaining)
+        return Validation(loss, bleu, "signed")
+
+    monkeypatch.setattr(Validator, "validate", validate)
+
+
+def test_the_last_alone_scores_what_training_said_of_it(
+    run: Path, data: Path, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    average_best_count(run, [1], data, tmp_path / "out", False, said.append)
+    (record,) = MetricsLog(run / "metrics.jsonl").validations()
+    assert record.update == NUM_UPDATES
+    expected = {"loss": record.loss, "bleu": record.bleu, "signature": record.signature}
+    assert tried(tmp_path / "out") == [{"last": 1, **expected}]
+    assert said == [
+        f"last=1 loss_per_token={record.loss:.4f} perplexity={record.perplexity:.2f} "
+        f"bleu={record.bleu:.2f}"
+    ]
+
+
+def test_each_count_scores_what_its_mean_scores_once_it_is_written(
+    run: Path, data: Path, tmp_path: Path
+) -> None:
+    average_best_count(run, [4, 2], data, tmp_path / "out", False, silent)
+    dataset = Dataset.open(data)
+    expected = []
+    for count in (4, 2):
+        average(last_checkpoints(run, count), tmp_path / str(count), {}, overwrite=False)
+        model = load_model(tmp_path / str(count), CPU).model
+        validator = Validator(
+            Objective(model, 0.0, None), dataset, RECIPE.search, 100, pytest.fail, Ranks()
+        )
+        found = validator.validate(lambda: False)
+        assert found is not None
+        # Batches of another size add in another order.
+        loss = pytest.approx(found.loss, rel=1e-5)
+        expected.append(
+            {"last": count, "loss": loss, "bleu": found.bleu, "signature": found.signature}
+        )
+    assert tried(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize(
+    ("results", "count"),
+    [
+        (((3.0, 10.0), (2.0, 20.0), (1.0, 15.0)), 2),
+        (((3.0, 20.0), (2.0, 20.0), (2.5, 20.0)), 2),  # of equal BLEU the lowest loss
+        (((3.0, 20.0), (2.0, 10.0), (3.0, 20.0)), 1),  # of equal ones the first
+        (((3.0, 10.0), (2.0, 20.0), (9.0, 30.0)), 5),
+    ],
+)
+def test_the_mean_that_does_best_is_written_with_all_that_was_tried(
+    results: tuple[tuple[float, float], ...],
+    count: int,
+    run: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tell(monkeypatch, *results)
+    out = tmp_path / "out"
+    chosen = average_best_count(run, [1, 2, 5], data, out, False, silent)
+    assert updates(chosen) == list(range(NUM_UPDATES - count + 1, NUM_UPDATES + 1))
+    assert tried(out) == [
+        {"last": number, "loss": loss, "bleu": bleu, "signature": "signed"}
+        for number, (loss, bleu) in zip((1, 2, 5), results, strict=True)
+    ]
+    assert [int(one["name"]) for one in describe_model(out).manifest["sources"]] == updates(chosen)
+    average(last_checkpoints(run, count), tmp_path / "expected", {}, overwrite=False)
+    expected = read_tensors(tmp_path / "expected")
+    written = read_tensors(out)
+    assert all(torch.equal(tensor, written[name]) for name, tensor in expected.items())
+
+
+def test_output_that_exists_is_refused_before_anything_is_tried(
+    run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tiny_model_folder(tmp_path / "out", 1, tiny_tensors(1))
+    tell(monkeypatch)
+    with pytest.raises(ConfigError, match="out: already exists; choose another name or add --ov"):
+        average_best_count(run, [1], data, out, False, pytest.fail)
+    tell(monkeypatch, (1.0, 1.0))
+    average_best_count(run, [1], data, out, True, silent)
+    assert len(tried(out)) == 1
+
+
+def test_more_than_there_are_is_an_error_before_anything_is_tried(
+    run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(monkeypatch)
+    with pytest.raises(ConfigError, match=r"run: has 6 checkpoints made .*, fewer than 7; ask"):
+        average_best_count(run, [1, 7], data, tmp_path / "out", False, pytest.fail)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("train_lines", "what"),
+    [((*TRAIN_LINES, "i j"), "vocabulary"), (TRAIN_LINES[::-1], "training text")],
+)
+def test_the_dataset_of_another_run_is_refused(
+    train_lines: Sequence[str],
+    what: str,
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tell(monkeypatch)
+    other = tiny_dataset(tmp_path, train_lines)
+    expected = f"data: its {what} is not that of .*/00000005; give the dataset of the run"
+    with pytest.raises(DamagedError, match=expected):
+        average_best_count(run, [1, 2], other, tmp_path / "out", False, pytest.fail)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_that_is_not_there_is_an_error(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(DamagedError, match="missing: no such folder; check the path"):
+        average_best_count(run, [1], tmp_path / "missing", tmp_path / "out", False, pytest.fail)

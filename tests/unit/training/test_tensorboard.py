@@ -1,0 +1,50 @@
+"""TensorBoard shows what metrics.jsonl holds; without the package an error says so."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.errors import ConfigError
+from nmtkit.training.run import train
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+def recipe_of(max_updates: int) -> TrainRecipe:
+    recipe = tiny_train_recipe(max_updates=max_updates, dropout=0.1)
+    return replace(recipe, logging=replace(recipe.logging, tensorboard=True))
+
+
+def test_without_the_package_the_extra_is_named(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ConfigError, match=r"pip install 'nmtkit\[tensorboard\]'"):
+        train(recipe_of(1), data, tmp_path)
+
+
+def test_every_number_of_the_log_is_there_once_even_after_a_resume(
+    data: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorboard", reason="the extra is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for updates in (3, 6):
+        train(recipe_of(updates), data, tmp_path)
+    shown = EventAccumulator(str(tmp_path / "tensorboard"))
+    shown.Reload()
+    lines = map(json.loads, (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines())
+    records = [line for line in lines if line["event"] == "training"]
+    points = shown.Scalars("training/loss")
+    assert [point.step for point in points] == [record["update"] for record in records]
+    for point, record in zip(points, records, strict=True):
+        assert point.value == pytest.approx(record["loss"], rel=1e-6)
+    assert {"validation/loss", "validation/bleu"} <= set(shown.Tags()["scalars"])
