@@ -46,7 +46,7 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m examples.demo.corpus build/corpus
 	$(BIN)/python -m benchmarks.preprocess_memory --train build/corpus/train --valid build/corpus/valid \
-	  -s en -t de --sample-lines 20000 --times 3 60
+	  -s en -t de --vocab-size 4000 --sample-lines 20000 --times 3 60
 	$(BIN)/python -m benchmarks.average_memory
 
 clean:  ## remove everything that these chores made

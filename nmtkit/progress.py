@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -17,8 +17,8 @@ BAR_WIDTH = 40
 class ProgressReporter(Protocol):
     """Shows a run to whoever watches."""
 
-    def start(self, max_updates: int, update: int) -> None:
-        """Begin: so many updates there will be, and so many are done."""
+    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
+        """Begin: so many updates there will be, so many are done, and these were validated."""
 
     def update(self, record: TrainingRecord) -> None:
         """Show progress."""
@@ -50,10 +50,12 @@ class PlainReporter:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._max_updates = 0
+        self._best_update = 0
 
-    def start(self, max_updates: int, update: int) -> None:
+    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
         """Say where the run begins."""
         self._max_updates = max_updates
+        self._best_update = next((v.update for v in reversed(validations) if v.is_best), 0)
         self.message(f"event=start update={update}/{max_updates}")
 
     def update(self, record: TrainingRecord) -> None:
@@ -75,10 +77,11 @@ class PlainReporter:
     def validation(self, record: ValidationRecord) -> None:
         """Write a line of validation."""
         bleu = "" if record.bleu is None else f" bleu={record.bleu:.2f}"
+        self._best_update = record.update if record.is_best else self._best_update
         self.message(
             f"event=validation update={record.update}/{self._max_updates} "
             f"loss_per_token={record.loss:.4f} perplexity={record.perplexity:.2f}{bleu} "
-            f"best={'yes' if record.is_best else 'no'} took={duration(record.took_s)}"
+            f"best_update={self._best_update} took={duration(record.took_s)}"
         )
 
     def message(self, text: str) -> None:
@@ -94,7 +97,7 @@ class PlainReporter:
 class SilentReporter:
     """Shows nothing: of several ranks, one talks."""
 
-    def start(self, max_updates: int, update: int) -> None:
+    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
         """Do nothing."""
 
     def update(self, record: TrainingRecord) -> None:
@@ -129,10 +132,13 @@ class TerminalReporter:
         self._validation: ValidationRecord | None = None
         self._best: ValidationRecord | None = None
 
-    def start(self, max_updates: int, update: int) -> None:
+    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
         """Open the display."""
         self._max_updates, self._update = max_updates, update
-        self._live.start()
+        for record in validations:
+            self._note(record)
+        with suppress(OSError):
+            self._live.start()
         self._show()
 
     def update(self, record: TrainingRecord) -> None:
@@ -146,20 +152,26 @@ class TerminalReporter:
 
     def validation(self, record: ValidationRecord) -> None:
         """Show a validation."""
-        self._validation = record
-        self._best = record if record.is_best else self._best
+        self._note(record)
         self._show()
 
     def message(self, text: str) -> None:
-        """Print a line above the display."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        """Print a line above the display; training goes on when the terminal is gone."""
+        with suppress(OSError):
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Leave the last state on the screen."""
-        self._live.stop()
+        with suppress(OSError):
+            self._live.stop()
+
+    def _note(self, record: ValidationRecord) -> None:
+        self._validation = record
+        self._best = record if record.is_best else self._best
 
     def _show(self) -> None:
-        self._live.update(self._rendered(), refresh=True)
+        with suppress(OSError):
+            self._live.update(self._rendered(), refresh=True)
 
     def _rendered(self) -> "Group":
         from rich.console import Group

@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import sys
 from pathlib import Path
 
 import torch
@@ -13,6 +14,9 @@ from nmtkit.errors import ConfigError
 
 KIBIBYTE = 1024
 
+CONTROL_GROUP = Path("/sys/fs/cgroup")
+"""Where a process sees the limits of its control group, version 2."""
+
 
 def set_up(runtime: RuntimeConfig) -> torch.device:
     """Set the process up for computing; call it once, before the first tensor.
@@ -22,7 +26,7 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
         number on its machine, where a launcher has given it one.
 
     Raises:
-        ConfigError: a GPU is asked for and none can be used.
+        ConfigError: a GPU is asked for and none can be used, or there are more processes.
     """
     keep_freed_memory()
     if runtime.threads:
@@ -35,7 +39,13 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
         )
     if not has_gpu or runtime.device == "cpu":
         return torch.device("cpu")
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    number, num_gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if number >= num_gpus:
+        raise ConfigError(
+            f"there is no GPU for process {number} of this machine, which has {num_gpus}; start "
+            "one process a GPU, or take --device cpu [runtime.device]"
+        )
+    device = torch.device("cuda", number)
     torch.cuda.set_device(device)
     return device
 
@@ -47,15 +57,22 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE
 
 
+def forget_peak(device: torch.device) -> None:
+    """Have `peak_memory` begin anew on a GPU; a CPU's process cannot."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def memory_limit(device: torch.device) -> int:
-    """Return the bytes that there are for a GPU's tensors, or on a CPU for this process."""
+    """Return the bytes that there are for a GPU's tensors, or on a CPU for this process.
+
+    The processes that a launcher has started on this machine share what is free.
+    """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device)
-    status = Path("/proc/meminfo").read_text(encoding="ascii")
-    available = re.search(r"MemAvailable: *([0-9]+) kB", status)
-    assert available, f"/proc/meminfo does not tell MemAvailable: {status[:200]}"
-    return int(available[1]) * KIBIBYTE + _resident()
+    free = min(_free_on_machine(), _free_in_group())
+    return free // int(os.environ.get("LOCAL_WORLD_SIZE", "1")) + _resident()
 
 
 def low_precision(precision: str, device: torch.device) -> torch.dtype | None:
@@ -82,6 +99,25 @@ def make_deterministic() -> None:
     """Have equal computations give equal bits on GPUs too; call it before the first of them."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(mode=True)
+
+
+def _free_on_machine() -> int:
+    status = Path("/proc/meminfo").read_text(encoding="ascii")
+    available = re.search(r"MemAvailable: *([0-9]+) kB", status)
+    assert available, f"/proc/meminfo does not tell MemAvailable: {status[:200]}"
+    return int(available[1]) * KIBIBYTE
+
+
+def _free_in_group() -> int:
+    """Return what a container or a scheduler's control group leaves; without one, any number."""
+    try:
+        limit, used = (
+            int((CONTROL_GROUP / name).read_text(encoding="ascii"))
+            for name in ("memory.max", "memory.current")
+        )
+    except (OSError, ValueError):  # no group, or one without a limit
+        return sys.maxsize
+    return max(limit - used, 0)
 
 
 def _resident() -> int:

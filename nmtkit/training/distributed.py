@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -26,6 +27,9 @@ from nmtkit.errors import LostRankError, NmtkitError, ToldElsewhereError
 ROLL_CALL_S = 3.0
 """When an exchange has failed, a rank that does not say so within this time is lost."""
 
+EXIT_CODE_PATH = "NMTKIT_EXIT_CODE_PATH"
+"""Environment variable that says where rank 0 is to leave its exit code."""
+
 _BETWEEN = "between two updates"
 
 Made = TypeVar("Made")
@@ -39,16 +43,25 @@ class Ranks:
         size: W, how many there are.
     """
 
-    def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        rank: int = 0,
+        size: int = 1,
+        store: Store | None = None,
+        control: dist.ProcessGroup | None = None,
+    ) -> None:
         """Store where this process stands.
 
         Args:
             rank, size: its number, and how many there are.
             store: what they know of each other beside exchanges; None for one alone.
+            control: exchanges what is on the host, so that the loss of a rank is noticed there,
+                and not by a device that waits for ever; None = what exchanges tensors.
         """
         self.rank = rank
         self.size = size
         self._store = store
+        self._control = control
 
     @property
     def is_first(self) -> bool:
@@ -69,8 +82,12 @@ class Ranks:
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over all ranks of a tensor, which is overwritten."""
         if not self.is_alone:
-            dist.all_reduce(values)
+            dist.all_reduce(values, group=None if values.is_cuda else self._control)
         return values
+
+    def is_first_to(self, what: str) -> bool:
+        """Tell whether no other rank has asked for this before; one alone always is."""
+        return self._store is None or self._store.add(f"first/{what}", 1) == 1
 
     def share(self, make: Callable[[], Made]) -> Made:
         """Have rank 0 make something, and give it to all.
@@ -84,7 +101,7 @@ class Ranks:
         if self.is_first:
             box, error = _boxed(make)
         with self.exchange(_BETWEEN):
-            dist.broadcast_object_list(box, src=0)
+            dist.broadcast_object_list(box, src=0, group=self._control)
         if error is not None:
             raise error
         value, exit_code = box[0] or (None, None)
@@ -106,7 +123,7 @@ class Ranks:
             return [value]
         values: list[Any] = [None] * self.size
         with self.exchange(_BETWEEN):
-            dist.all_gather_object(values, value)
+            dist.all_gather_object(values, value, group=self._control)
         return values
 
     @contextmanager
@@ -123,6 +140,11 @@ class Ranks:
         try:
             yield
         except RuntimeError as error:
+            if type(error).__name__ == "AcceleratorError":
+                raise LostRankError(
+                    f"the device of rank {self.rank} failed {when} ({error}); the same command "
+                    "goes on from the last checkpoint"
+                ) from error
             if not self._is_broken(error):
                 raise
             raise self._lost(when) from error
@@ -176,30 +198,52 @@ def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
     Args:
         device: this rank's.
         timeout_minutes: a rank that does not answer for so long is lost.
+
+    Raises:
+        LostRankError: the others cannot be reached.
     """
     if not is_launched():
         yield Ranks()
         return
-    timeout = timedelta(minutes=timeout_minutes)
-    store, rank, size = next(rendezvous("env://", timeout=timeout))
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(
-        backend,
-        store=PrefixStore("exchange", store),
-        rank=rank,
-        world_size=size,
-        timeout=timeout,
-        device_id=device if device.type == "cuda" else None,
-    )
-    ranks = Ranks(rank, size, PrefixStore("ranks", store))
+    try:
+        ranks = _join(device, timedelta(minutes=timeout_minutes))
+    except dist.DistError as error:
+        raise LostRankError(
+            f"rank {os.environ['RANK']} did not find the others at {os.environ['MASTER_ADDR']} "
+            f"({error}); see what ended them, or whether that address can be reached"
+        ) from error
     try:
         yield ranks
     except NmtkitError as error:
         if not isinstance(error, LostRankError):
             ranks.tell_end(error.exit_code)
+        _tell_launcher(ranks, error.exit_code)
         raise
     else:
+        _tell_launcher(ranks, 0)
         dist.destroy_process_group()
+
+
+def _tell_launcher(ranks: Ranks, exit_code: int) -> None:
+    """Leave the exit code of rank 0 where `launch` asks for it."""
+    path = os.environ.get(EXIT_CODE_PATH)
+    if path and ranks.is_first:
+        Path(path).write_text(str(exit_code), encoding="ascii")
+
+
+def _join(device: torch.device, timeout: timedelta) -> Ranks:
+    store, rank, size = next(rendezvous("env://", timeout=timeout))
+    is_gpu = device.type == "cuda"
+    dist.init_process_group(
+        "nccl" if is_gpu else "gloo",
+        store=PrefixStore("exchange", store),
+        rank=rank,
+        world_size=size,
+        timeout=2 * timeout if is_gpu else timeout,  # it is the host that notices first
+        device_id=device if is_gpu else None,
+    )
+    control = dist.new_group(backend="gloo", timeout=timeout) if is_gpu else None
+    return Ranks(rank, size, PrefixStore("ranks", store), control)
 
 
 def is_launched() -> bool:

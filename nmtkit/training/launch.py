@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,12 +21,11 @@ from nmtkit.checkpoint import RunFolder, is_run
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import (
     ConfigError,
-    InterruptedByUserError,
     LostRankError,
     ResourceError,
-    StoppedError,
 )
-from nmtkit.training.distributed import is_launched
+from nmtkit.training.distributed import EXIT_CODE_PATH, is_launched
+from nmtkit.training.pieces import FILE as PIECES
 from nmtkit.training.stopping import StopRequest
 
 MAX_STARTS_WITHOUT_PROGRESS = 3
@@ -71,9 +71,10 @@ def launch(
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
     starts = 0
     while True:
-        before = _last(run_dir)
-        code, lost = _run(arguments, processes)
-        if lost is None:
+        before, cuts = _last(run_dir), _cuts(run_dir)
+        with tempfile.TemporaryDirectory() as folder:
+            code, lost = _run(arguments, processes, Path(folder) / "exit-code")
+        if lost is None or (code == ResourceError.exit_code and _cuts(run_dir) == cuts):
             return code
         starts = 1 if _last(run_dir) != before else starts + 1
         if starts >= MAX_STARTS_WITHOUT_PROGRESS:
@@ -82,8 +83,9 @@ def launch(
         say(f"{lost}; starting all ranks again from the last checkpoint")
 
 
-def _run(arguments: Sequence[str], processes: int) -> tuple[int, str | None]:
+def _run(arguments: Sequence[str], processes: int, exit_code_path: Path) -> tuple[int, str | None]:
     """Start all ranks and wait; returns the exit code, and what was lost if another start helps."""
+    os.environ[EXIT_CODE_PATH] = str(exit_code_path)
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -97,9 +99,10 @@ def _run(arguments: Sequence[str], processes: int) -> tuple[int, str | None]:
     )
     try:
         elastic_launch(config, sys.executable)("-m", "nmtkit_cli", *arguments)
-    except SignalException as stopped:
-        is_interrupt = stopped.sigval is signal.SIGINT
-        return (InterruptedByUserError if is_interrupt else StoppedError).exit_code, None
+    except SignalException:  # handed on to the ranks; those that took too long were killed
+        if not exit_code_path.exists():
+            return LostRankError.exit_code, None
+        return int(exit_code_path.read_text(encoding="ascii")), None
     except ChildFailedError as failed:
         return _judge(failed)
     return 0, None
@@ -117,3 +120,9 @@ def _judge(failed: ChildFailedError) -> tuple[int, str | None]:
 
 def _last(run_dir: Path) -> Path | None:
     return RunFolder(run_dir).last() if is_run(run_dir) else None
+
+
+def _cuts(run_dir: Path) -> bytes:
+    """Return what the run notes of finer cuts, which are the one cure for want of memory."""
+    path = run_dir / PIECES
+    return path.read_bytes() if path.exists() else b""

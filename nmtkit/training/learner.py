@@ -85,7 +85,7 @@ class Learner:
             ranks: all of them.
             restored: the state tensors that rank 0 has restored, without their values.
         """
-        if not ranks.is_first:
+        if not ranks.is_first and restored:
             device = self.model.output_weight.device
             self.restore({n: torch.empty_like(t, device=device) for n, t in restored.items()})
         ranks.copy_from_first(self.published.state_dict().values())

@@ -7,6 +7,7 @@ memory after days, and `--max-tokens auto` takes the largest slots that fit.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
@@ -14,9 +15,10 @@ from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Pairs
 from nmtkit.errors import ResourceError, is_out_of_memory
 from nmtkit.packed import pack_sequences
-from nmtkit.runtime import memory_limit, peak_memory
+from nmtkit.runtime import forget_peak, memory_limit, peak_memory
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.learner import Learner
 from nmtkit.training.objective import Objective
 
 SHARE = 0.9
@@ -160,8 +162,24 @@ def pieces_that_fit(
     """
     device = objective.model.output_weight.device
     extremes = extreme_lengths(shards)
-    while not fits(objective, largest_slots(extremes, slot_tokens // pieces, device)):
+    largest = slot_tokens + max(max(lengths) for lengths in extremes)  # slots are not quite even
+    limit = SHARE * memory_limit(device)
+    while not (
+        fits(objective, largest_slots(extremes, largest // pieces, device))
+        and peak_memory(device) <= limit
+    ):
         if pieces > slot_tokens:
             raise ResourceError(_NOTHING_FITS)
         pieces *= 2
+        forget_peak(device)
     return max(ranks.gather(pieces))
+
+
+@contextmanager
+def room_for_moments(learner: Learner) -> Iterator[None]:
+    """Hold the memory that the optimiser will need from its first step on, while room is sought."""
+    is_there = bool(learner.optimizer.state)
+    held = [] if is_there else [torch.empty_like(p) for p in learner.model.parameters()]
+    held += [torch.empty_like(tensor) for tensor in held]
+    yield
+    del held

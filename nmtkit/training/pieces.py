@@ -29,13 +29,20 @@ class Pieces:
         """Return the number of pieces of each slot of an update, 1 = whole."""
         return max((pieces for first, pieces in self._cuts if first <= update), default=1)
 
-    def cut(self, update: int, pieces: int) -> None:
+    def cut(self, update: int, pieces: int, writes: bool) -> None:
         """Cut slots in so many pieces, more than before, from an update on.
+
+        Args:
+            update: the first.
+            pieces: how many.
+            writes: note it in the run's folder, as one rank must.
 
         Raises:
             ResourceError: it cannot be noted.
         """
         self._cuts.append((update, pieces))
+        if not writes:
+            return
         values = [{"from_update": first, "pieces": number} for first, number in self._cuts]
         replace_file(self._path, json.dumps(values, indent=2).encode() + b"\n")
 

@@ -13,7 +13,6 @@ import torch
 
 from nmtkit.checkpoint import NUM_WITH_STATE
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import num_slots
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.model.cost import Parameters, Work, count_parameters, training_operations
@@ -142,17 +141,16 @@ class Plan:
         )
 
 
-def make_plan(
-    recipe: TrainRecipe, dataset: Dataset, updater: Updater, device: torch.device
-) -> Plan:
+def make_plan(recipe: TrainRecipe, dataset: Dataset, updater: Updater, cut: Cut) -> Plan:
     """Do some updates, and say what a run will take.
 
     Args:
         recipe: all settings.
         dataset: what it will train on.
         updater: of a model of that recipe, which changes.
-        device: where it computes.
+        cut: how updates are divided.
     """
+    device = updater.objective.model.output_weight.device
     codec, training = dataset.codec, recipe.training
     sampler = Sampler(dataset.train, training.update_tokens, recipe.seed.seed)
     parameters = count_parameters(
@@ -167,20 +165,13 @@ def make_plan(
         target_size=codec.target.size,
         updates_an_epoch=num_updates * len(shards) / len(counted),
         device=device,
-        measured=_measure(recipe, dataset, sampler, updater, device),
+        measured=_measure(dataset, sampler, updater, cut),
     )
 
 
-def _measure(
-    recipe: TrainRecipe,
-    dataset: Dataset,
-    sampler: Sampler,
-    updater: Updater,
-    device: torch.device,
-) -> Measured:
+def _measure(dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut) -> Measured:
+    device = updater.objective.model.output_weight.device
     updates = islice(sampler.updates(Position(0, 0, 0)), WARM_UP_UPDATES + TIMED_UPDATES)
-    max_tokens = recipe.training.max_tokens or recipe.training.update_tokens
-    cut = Cut(num_slots(recipe.training.update_tokens, max_tokens), 1)
     timed: list[Update] = []
     start = time.monotonic()
     for number, (_, update) in enumerate(updates, start=1):

@@ -20,10 +20,10 @@ from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
-from nmtkit.runtime import low_precision, make_deterministic, set_up
+from nmtkit.runtime import forget_peak, low_precision, make_deterministic, set_up
 from nmtkit.training.distributed import Ranks, joined
 from nmtkit.training.learner import Learner
-from nmtkit.training.memory import pieces_that_fit, slots_that_fit
+from nmtkit.training.memory import pieces_that_fit, room_for_moments, slots_that_fit
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.pieces import Pieces
@@ -35,7 +35,7 @@ from nmtkit.training.state import RunState
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.tensorboard import TensorboardLog
 from nmtkit.training.trainer import Parts, Trainer
-from nmtkit.training.updating import Updater
+from nmtkit.training.updating import Cut, Updater
 from nmtkit.training.validation import Validator
 
 
@@ -95,9 +95,12 @@ def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
     dataset = _open(recipe, data_dir)
     learner = make_learner(recipe, dataset, device)
     objective = make_objective(recipe, learner.model).train()
-    with StopRequest() as stop:
-        updater = Updater(objective, learner, recipe, Ranks(), stop)
-        yield from make_plan(recipe, dataset, updater, device).lines()
+    slots = decide_slots(RunState(), recipe, num_ranks=1)
+    if not slots:
+        with room_for_moments(learner):
+            slots = slots_that_fit(objective, dataset.train, recipe.training.update_tokens, Ranks())
+    updater = Updater(objective, learner, recipe, Ranks(), StopRequest())  # signals end it at once
+    yield from make_plan(recipe, dataset, updater, Cut(slots, 1)).lines()
 
 
 def make_objective(recipe: TrainRecipe, model: Transformer) -> Objective:
@@ -156,7 +159,9 @@ def _run(scene: Scene, trainer: Trainer) -> None:
             "--max-updates, --max-epochs, --max-minutes or --patience"
         )
         return
-    _make_room(scene, trainer)
+    with room_for_moments(trainer.parts.updater.learner):
+        _make_room(scene, trainer)
+    forget_peak(scene.device)
     _announce(scene, trainer)
     with closing(reporter), closing(saver):  # nothing is written once the lock is let go
         trainer.fit()
@@ -177,7 +182,7 @@ def _make_room(scene: Scene, trainer: Trainer) -> None:
         pieces = pieces_that_fit(objective, shards, slot_tokens, before, ranks)
         if pieces > before:
             scene.reporter.message(f"slots do not fit into memory; each is cut in {pieces}")
-            parts.pieces.cut(state.update + 1, pieces)
+            parts.pieces.cut(state.update + 1, pieces, writes=ranks.is_first)
 
 
 def _logs(scene: Scene, state: RunState) -> list[Log]:
@@ -235,4 +240,4 @@ def _announce(scene: Scene, trainer: Trainer) -> None:
     )
     if state.update:
         reporter.message(f"continuing after update {state.update}")
-    reporter.start(recipe.training.max_updates, state.update)
+    reporter.start(recipe.training.max_updates, state.update, trainer.validations)

@@ -68,6 +68,7 @@ class Trainer:
         """Store the parts, and where the run stands: its state and its validations so far."""
         self.parts = parts
         self.state = state
+        self.validations = validations
         self.history = History(parts.recipe.validation.best_metric, validations)
         device = parts.updater.objective.model.output_weight.device
         self.meter = Meter(parts.recipe.training, state, lambda: peak_memory(device))
@@ -99,6 +100,7 @@ class Trainer:
         ranks.share(lambda: self.parts.saver.save_now(state))
         if self.is_finished() and self.owes_validation():
             self._validate()
+        self._agree_to_stop()
         if stop.is_requested:
             raise self._told_once(stop.error(state.update))
 
@@ -167,7 +169,7 @@ class Trainer:
                 "take a smaller model or a larger machine"
             )
         num_pieces = 2 * cut.num_pieces
-        parts.pieces.cut(number, num_pieces)
+        parts.pieces.cut(number, num_pieces, writes=parts.ranks.is_first_to("cut finer"))
         what = f"update={number} did not fit into memory; slots are cut in {num_pieces} from here"
         if not parts.ranks.is_alone:
             raise ResourceError(f"{what}; run the same command again to continue")
@@ -190,6 +192,14 @@ class Trainer:
         self.parts.reporter.message(
             f"update={state.update} skipped: its gradient norm is {gradient_norm}"
         )
+
+    def _agree_to_stop(self) -> None:
+        """Have all ranks know of a request that only some received after the last update."""
+        stop = self.parts.stop
+        wanted = self.parts.ranks.gather([stop.wants(kind) for kind in stop.SIGNALS])
+        requests = [float(sum(rank)) for rank in zip(*wanted, strict=True)]
+        if any(requests):
+            stop.note(requests)
 
     def _told_once(self, error: NmtkitError) -> NmtkitError:
         """Return an error that all ranks meet for rank 0, and a silent end for the others."""

@@ -117,14 +117,17 @@ class Updater:
                     losses += self._accumulate(pairs, slot, update, number, is_last)
             requests = [float(self.stop.wants(kind)) for kind in self.stop.SIGNALS]
             time = elapsed_s() if self.ranks.is_first else 0.0
-            news = torch.tensor([*requests, time], dtype=torch.float64).to(self._device)
-            totals = self.ranks.sum(torch.cat((losses, news)))
-        config = self.recipe.training
-        norm = torch.nn.utils.clip_grad_norm_(
-            self.objective.parameters(), config.clip_norm or math.inf, foreach=True
-        )
-        # The one point of an update where the host waits for the device.
-        smoothed, nll, *requests, time, gradient_norm = torch.cat((totals, norm[None])).tolist()
+            *requests, time = self.ranks.sum(
+                torch.tensor([*requests, time], dtype=torch.float64)
+            ).tolist()
+            totals = self.ranks.sum(losses)
+            config = self.recipe.training
+            norm = torch.nn.utils.clip_grad_norm_(
+                self.objective.parameters(), config.clip_norm or math.inf, foreach=True
+            )
+            norm = norm.to(totals)  # without any gradient, as when asked to stop, a CPU's 0
+            # The one point of an update where the host waits for the device.
+            smoothed, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
         if any(requests):
             self.stop.note(requests)
             self.drop()
@@ -152,7 +155,7 @@ class Updater:
         """
         if self.ranks.is_alone:
             return
-        own = sum(float(p.detach().double().sum()) for p in self.objective.parameters())
+        own = sum(float(p.detach().sum(dtype=torch.float64)) for p in self.objective.parameters())
         sums = self.ranks.gather(own)
         strays = [rank for rank, other in enumerate(sums) if not math.isclose(other, sums[0])]
         if strays and not self.ranks.is_first:

@@ -19,11 +19,14 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch, gather
 from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import Indices
+from nmtkit.errors import LostRankError
 from nmtkit.model_path import read_tensors
 from nmtkit.training import objective, updating
 from nmtkit.training.loss import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
+from nmtkit.training.saving import Saver
 from nmtkit.training.seeds import slot_seed
+from nmtkit.training.state import RunState
 from tests.ranks import RankEnd, run_ranks
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
@@ -130,6 +133,49 @@ def test_without_dropout_the_number_of_slots_does_not_matter_either(
         assert train_on(size, recipe_of(0.0, num_slots=size), data, run) == [DONE] * size
     for size in (2, 4):
         assert_same_model(tmp_path / str(size), tmp_path / "1")
+
+
+def test_a_moving_average_is_the_same_on_any_number_of_ranks_and_goes_on(
+    data: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(dropout=0.1, num_slots=2)
+    recipe = replace(recipe, training=replace(recipe.training, average_decay=0.9))
+    assert train_on(1, recipe, data, tmp_path / "1") == [DONE]
+    for updates in (7, NUM_UPDATES):
+        ends = train_on(2, with_updates(recipe, updates), data, tmp_path / "2")
+        assert ends == [DONE] * 2
+    assert_same_model(tmp_path / "2", tmp_path / "1")
+
+
+def test_a_request_that_comes_after_the_last_update_ends_all_alike(
+    data: Path, tmp_path: Path
+) -> None:
+    def work(rank: int) -> None:
+        save = Saver.save_now
+
+        def save_and_stop(self: Saver, state: RunState) -> None:
+            save(self, state)
+            signal.raise_signal(signal.SIGTERM)
+
+        if rank == 0:
+            Saver.save_now = save_and_stop  # type: ignore[method-assign]
+        train(recipe_of(dropout=0.1, num_slots=2, max_updates=5), data, tmp_path)
+
+    first, second = run_ranks(2, work)
+    assert (first.exit_code, second) == (75, RankEnd(75, ""))
+    assert "stopped by SIGTERM after update 5, which is saved" in first.told
+
+
+def test_ranks_that_do_not_find_each_other_say_so(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2"), ("MASTER_PORT", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    recipe = recipe_of(dropout=0.1, num_slots=2)
+    recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=1 / 60))
+    with pytest.raises(LostRankError, match=r"rank 1 did not find the others at 127\.0\.0\.1"):
+        train(recipe, data, tmp_path)
 
 
 def test_in_single_precision_gradients_and_losses_agree_to_rounding(

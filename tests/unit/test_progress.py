@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import io
 import subprocess
 import sys
@@ -23,10 +24,10 @@ def test_without_a_terminal_every_event_is_a_line_of_keys_and_values() -> None:
     stream = io.StringIO()
     reporter = make_reporter(stream)
     reporter.message("parameters=7")
-    reporter.start(1000, 0)
+    reporter.start(1000, 0, [])
     reporter.update(TRAINING)
     reporter.validation(VALIDATION)
-    reporter.validation(dataclasses.replace(VALIDATION, bleu=None, is_best=False))
+    reporter.validation(dataclasses.replace(VALIDATION, update=200, bleu=None, is_best=False))
     reporter.close()
     assert stream.getvalue().splitlines() == [
         "parameters=7",
@@ -35,8 +36,9 @@ def test_without_a_terminal_every_event_is_a_line_of_keys_and_values() -> None:
         "lr=1.250e-04 gradient_norm=0.750 source+target_tokens_per_s=12346 updates_per_s=1.50 "
         "fill=0.97 memory=1290MiB skipped_updates=0 eta=2h01m elapsed=1m05s",
         "event=validation update=100/1000 loss_per_token=3.2500 perplexity=25.79 bleu=26.33 "
-        "best=yes took=8s",
-        "event=validation update=100/1000 loss_per_token=3.2500 perplexity=25.79 best=no took=8s",
+        "best_update=100 took=8s",
+        "event=validation update=200/1000 loss_per_token=3.2500 perplexity=25.79 "
+        "best_update=100 took=8s",
     ]
 
 
@@ -59,7 +61,7 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     reporter = make_reporter(terminal)
     assert isinstance(reporter, TerminalReporter)
     reporter.message("before [the] start")
-    reporter.start(1000, 0)
+    reporter.start(1000, 0, [])
     reporter.update(TRAINING)
     reporter.validation(VALIDATION)
     reporter.validation(
@@ -85,11 +87,41 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     assert "skipped" not in shown
 
 
+def test_what_was_validated_in_earlier_sessions_is_known_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    worse = dataclasses.replace(VALIDATION, update=200, loss=3.75, is_best=False)
+    terminal, lines = Terminal(), io.StringIO()
+    for reporter in (TerminalReporter(terminal), PlainReporter(lines)):
+        reporter.start(1000, 200, [VALIDATION, worse])
+        reporter.validation(dataclasses.replace(worse, update=300))
+        reporter.close()
+    assert "best at update 100: loss 3.2500" in terminal.getvalue()
+    assert "best_update=100 took" in lines.getvalue()
+
+
+class Gone(Terminal):
+    """A terminal that was closed."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_training_goes_on_when_its_terminal_is_gone() -> None:
+    reporter = TerminalReporter(Gone())
+    reporter.message("before")
+    reporter.start(1000, 0, [])
+    reporter.update(TRAINING)
+    reporter.validation(VALIDATION)
+    reporter.close()
+
+
 def test_skipped_updates_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     terminal = Terminal()
     reporter = TerminalReporter(terminal)
-    reporter.start(1000, 0)
+    reporter.start(1000, 0, [])
     reporter.update(dataclasses.replace(TRAINING, skipped_updates=2))
     reporter.close()
     assert "2 updates skipped" in terminal.getvalue()
