@@ -9,7 +9,7 @@ RUN/last, RUN/best                the names of two checkpoints, a line each
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,15 +229,16 @@ class RunFolder:
             )
         return None
 
-    def prune(self, keep: int, warn: Warn) -> None:
+    def prune(self, keep: int, best: Collection[int], warn: Warn) -> None:
         """Delete what is no longer needed, and what killed writers left.
 
-        Models stay of the newest scheduled checkpoints, the best, the last and the two newest;
+        Models stay of the newest scheduled checkpoints, the best ones, the last and the two newest;
         states stay of the last and the two newest, which differ if training has gone on from
         before damaged ones. A checkpoint that cannot be read is let alone.
 
         Args:
             keep: how many of the newest scheduled checkpoints stay.
+            best: updates whose checkpoints stay, beside that which `best` names.
             warn: told what could not be deleted.
         """
         checkpoints = self._readable_checkpoints()
@@ -245,7 +246,8 @@ class RunFolder:
         newest = [one.path for one in checkpoints[-NUM_WITH_STATE:]]
         resumable = {folder for folder in (*newest, self.last()) if folder is not None}
         readable = {one.path for one in checkpoints}
-        models = readable - {*scheduled[-keep:], *resumable, self.best()}
+        best_ones = {self.best(), *map(self._model_folder, best)}
+        models = readable - {*scheduled[-keep:], *resumable, *best_ones}
         unreadable = set(self._model_folders()) - readable
         states = self._states() - {_state_of(folder) for folder in (*resumable, *unreadable)}
         for folder in sorted(models | states):

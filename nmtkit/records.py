@@ -40,6 +40,7 @@ class TrainingRecord:
         fill: tokens as a share of the largest updates that there could be.
         peak_memory: bytes that the device, or on a CPU the process, has needed at most; 0 where
             nothing was told.
+        ranks: processes that trained together, a device each.
     """
 
     update: int
@@ -58,6 +59,7 @@ class TrainingRecord:
     elapsed_s: float
     fill: float = math.inf
     peak_memory: int = 0
+    ranks: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,7 @@ class Log(Protocol):
 Record = TrainingRecord | ValidationRecord
 
 _NUMBER = (int, float)
-_ADDED = ("fill", "peak_memory")
+_ADDED = ("fill", "peak_memory", "ranks")
 """What the first logs do not tell."""
 _KINDS: dict[str, type[Record]] = {TRAINING: TrainingRecord, VALIDATION: ValidationRecord}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nmtkit_cli.command import FOLDER, Command, count_option, given_one, read_counts
-from nmtkit_cli.streams import counted, say
+from nmtkit_cli.streams import counted, say, warn
 
 EXAMPLES = """\
 # the newest five that --save-every made; as many of the newest as do best; these two
@@ -55,6 +55,6 @@ def command(
         chosen = average_best_count(folders[0], counts, data, out, overwrite, say)
     else:
         chosen = last_checkpoints(folders[0], last) if last else folders
-        chosen = best_checkpoints(folders[0], best) if best else chosen
+        chosen = best_checkpoints(folders[0], best, warn) if best else chosen
         average(chosen, out, {}, overwrite)
     say(f"averaged {counted(len(chosen), 'checkpoints')} into {out}")

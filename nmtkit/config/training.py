@@ -131,7 +131,13 @@ class CheckpointConfig:
     )
     keep: int = setting(
         5,
-        "Keep this many of the newest checkpoints made by --save-every (and the best).",
+        "Keep this many of the newest checkpoints made by --save-every.",
+        minimum=1,
+        on_resume="free",
+    )
+    keep_best: int = setting(
+        1,
+        "Keep this many of those that validated best, too.",
         minimum=1,
         on_resume="free",
     )

@@ -22,7 +22,7 @@ _HEADERS = (
 _NOTES = (
     "time: in training, all sessions together, with validation; tokens/s: source and target "
     "tokens, without validation; skipped: updates whose gradients were not finite",
-    "device-hours: the time, times the setting devices (auto counts as 1)",
+    "device-hours: the time, times the processes that trained together",
     "FLOPs: the usual estimate 6 x parameters x tokens, with source and target tokens; rather "
     "high, for a token passes through the encoder or the decoder only",
 )
@@ -63,13 +63,18 @@ def _cost(run: Run) -> list[Cell]:
         for count, record in zip(counts, run.training, strict=True)
         if record.tokens_per_second
     )
-    num_tokens, num_devices = sum(counts), max(1, run.recipe.ranks.devices)
+    num_tokens = sum(counts)
+    starts = [0.0, *(record.elapsed_s for record in run.training)]
+    device_seconds = sum(
+        (record.elapsed_s - start) * record.ranks
+        for start, record in zip(starts, run.training, strict=False)
+    )
     flops = NOTHING
     if run.num_parameters is not None:
         flops = Cell(f"{_FLOPS * run.num_parameters * num_tokens:.1e}")
     return [
         Cell(f"{num_tokens / seconds:,.0f}") if seconds else NOTHING,
         Cell(f"{run.last.skipped_updates:,}"),
-        Cell(f"{run.last.elapsed_s / _SECONDS_AN_HOUR * num_devices:.2f}"),
+        Cell(f"{device_seconds / _SECONDS_AN_HOUR:.2f}"),
         flops,
     ]

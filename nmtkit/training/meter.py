@@ -26,16 +26,22 @@ class Meter:
     """Collects updates until they are reported."""
 
     def __init__(
-        self, config: TrainingConfig, state: RunState, peak_memory: Callable[[], int]
+        self,
+        config: TrainingConfig,
+        state: RunState,
+        num_ranks: int,
+        peak_memory: Callable[[], int],
     ) -> None:
         """Begin to measure.
 
         Args:
             config: how large updates are, and when training ends.
             state: where the run stands.
+            num_ranks: W.
             peak_memory: tells the bytes needed so far at most.
         """
         self.config = config
+        self.num_ranks = num_ranks
         self.peak_memory = peak_memory
         self._start = time.monotonic()
         self._start_update = state.update
@@ -83,6 +89,7 @@ class Meter:
             num_target_tokens=num_target,
             fill=(num_source + num_target) / (2 * self.config.update_tokens * len(updates)),
             peak_memory=self.peak_memory(),
+            ranks=self.num_ranks,
             skipped_updates=state.num_skipped,
             eta_s=self._remaining_s(state),
             elapsed_s=state.seconds,

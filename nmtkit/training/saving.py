@@ -62,6 +62,7 @@ class Saver:
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._writing: Future[None] | None = None
         self._writing_update = 0
+        self._best: Sequence[int] = ()
 
     def save_if_due(self, state: RunState) -> None:
         """Save if this update is scheduled, or if the last save was too long ago.
@@ -90,6 +91,7 @@ class Saver:
         """Have the run's `best` name the first checkpoint that there is of some updates."""
         if not self._writes:
             return
+        self._best = best_first
         try:
             self.folder.point_best(best_first)
         except ResourceError as error:
@@ -128,9 +130,10 @@ class Saver:
             self._writing = self._thread.submit(self._write, self._snapshot(state))
 
     def _write(self, snapshot: Snapshot) -> None:
+        config = self.trained.recipe.checkpoints
         self.folder.save(snapshot)
         try:  # what cannot be deleted does no harm
-            self.folder.prune(self.trained.recipe.checkpoints.keep, self.reporter.message)
+            self.folder.prune(config.keep, self._best[: config.keep_best], self.reporter.message)
         except ResourceError as error:
             self.reporter.message(f"not tidied up: {error}")
 

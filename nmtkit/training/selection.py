@@ -55,10 +55,15 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
     return [one.path for one in scheduled]
 
 
-def best_checkpoints(run: Path, count: int) -> list[Path]:
+def best_checkpoints(run: Path, count: int, report: Callable[[str], None]) -> list[Path]:
     """Return the scheduled checkpoints of a run that validated best, oldest first.
 
     What is better, the run's best_metric says; of equal ones it is the earlier.
+
+    Args:
+        run: the folder of the run.
+        count: how many.
+        report: takes a line that names the better ones that were not kept.
 
     Raises:
         ConfigError: there is no such run, or fewer of its checkpoints were validated.
@@ -74,6 +79,12 @@ def best_checkpoints(run: Path, count: int) -> list[Path]:
             f"{run}: has {len(validated)} checkpoints made by --save-every that were validated, "
             f"fewer than {count}; ask for as many, or train with a smaller --validate-every or a "
             "larger --keep"
+        )
+    gone = [update for update in history.best_first()[:count] if update not in scheduled]
+    if gone:
+        report(
+            f"{run}: did better after updates {', '.join(map(str, gone))}, which were not kept; "
+            f"train with --keep-best {count}"
         )
     return [scheduled[update] for update in sorted(validated[:count])]
 

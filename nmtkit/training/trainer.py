@@ -71,7 +71,9 @@ class Trainer:
         self.validations = validations
         self.history = History(parts.recipe.validation.best_metric, validations)
         device = parts.updater.objective.model.output_weight.device
-        self.meter = Meter(parts.recipe.training, state, lambda: peak_memory(device))
+        self.meter = Meter(
+            parts.recipe.training, state, parts.ranks.size, lambda: peak_memory(device)
+        )
         self._session_start = time.monotonic() - state.seconds
         self._last_glance = time.monotonic()
 

@@ -65,7 +65,7 @@ def save_first(root: Path) -> None:
     run = RunFolder.create_or_open(root / "deep" / "run")
     run.newest_resumable(pytest.fail)
     run.save(tiny_snapshot(1, is_scheduled=True))
-    run.prune(1, lambda _: None)
+    run.prune(1, (), lambda _: None)
 
 
 def check_one_checkpoint_or_none(root: Path) -> None:
@@ -79,7 +79,7 @@ def check_one_checkpoint_or_none(root: Path) -> None:
 def prepare_run(root: Path) -> None:
     run = tiny_run(root / "run", 1, 2, 3)
     run.point_best([1])
-    run.prune(1, pytest.fail)
+    run.prune(1, (), pytest.fail)
 
 
 def save_and_prune(root: Path) -> None:
@@ -87,7 +87,7 @@ def save_and_prune(root: Path) -> None:
     run.newest_resumable(pytest.fail)
     run.save(tiny_snapshot(4, is_scheduled=True))
     run.point_best([4])
-    run.prune(1, lambda _: None)
+    run.prune(1, (), lambda _: None)
 
 
 def check_run(root: Path) -> None:

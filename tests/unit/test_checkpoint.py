@@ -272,7 +272,7 @@ def test_pruning_keeps_what_averaging_best_and_resuming_need(
     run = saved_run(tmp_path / "run", scheduled=(1, 2, 4), by_time=(3, 5, 6))
     if best is not None:
         run.point_best([best])
-    run.prune(keep, pytest.fail)
+    run.prune(keep, (), pytest.fail)
     assert [one.update for one in run.checkpoints()] == kept
     states = [name for name in checkpoint_names(run) if name.endswith(".state")]
     assert states == ["00000005.state", "00000006.state"]
@@ -282,7 +282,7 @@ def test_pruning_keeps_what_averaging_best_and_resuming_need(
 def test_pruning_keeps_what_last_names(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
     (tmp_path / "run" / "last").write_bytes(b"00000001\n")
-    run.prune(1, pytest.fail)
+    run.prune(1, (), pytest.fail)
     assert [one.update for one in run.checkpoints()] == [1, 3, 4]
     assert state_of(run, 1).exists()
 
@@ -294,7 +294,7 @@ def test_training_that_went_on_from_before_damaged_checkpoints_can_go_on_again(
     for update in (8, 9):
         flip(folder_of(run, update) / "model.safetensors")
     run.save(tiny_snapshot(2, is_scheduled=True))
-    run.prune(1, pytest.fail)
+    run.prune(1, (), pytest.fail)
     resumable = run.newest_resumable(lambda _: None)
     assert resumable is not None
     assert resumable.update == 2
@@ -305,14 +305,14 @@ def test_pruning_removes_what_killed_saves_left(tmp_path: Path) -> None:
     state_of(run, 2).rename(state_of(run, 7))
     (run.path / "checkpoints" / ".00000009.nmtkit-partial").mkdir()
     (run.path / "checkpoints" / ".00000009.nmtkit-lock").write_text("1")
-    run.prune(1, pytest.fail)
+    run.prune(1, (), pytest.fail)
     assert checkpoint_names(run) == ["00000001", "00000001.state", "00000002"]
 
 
 def test_pruning_lets_a_damaged_checkpoint_alone(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
     (folder_of(run, 1) / "manifest.json").write_text("{")
-    run.prune(1, pytest.fail)
+    run.prune(1, (), pytest.fail)
     models = [name for name in checkpoint_names(run) if not name.endswith(".state")]
     assert models == ["00000001", "00000003", "00000004"]
 
@@ -328,7 +328,7 @@ def test_what_cannot_be_deleted_is_a_warning(
     warnings: list[str] = []
     monkeypatch.setattr(os, "rename", refuse)
     monkeypatch.setattr(os, "unlink", refuse)
-    run.prune(1, warnings.append)
+    run.prune(1, (), warnings.append)
     assert [text.partition(": ")[0] for text in warnings] == [
         "not deleted, though not needed any more"
     ] * 3  # the model and the state of update 1, and the leftover

@@ -39,7 +39,7 @@ def test_pruning_touches_nothing_that_is_not_a_checkpoint_s(tmp_path: Path) -> N
     write_file(checkpoints / "00000009.state", "a file")
     (checkpoints / "00000001.backup.state").mkdir()
     write_file(checkpoints / "00000001" / "manifest.json", "damaged")
-    run.prune(1, pytest.fail)
+    run.prune(1, (), pytest.fail)
     assert {path.name for path in checkpoints.iterdir()} == {
         "mine.state",
         "00000009.state",
@@ -55,3 +55,12 @@ def test_pruning_touches_nothing_that_is_not_a_checkpoint_s(tmp_path: Path) -> N
 
 def write_file(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+def test_pruning_keeps_the_best_ones_that_it_is_told(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4, 5)
+    run.point_best([2])
+    run.prune(1, [3, 1, 99], pytest.fail)
+    assert [one.update for one in run.checkpoints()] == [1, 2, 3, 4, 5]
+    run.prune(1, [2], pytest.fail)
+    assert [one.update for one in run.checkpoints()] == [2, 4, 5]

@@ -50,13 +50,11 @@ def test_a_speed_that_was_never_measured_is_left_open() -> None:
     assert row["tokens/s"] is NOTHING
 
 
-def test_hours_count_for_each_device() -> None:
-    hour = [replace(training(100), elapsed_s=3600.0)]
-    texts = [
-        rows(replace(run_of(settings={"devices": devices}), training=hour))[0]["device-hours"].text
-        for devices in (0, 1, 8)
-    ]
-    assert texts == ["1.00", "1.00", "8.00"]
+def test_hours_count_for_each_process_while_there_were_so_many() -> None:
+    one = replace(training(100), elapsed_s=3600.0)
+    eight = replace(training(200), elapsed_s=5400.0, ranks=8)
+    (row,) = rows(replace(run_of(), training=[one, eight]))
+    assert row["device-hours"].text == "5.00"
 
 
 def test_floating_point_operations_are_six_a_parameter_and_token() -> None:

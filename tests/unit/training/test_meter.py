@@ -34,7 +34,7 @@ def update_of(
 def meter_at(update: int, max_updates: int, max_minutes: float = 0.0) -> tuple[Meter, RunState]:
     config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes)
     state = RunState(update=update)
-    return Meter(config, state, lambda: 2**30), state
+    return Meter(config, state, 4, lambda: 2**30), state
 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:
@@ -53,7 +53,7 @@ def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) ->
     assert (record.update, record.epoch) == (2, EPOCH)
     assert (record.elapsed_s, record.skipped_updates) == (77.0, 1)
     assert record.fill == 120 / (2 * 2 * 25_000)
-    assert record.peak_memory == 2**30
+    assert (record.peak_memory, record.ranks) == (2**30, 4)
 
 
 def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock) -> None:

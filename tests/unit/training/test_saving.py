@@ -152,7 +152,7 @@ def test_what_cannot_be_tidied_up_is_told_and_training_goes_on(
 ) -> None:
     saver, stream = saver_in(tmp_path, trained, CheckpointConfig(save_every=1))
 
-    def refuse(_self: RunFolder, _keep: int, _warn: object) -> None:
+    def refuse(_self: RunFolder, _keep: int, _best: object, _warn: object) -> None:
         raise ResourceError("no permission")
 
     monkeypatch.setattr(RunFolder, "prune", refuse)

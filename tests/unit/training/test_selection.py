@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def test_those_that_validated_best_by_the_metric_of_the_run_are_taken_oldest_fir
     metric: str, count: int, best: list[int], tmp_path: Path
 ) -> None:
     validated_run(tmp_path, metric)
-    assert updates(best_checkpoints(tmp_path, count)) == best
+    assert updates(best_checkpoints(tmp_path, count, pytest.fail)) == best
 
 
 def test_one_that_is_deleted_or_not_scheduled_or_not_validated_is_not_among_the_best(
@@ -118,12 +119,16 @@ def test_one_that_is_deleted_or_not_scheduled_or_not_validated_is_not_among_the_
     run = validated_run(tmp_path, unscheduled=4)
     remove(tmp_path / "checkpoints" / "00000002")
     run.save(tiny_snapshot(6, is_scheduled=True))
-    assert updates(best_checkpoints(tmp_path, 3)) == [1, 3, 5]
+    told: list[str] = []
+    assert updates(best_checkpoints(tmp_path, 3, told.append)) == [1, 3, 5]
+    assert told == [
+        f"{tmp_path}: did better after updates 2, 4, which were not kept; train with --keep-best 3"
+    ]
 
 
 def test_a_loss_that_was_not_finite_is_the_worst(tmp_path: Path) -> None:
     validated_run(tmp_path, losses=(math.nan, 9.0, math.inf, 8.0, 7.0))
-    assert updates(best_checkpoints(tmp_path, 3)) == [2, 4, 5]
+    assert updates(best_checkpoints(tmp_path, 3, pytest.fail)) == [2, 4, 5]
 
 
 def test_fewer_that_were_validated_than_asked_for_is_an_error_that_tells_how_many(
@@ -136,16 +141,18 @@ def test_fewer_that_were_validated_than_asked_for_is_an_error_that_tells_how_man
         match="run: has 5 checkpoints made by --save-every that were validated, fewer than 6; ask "
         "for as many, or train with a smaller --validate-every or a larger --keep",
     ):
-        best_checkpoints(tmp_path / "run", 6)
+        best_checkpoints(tmp_path / "run", 6, pytest.fail)
 
 
 def test_a_run_without_checkpoints_has_no_best(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run")
     with pytest.raises(DamagedError, match="run: there is no such checkpoint yet; go on with"):
-        best_checkpoints(tmp_path / "run", 1)
+        best_checkpoints(tmp_path / "run", 1, pytest.fail)
 
 
-@pytest.mark.parametrize("choose", [last_checkpoints, best_checkpoints])
+@pytest.mark.parametrize(
+    "choose", [last_checkpoints, partial(best_checkpoints, report=pytest.fail)]
+)
 def test_what_is_no_run_has_neither_last_nor_best(
     choose: Callable[[Path, int], list[Path]], tmp_path: Path
 ) -> None:
