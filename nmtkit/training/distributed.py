@@ -27,6 +27,9 @@ from nmtkit.errors import LostRankError, NmtkitError, ToldElsewhereError
 ROLL_CALL_S = 3.0
 """When an exchange has failed, a rank that does not say so within this time is lost."""
 
+LEAVING_S = 20.0
+"""Rank 0 waits no longer than this for the others to leave."""
+
 EXIT_CODE_PATH = "NMTKIT_EXIT_CODE_PATH"
 """Environment variable that says where rank 0 is to leave its exit code."""
 
@@ -154,6 +157,18 @@ class Ranks:
         if self._store is not None:
             self._store.set(f"ended/{self.rank}", str(exit_code))
 
+    def leave(self) -> None:
+        """Part with the others: rank 0, through which they may still exchange, as the last."""
+        if self._store is None:
+            return
+        self._store.set(f"left/{self.rank}", "")
+        others = [f"left/{rank}" for rank in range(self.size)] if self.is_first else []
+        deadline = time.monotonic() + LEAVING_S
+        while not all(self._store.check([key]) for key in others) and time.monotonic() < deadline:
+            time.sleep(LEAVING_S / 1000)
+        if self._control is not None:
+            dist.destroy_process_group()  # of gloo's, nothing outlives the process
+
     def _is_broken(self, error: RuntimeError) -> bool:
         """Tell the failure of an exchange from other errors of torch."""
         is_told_by_gloo = "/gloo/" in str(error) or "gloo::" in str(error)
@@ -221,7 +236,7 @@ def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
         raise
     else:
         _tell_launcher(ranks, 0)
-        dist.destroy_process_group()
+        ranks.leave()
 
 
 def _tell_launcher(ranks: Ranks, exit_code: int) -> None:
