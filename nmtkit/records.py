@@ -122,13 +122,14 @@ class MetricsLog:
         self._unwritten = b""
 
     def _write(self, data: bytes) -> None:
-        """Write all of the data and sync it, or else nothing of it."""
+        """Write all of the data, or else nothing of it; sync it if it holds validations."""
         with disk_errors(self.path), self.path.open("ab", buffering=0) as stream:
             size = stream.tell()
             try:
                 while data:  # a disk that fills up takes a part first, and refuses the rest
                     data = data[stream.write(data) :]
-                os.fsync(stream.fileno())
+                if self._unwritten:
+                    os.fsync(stream.fileno())
             except OSError:
                 stream.truncate(size)
                 raise

@@ -159,9 +159,7 @@ def _run(scene: Scene, trainer: Trainer) -> None:
             "--max-updates, --max-epochs, --max-minutes or --patience"
         )
         return
-    with room_for_moments(trainer.parts.updater.learner):
-        _make_room(scene, trainer)
-    forget_peak(scene.device)
+    _make_room(scene, trainer)
     _announce(scene, trainer)
     with closing(reporter), closing(saver):  # nothing is written once the lock is let go
         trainer.fit()
@@ -174,15 +172,20 @@ def _make_room(scene: Scene, trainer: Trainer) -> None:
     objective, shards = parts.updater.objective, scene.dataset.train
     ranks = scene.ranks
     state.num_slots = ranks.share(lambda: decide_slots(state, recipe, ranks.size))
-    if not state.num_slots:
-        state.num_slots = slots_that_fit(objective, shards, recipe.training.update_tokens, ranks)
-    elif scene.device.type == "cuda":
-        before = parts.pieces.at(state.update + 1)
-        slot_tokens = recipe.training.update_tokens // state.num_slots
-        pieces = pieces_that_fit(objective, shards, slot_tokens, before, ranks)
-        if pieces > before:
-            scene.reporter.message(f"slots do not fit into memory; each is cut in {pieces}")
-            parts.pieces.cut(state.update + 1, pieces, writes=ranks.is_first)
+    if state.num_slots and scene.device.type != "cuda":
+        return
+    with room_for_moments(parts.updater.learner):
+        if not state.num_slots:
+            update_tokens = recipe.training.update_tokens
+            state.num_slots = slots_that_fit(objective, shards, update_tokens, ranks)
+        else:
+            before = parts.pieces.at(state.update + 1)
+            slot_tokens = recipe.training.update_tokens // state.num_slots
+            pieces = pieces_that_fit(objective, shards, slot_tokens, before, ranks)
+            if pieces > before:
+                scene.reporter.message(f"slots do not fit into memory; each is cut in {pieces}")
+                parts.pieces.cut(state.update + 1, pieces, writes=ranks.is_first)
+    forget_peak(scene.device)
 
 
 def _logs(scene: Scene, state: RunState) -> list[Log]:

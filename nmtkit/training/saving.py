@@ -64,6 +64,10 @@ class Saver:
         self._writing_update = 0
         self._best: Sequence[int] = ()
 
+    def is_scheduled(self, state: RunState) -> bool:
+        """Tell whether the checkpoint after this update is one that averaging takes."""
+        return state.update % self.trained.recipe.checkpoints.save_every == 0
+
     def save_if_due(self, state: RunState) -> None:
         """Save if this update is scheduled, or if the last save was too long ago.
 
@@ -75,7 +79,7 @@ class Saver:
             self.finish()
         minutes = self.trained.recipe.checkpoints.save_minutes
         is_overdue = 0 < minutes * 60 <= time.monotonic() - self._last_save
-        if self._is_scheduled(state) or is_overdue:
+        if self.is_scheduled(state) or is_overdue:
             self._start(state)
 
     def save_now(self, state: RunState) -> None:
@@ -118,9 +122,6 @@ class Saver:
         """Wait until nothing is being written any more, whatever came of it."""
         self._thread.shutdown()
 
-    def _is_scheduled(self, state: RunState) -> bool:
-        return state.update % self.trained.recipe.checkpoints.save_every == 0
-
     def _start(self, state: RunState) -> None:
         """Copy what a checkpoint holds, and have it written."""
         self.finish()
@@ -141,7 +142,7 @@ class Saver:
         trained = self.trained
         return Snapshot(
             update=state.update,
-            is_scheduled=self._is_scheduled(state),
+            is_scheduled=self.is_scheduled(state),
             model=_copied(trained.learner.published.state_dict()),
             recipe=trained.recipe,
             codec=trained.codec,

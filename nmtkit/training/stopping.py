@@ -44,18 +44,19 @@ class StopRequest:
         """A signal has arrived."""
         return self._received is not None
 
-    def wants(self, number: signal.Signals) -> bool:
-        """Tell whether it was this signal that arrived here."""
-        return self._received is number
+    @property
+    def requests(self) -> list[float]:
+        """For each of `SIGNALS`, 1 if it was the one that arrived here, else 0."""
+        return [float(self._received is number) for number in self.SIGNALS]
 
-    def note(self, wanted: Sequence[float]) -> None:
-        """Note a signal that another rank received.
+    def note(self, requests: Sequence[float]) -> None:
+        """Note a signal that another rank received, if any did.
 
         Args:
-            wanted: for each of `SIGNALS`, how many ranks received it; not all 0.
+            requests: the sum of the `requests` of all ranks.
         """
-        if self._received is None:
-            self._received = max(zip(wanted, self.SIGNALS, strict=True))[1]
+        if self._received is None and any(requests):
+            self._received = max(zip(requests, self.SIGNALS, strict=True))[1]
 
     def error(self, update: int) -> NmtkitError:
         """Make the error with which a run ends that was stopped, and saved after an update."""

@@ -198,10 +198,8 @@ class Trainer:
     def _agree_to_stop(self) -> None:
         """Have all ranks know of a request that only some received after the last update."""
         stop = self.parts.stop
-        wanted = self.parts.ranks.gather([stop.wants(kind) for kind in stop.SIGNALS])
-        requests = [float(sum(rank)) for rank in zip(*wanted, strict=True)]
-        if any(requests):
-            stop.note(requests)
+        of_all = self.parts.ranks.gather(stop.requests)
+        stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
 
     def _told_once(self, error: NmtkitError) -> NmtkitError:
         """Return an error that all ranks meet for rank 0, and a silent end for the others."""
@@ -221,7 +219,7 @@ class Trainer:
         if self.is_finished():
             return
         with self.meter.excluded():
-            if self.state.update % self.parts.recipe.checkpoints.save_every == 0:
+            if self.parts.saver.is_scheduled(self.state):
                 self.parts.updater.check_agreement(self.state.update)
             self.parts.saver.save_if_due(self.state)
             if self._is_validation_due():

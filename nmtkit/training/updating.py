@@ -115,10 +115,9 @@ class Updater:
                 # The other ranks wait for the last pass, whatever becomes of the update.
                 if not self.stop.is_requested or (is_last and not self.ranks.is_alone):
                     losses += self._accumulate(pairs, slot, update, number, is_last)
-            requests = [float(self.stop.wants(kind)) for kind in self.stop.SIGNALS]
             time = elapsed_s() if self.ranks.is_first else 0.0
             *requests, time = self.ranks.sum(
-                torch.tensor([*requests, time], dtype=torch.float64)
+                torch.tensor([*self.stop.requests, time], dtype=torch.float64)
             ).tolist()
             totals = self.ranks.sum(losses)
             config = self.recipe.training
@@ -128,8 +127,8 @@ class Updater:
             norm = norm.to(totals)  # without any gradient, as when asked to stop, a CPU's 0
             # The one point of an update where the host waits for the device.
             smoothed, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
+        self.stop.note(requests)
         if any(requests):
-            self.stop.note(requests)
             self.drop()
             return None
         return Sums(smoothed, nll, time, gradient_norm)
