@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from nmtkit.durable import disk_errors, replace_file
 from nmtkit.errors import DamagedError
 
-TRAINING, VALIDATION = "training", "validation"
+TRAINING, VALIDATION, SKIPPED = "training", "validation", "skipped"
 """The events that a record can be of."""
 
 
@@ -34,8 +34,8 @@ class TrainingRecord:
         tokens_per_second: source and target tokens, end symbols counted.
         num_source_tokens, num_target_tokens: how many there were.
         skipped_updates: updates of the run so far whose gradients were not finite.
-        eta_s: seconds until max_updates or max_minutes; that a run will end with its epochs, or
-            for want of progress, is not foreseen.
+        eta_s: seconds until max_updates, max_epochs or max_minutes, whichever is first; that a run
+            will end for want of progress is not foreseen.
         elapsed_s: seconds of training, all sessions of the run together.
         fill: tokens as a share of the largest updates that there could be.
         peak_memory: bytes that the device, or on a CPU the process, has needed at most; 0 where
@@ -83,19 +83,39 @@ class ValidationRecord:
     took_s: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class SkippedRecord:
+    """An update that changed nothing, as its gradients were not finite.
+
+    Attributes:
+        update: which.
+        shard, pairs: the shard of the training pairs that it was of, and which of them.
+    """
+
+    update: int
+    shard: int
+    pairs: list[int]
+
+
+Record = TrainingRecord | ValidationRecord | SkippedRecord
+
+
 class Log(Protocol):
     """Keeps records."""
 
-    def append(self, record: TrainingRecord | ValidationRecord) -> None:
+    def append(self, record: Record) -> None:
         """Add a record; ResourceError if it cannot be written."""
 
-
-Record = TrainingRecord | ValidationRecord
 
 _NUMBER = (int, float)
 _ADDED = ("fill", "peak_memory", "ranks")
 """What the first logs do not tell."""
-_KINDS: dict[str, type[Record]] = {TRAINING: TrainingRecord, VALIDATION: ValidationRecord}
+_KINDS: dict[str, type[Record]] = {
+    TRAINING: TrainingRecord,
+    VALIDATION: ValidationRecord,
+    SKIPPED: SkippedRecord,
+}
+_EVENTS = {kind: event for event, kind in _KINDS.items()}
 
 
 class MetricsLog:
@@ -112,7 +132,7 @@ class MetricsLog:
             ResourceError: it cannot be written; of a validation, which must not be lost, the next
                 call tries again.
         """
-        event = TRAINING if isinstance(record, TrainingRecord) else VALIDATION
+        event = _EVENTS[type(record)]
         values = {"event": event, **dataclasses.asdict(record)}
         line = json.dumps({name: _json_value(value) for name, value in values.items()})
         data = self._unwritten + line.encode() + b"\n"
@@ -212,7 +232,8 @@ def _record(values: Mapping[str, Any]) -> Record:
 def _types(event: str) -> dict[str, Any]:
     """Return of what types the values of a record may be, by name."""
     types = {field.name: field.type for field in dataclasses.fields(_KINDS[event])}
-    return {name: _NUMBER if type is float else type for name, type in types.items()}
+    checked: dict[Any, Any] = {float: _NUMBER, list[int]: list}
+    return {name: checked.get(type, type) for name, type in types.items()}
 
 
 def _json_value(value: Any) -> Any:

@@ -216,6 +216,7 @@ class Dataset:
         manifest: all that manifest.json says.
         codec: line to ids and back.
         train: the shards of the training pairs.
+        num_train_pairs: how many they hold together.
         valid: validation pairs for the dev loss, without those that are empty or too long.
         valid_source, valid_target: all of the validation text, as it was read.
         fingerprint: see `Contents`.
@@ -224,6 +225,7 @@ class Dataset:
     manifest: dict[str, Any]
     codec: TextCodec
     train: Shards
+    num_train_pairs: int
     valid: Pairs
     valid_source: list[str]
     valid_target: list[str]
@@ -261,6 +263,7 @@ class Dataset:
             manifest=manifest,
             codec=codec,
             train=train,
+            num_train_pairs=sum(contents.shards),
             valid=open_part(VALID, contents.valid_pairs),
             valid_source=_read_text(text_path(folder, "source"), contents.valid_lines),
             valid_target=_read_text(text_path(folder, "target"), contents.valid_lines),

@@ -166,8 +166,11 @@ class Ranks:
         deadline = time.monotonic() + LEAVING_S
         while not all(self._store.check([key]) for key in others) and time.monotonic() < deadline:
             time.sleep(LEAVING_S / 1000)
+        # Groups of gloo are left to the end of the process. Were one destroyed here, the reducer
+        # of DDP would be the last to hold it, and would wait, with the interpreter's lock, for a
+        # thread that may need that lock to drop the tensors of the last exchange.
         if self._control is not None:
-            dist.destroy_process_group()  # of gloo's, nothing outlives the process
+            dist.destroy_process_group()
 
     def _is_broken(self, error: RuntimeError) -> bool:
         """Tell the failure of an exchange from other errors of torch."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -73,7 +74,7 @@ def launch(
     while True:
         before, cuts = _last(run_dir), _cuts(run_dir)
         with tempfile.TemporaryDirectory() as folder:
-            code, lost = _run(arguments, processes, Path(folder) / "exit-code")
+            code, lost = _run(arguments, processes, Path(folder))
         if lost is None or (code == ResourceError.exit_code and _cuts(run_dir) == cuts):
             return code
         starts = 1 if _last(run_dir) != before else starts + 1
@@ -83,8 +84,9 @@ def launch(
         say(f"{lost}; starting all ranks again from the last checkpoint")
 
 
-def _run(arguments: Sequence[str], processes: int, exit_code_path: Path) -> tuple[int, str | None]:
+def _run(arguments: Sequence[str], processes: int, folder: Path) -> tuple[int, str | None]:
     """Start all ranks and wait; returns the exit code, and what was lost if another start helps."""
+    exit_code_path = folder / "exit-code"
     os.environ[EXIT_CODE_PATH] = str(exit_code_path)
     config = LaunchConfig(
         min_nodes=1,
@@ -96,6 +98,7 @@ def _run(arguments: Sequence[str], processes: int, exit_code_path: Path) -> tupl
         local_addr=LOOPBACK,
         max_restarts=0,
         signals_to_handle=",".join(kind.name for kind in StopRequest.SIGNALS),
+        logs_specs=DefaultLogsSpecs(log_dir=str(folder)),  # else it stays in /tmp for ever
     )
     try:
         elastic_launch(config, sys.executable)("-m", "nmtkit_cli", *arguments)

@@ -29,6 +29,7 @@ class Meter:
         self,
         config: TrainingConfig,
         state: RunState,
+        num_pairs: int,
         num_ranks: int,
         peak_memory: Callable[[], int],
     ) -> None:
@@ -37,19 +38,23 @@ class Meter:
         Args:
             config: how large updates are, and when training ends.
             state: where the run stands.
+            num_pairs: of an epoch.
             num_ranks: W.
             peak_memory: tells the bytes needed so far at most.
         """
         self.config = config
+        self.num_pairs = num_pairs
         self.num_ranks = num_ranks
         self.peak_memory = peak_memory
         self._start = time.monotonic()
         self._start_update = state.update
+        self._seen_pairs = 0
         self.clear()
 
     def add(self, update: Update, epoch: int, sums: Sums) -> None:
         """Count one update of an epoch, from 1."""
         self._updates.append(Metered(update, epoch, sums))
+        self._seen_pairs += len(update.pairs)
 
     @property
     def num_updates(self) -> int:
@@ -101,9 +106,15 @@ class Meter:
         self._since = time.monotonic()
 
     def _remaining_s(self, state: RunState) -> float:
-        """Estimate the time until the run's last update or its last minute, whichever is first."""
-        rate = (state.update - self._start_update) / (time.monotonic() - self._start)
-        by_updates = (self.config.max_updates - state.update) / rate
-        limit_s = self.config.max_minutes * 60
-        remaining = min(by_updates, limit_s - state.seconds) if limit_s else by_updates
+        """Estimate the time until the last update, epoch or minute, whichever is first."""
+        config = self.config
+        seen_updates = state.update - self._start_update
+        rate = seen_updates / (time.monotonic() - self._start)
+        last_update: float = config.max_updates
+        if config.max_epochs:
+            updates_an_epoch = self.num_pairs * seen_updates / self._seen_pairs
+            last_update = min(last_update, config.max_epochs * updates_an_epoch)
+        remaining = (last_update - state.update) / rate
+        if config.max_minutes:
+            remaining = min(remaining, config.max_minutes * 60 - state.seconds)
         return max(remaining, 0.0)

@@ -233,11 +233,11 @@ def _announce(scene: Scene, trainer: Trainer) -> None:
     parameters = sum(p.numel() for p in objective.parameters())
     warmup = recipe.training.warmup_updates
     peak = learning_rate(warmup, recipe.model.model_size, recipe.training)
-    pairs = sum(len(shard) for shard in dataset.train)
     precision = str(objective.low_precision or torch.float32).removeprefix("torch.")
     reporter.message(
-        f"parameters={parameters} pairs={pairs} source_entries={dataset.codec.source.size} "
-        f"target_entries={dataset.codec.target.size} peak_learning_rate={peak:.3g} "
+        f"parameters={parameters} pairs={dataset.num_train_pairs} "
+        f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
+        f"peak_learning_rate={peak:.3g} "
         f"device={scene.device} ranks={scene.ranks.size} threads={torch.get_num_threads()} "
         f"slots={state.num_slots} precision={precision}"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmtkit.durable import disk_errors
 from nmtkit.errors import ConfigError
-from nmtkit.records import TrainingRecord, ValidationRecord
+from nmtkit.records import Record, SkippedRecord, TrainingRecord
 
 FOLDER = "tensorboard"
 
@@ -30,8 +30,10 @@ class TensorboardLog:
         with disk_errors(folder):
             self._writer = SummaryWriter(str(folder), purge_step=update + 1)
 
-    def append(self, record: TrainingRecord | ValidationRecord) -> None:
+    def append(self, record: Record) -> None:
         """Add the numbers of a record; ResourceError if they cannot be written."""
+        if isinstance(record, SkippedRecord):
+            return  # the records of training count them
         event = "training" if isinstance(record, TrainingRecord) else "validation"
         with disk_errors(Path(self._writer.log_dir)):
             for name, value in dataclasses.asdict(record).items():

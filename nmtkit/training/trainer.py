@@ -21,7 +21,7 @@ from nmtkit.errors import (
     is_out_of_memory,
 )
 from nmtkit.progress import ProgressReporter
-from nmtkit.records import Log, TrainingRecord, ValidationRecord
+from nmtkit.records import Log, Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.history import History
@@ -72,7 +72,11 @@ class Trainer:
         self.history = History(parts.recipe.validation.best_metric, validations)
         device = parts.updater.objective.model.output_weight.device
         self.meter = Meter(
-            parts.recipe.training, state, parts.ranks.size, lambda: peak_memory(device)
+            parts.recipe.training,
+            state,
+            parts.dataset.num_train_pairs,
+            parts.ranks.size,
+            lambda: peak_memory(device),
         )
         self._session_start = time.monotonic() - state.seconds
         self._last_glance = time.monotonic()
@@ -139,7 +143,7 @@ class Trainer:
             state.num_skipped_in_a_row = 0
         else:
             self.parts.updater.drop()
-            self._skip(sums.gradient_norm)
+            self._skip(update, sums.gradient_norm)
         self.meter.add(update, state.position.epoch + 1, sums)
         return True
 
@@ -177,8 +181,10 @@ class Trainer:
             raise ResourceError(f"{what}; run the same command again to continue")
         parts.reporter.message(what)
 
-    def _skip(self, gradient_norm: float) -> None:
+    def _skip(self, update: Update, gradient_norm: float) -> None:
         state = self.state
+        pairs = update.pairs.tolist()
+        self._log(SkippedRecord(update=state.update, shard=update.shard, pairs=pairs))
         state.num_skipped += 1
         state.num_skipped_in_a_row += 1
         if state.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
@@ -192,7 +198,8 @@ class Trainer:
                 )
             )
         self.parts.reporter.message(
-            f"update={state.update} skipped: its gradient norm is {gradient_norm}"
+            f"update={state.update} skipped: its gradient norm is {gradient_norm}; metrics.jsonl "
+            "has its pairs"
         )
 
     def _agree_to_stop(self) -> None:
@@ -259,7 +266,7 @@ class Trainer:
         parts.reporter.validation(record)
         parts.saver.point_best(self.history.best_first())
 
-    def _log(self, record: TrainingRecord | ValidationRecord) -> None:
+    def _log(self, record: Record) -> None:
         """Append to the run's log; training goes on if it cannot be written."""
         for log in self.parts.logs:
             try:

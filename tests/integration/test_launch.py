@@ -1,5 +1,6 @@
 """`nmtkit train --devices 2` starts the ranks itself, and looks after them."""
 
+import getpass
 import json
 import os
 import re
@@ -99,16 +100,21 @@ def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Pa
 
 
 def test_a_lost_rank_is_told_and_all_start_again_from_the_last_checkpoint(
-    data: Path, whole: Path, tmp_path: Path
+    data: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = start(data, tmp_path, "--max-updates", "400", "--devices", "2")
-    wait_for_checkpoint(tmp_path, 20)
+    run, temporary = tmp_path / "run", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    process = start(data, run, "--max-updates", "400", "--devices", "2")
+    wait_for_checkpoint(run, 20)
     os.kill(rank_process(process.pid, 1), signal.SIGKILL)
     code, talk = end(process)
     assert code == 0, talk
     assert "rank 1 was killed by SIGKILL; starting all ranks again" in talk
     assert re.search(r"continuing after update [0-9]+", talk)
-    assert torch.equal(parameters(tmp_path), parameters(whole))
+    assert torch.equal(parameters(run), parameters(whole))
+    left = {path.name for path in temporary.iterdir()}
+    assert left <= {f"torchinductor_{getpass.getuser()}"}, left  # a cache of torch
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from nmtkit.training.updating import Sums
 from tests.clock import Clock
 
 EPOCH = 3
+NUM_PAIRS = 20
 
 
 @pytest.fixture
@@ -31,10 +32,12 @@ def update_of(
     return update, EPOCH, Sums(smoothed, nll, 0.0, gradient_norm)
 
 
-def meter_at(update: int, max_updates: int, max_minutes: float = 0.0) -> tuple[Meter, RunState]:
-    config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes)
+def meter_at(
+    update: int, max_updates: int, max_minutes: float = 0.0, max_epochs: int = 0
+) -> tuple[Meter, RunState]:
+    config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes, max_epochs=max_epochs)
     state = RunState(update=update)
-    return Meter(config, state, 4, lambda: 2**30), state
+    return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30), state
 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:
@@ -112,6 +115,17 @@ def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
     # Fifteen seconds of training so far, most of them in an earlier session.
     state.update, state.seconds = 10, 15.0
     assert meter.record(state, 0.0).eta_s == pytest.approx(eta_s)
+
+
+@pytest.mark.parametrize(("max_epochs", "last_update"), [(3, 60), (5, 100), (6, 100)])
+def test_the_eta_is_that_of_updates_or_epochs_whichever_end_first(
+    max_epochs: int, last_update: int, clock: Clock
+) -> None:
+    meter, state = meter_at(9, max_updates=100, max_epochs=max_epochs)
+    meter.add(*update_of(1, 1, 1.0, 1.0))  # of one pair: an epoch is as many updates as pairs
+    clock.now += 2
+    state.update = 10
+    assert meter.record(state, 0.0).eta_s == pytest.approx(2 * (last_update - 10))
 
 
 def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None:
