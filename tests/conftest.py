@@ -1,6 +1,7 @@
-"""What all tests share: no time limits for single examples, no waiting for the disk."""
+"""What all tests share: no time limits for single examples, Ctrl-C, no waiting for the disk."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 
 settings.register_profile("nmtkit", deadline=None)  # machines are shared and noisy
 settings.load_profile("nmtkit")
+
+# A shell starts jobs in the background deaf to Ctrl-C, which the commands under test would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")

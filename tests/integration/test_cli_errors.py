@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli")
+TIMEOUT_S = 60
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 FULL = Path("/dev/full")
 HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
@@ -199,7 +200,7 @@ def test_an_interrupt_ends_the_command_quietly_with_130(tmp_path: Path) -> None:
         reference.open("wb"),
     ):  # waits until the command reads the other end
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
+        out, err = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
