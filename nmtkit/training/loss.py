@@ -6,17 +6,10 @@ vocabulary: it is linear in the hidden vector.
 Source: paper, section 5.4; Szegedy et al. 2016, section 7 (mass spread over all V entries).
 """
 
-import math
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-
-CHUNK_LOGITS = 1 << 24
-"""Logits of one chunk at most: small enough to stay cheap, large enough for fast products."""
-
-MIN_CHUNK_TOKENS = 256
-"""However large the vocabulary, a chunk has this many tokens."""
 
 
 class Losses(NamedTuple):
@@ -55,19 +48,6 @@ def smoothed_cross_entropy(
         hidden, weight, targets, smoothing, chunk_tokens, needs_gradient
     )
     return Losses(smoothed, nll)
-
-
-def chunk_size(vocabulary_size: int) -> int:
-    """Choose the number of tokens whose logits are held at a time."""
-    return max(MIN_CHUNK_TOKENS, CHUNK_LOGITS // vocabulary_size)
-
-
-def perplexity(nll: float) -> float:
-    """Compute exp of a negative log-likelihood a token; infinite where that is no double."""
-    try:
-        return math.exp(nll)
-    except OverflowError:
-        return math.inf
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):

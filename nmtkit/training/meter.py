@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.sampler import Update
+from nmtkit.model.likelihood import perplexity
 from nmtkit.records import TrainingRecord
-from nmtkit.training.loss import perplexity
 from nmtkit.training.state import RunState
 from nmtkit.training.updating import Sums
 

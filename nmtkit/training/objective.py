@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from nmtkit.data.batch import Batch
+from nmtkit.model.likelihood import chunk_size
 from nmtkit.model.transformer import Transformer
-from nmtkit.training.loss import Losses, chunk_size, smoothed_cross_entropy
+from nmtkit.training.loss import Losses, smoothed_cross_entropy
 
 
 class Objective(nn.Module):

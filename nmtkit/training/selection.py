@@ -15,13 +15,13 @@ from nmtkit.config.schema import RuntimeConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.durable import check_is_free, read_manifest
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.model.likelihood import perplexity
 from nmtkit.model_folder import FORMAT, VERSION, describe_model
 from nmtkit.model_path import find_model
 from nmtkit.records import MetricsLog
 from nmtkit.runtime import set_up
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.history import History
-from nmtkit.training.loss import perplexity
 from nmtkit.training.objective import Objective
 from nmtkit.training.validation import Validation, Validator
 

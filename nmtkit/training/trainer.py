@@ -20,12 +20,12 @@ from nmtkit.errors import (
     ToldElsewhereError,
     is_out_of_memory,
 )
+from nmtkit.model.likelihood import perplexity
 from nmtkit.progress import ProgressReporter
 from nmtkit.records import Log, Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.history import History
-from nmtkit.training.loss import perplexity
 from nmtkit.training.meter import Meter
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.pieces import Pieces

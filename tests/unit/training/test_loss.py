@@ -1,21 +1,12 @@
-from typing import Any
-
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-from nmtkit.training.loss import (
-    CHUNK_LOGITS,
-    MIN_CHUNK_TOKENS,
-    Losses,
-    chunk_size,
-    smoothed_cross_entropy,
-)
+from nmtkit.training.loss import Losses, smoothed_cross_entropy
+from tests.largest_tensor import LargestTensor
 
 TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
 EXACT = 1e-10
@@ -125,25 +116,6 @@ def test_without_gradients_the_losses_are_the_same() -> None:
     assert not without.smoothed.requires_grad
 
 
-class LargestTensor(TorchDispatchMode):
-    """Watches every operation for the largest storage that it returns."""
-
-    num_elements = 0
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Any = (),
-        kwargs: Any = None,
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, Tensor):
-                self.num_elements = max(self.num_elements, leaf.numel())
-        return result
-
-
 def test_logits_of_all_tokens_never_exist_together() -> None:
     tokens, vocabulary, chunk = 640, 500, 64
     hidden = torch.randn(tokens, MODEL_SIZE, requires_grad=True)
@@ -155,10 +127,3 @@ def test_logits_of_all_tokens_never_exist_together() -> None:
     with LargestTensor() as watch:  # type: ignore[no-untyped-call]
         F.cross_entropy(hidden @ weight.T, targets, label_smoothing=0.1).backward()
     assert watch.num_elements == tokens * vocabulary, "the watch sees what it looks for"
-
-
-@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
-def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int) -> None:
-    tokens = chunk_size(vocabulary)
-    assert tokens >= MIN_CHUNK_TOKENS
-    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS

@@ -1,0 +1,67 @@
+import pytest
+import torch
+
+from nmtkit.model import likelihood
+from nmtkit.model.likelihood import (
+    CHUNK_LOGITS,
+    MIN_CHUNK_TOKENS,
+    chunk_size,
+    perplexity,
+    token_log_probs,
+)
+from nmtkit.model.transformer import Transformer
+from tests.largest_tensor import LargestTensor
+from tests.tiny import tiny_codec, tiny_model
+
+NUM_TOKENS, CHUNK = 23, 5
+
+
+def model() -> Transformer:
+    return tiny_model(tiny_codec())
+
+
+@pytest.mark.parametrize("chunk", [1, CHUNK, NUM_TOKENS, 100])
+def test_log_probs_are_those_of_the_whole_softmax(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(likelihood, "chunk_size", lambda _: chunk)
+    own = model().double()
+    num_entries, model_size = own.output_weight.shape
+    hidden = torch.randn(NUM_TOKENS, model_size, dtype=torch.float64)
+    targets = torch.randint(num_entries, (NUM_TOKENS,))
+    expected = -torch.nn.functional.cross_entropy(own.logits(hidden), targets, reduction="none")
+    actual = token_log_probs(own, hidden, targets)
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=1e-12)
+
+
+def test_log_probs_of_low_precision_are_summed_in_float32() -> None:
+    own = model().bfloat16()
+    hidden = torch.randn(NUM_TOKENS, own.output_weight.shape[1]).bfloat16()
+    targets = torch.zeros(NUM_TOKENS, dtype=torch.int64)
+    actual = token_log_probs(own, hidden, targets)
+    expected = own.logits(hidden).float().log_softmax(-1)[:, 0]
+    assert actual.dtype == torch.float32
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=1e-6)
+
+
+def test_logits_of_all_tokens_never_exist_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(likelihood, "chunk_size", lambda _: CHUNK)
+    own = model()
+    num_entries, model_size = own.output_weight.shape
+    hidden = torch.randn(NUM_TOKENS, model_size)
+    targets = torch.zeros(NUM_TOKENS, dtype=torch.int64)
+    with LargestTensor() as watch:  # type: ignore[no-untyped-call]
+        token_log_probs(own, hidden, targets)
+    assert watch.num_elements == max(CHUNK * num_entries, num_entries * model_size)
+
+
+@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
+def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int) -> None:
+    tokens = chunk_size(vocabulary)
+    assert tokens >= MIN_CHUNK_TOKENS
+    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS
+
+
+def test_perplexity_is_how_many_equal_choices_there_would_be() -> None:
+    uniform = -torch.full((8,), 1 / 8).log().mean()
+    assert perplexity(float(uniform)) == pytest.approx(8.0)
