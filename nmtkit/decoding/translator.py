@@ -5,14 +5,13 @@ flushed, are the caller's business.
 """
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import torch
 
 from nmtkit.config.schema import SearchConfig, TranslationConfig
-from nmtkit.config.training import ModelConfig
+from nmtkit.decoding.lengths import batches_by_length, num_positions
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
@@ -47,7 +46,7 @@ class Translator:
         self._search = search
         self._config = translation
         self._warn = warn
-        self._num_positions = _num_positions(model.config)
+        self._num_positions = num_positions(model.config)
         self._max_source_length = min(translation.max_source_length, self._num_positions)
         self._is_warned = False
 
@@ -89,7 +88,9 @@ class Translator:
         ]
         pieces = [piece for pieces_of_line in pieces_of_lines for piece in pieces_of_line]
         translations = [""] * len(pieces)
-        for batch in self._batches([len(piece) for piece in pieces]):
+        lengths = [len(piece) for piece in pieces]
+        config = self._config
+        for batch in batches_by_length(lengths, config.batch_tokens, config.batch_size):
             answers = self._translate_batch([pieces[index] for index in batch])
             for index, answer in zip(batch, answers, strict=True):
                 translations[index] = answer
@@ -122,16 +123,6 @@ class Translator:
         encode = self._codec.encode_source
         return [encode(text) for text in split_text(line, lambda t: len(encode(t)) <= limit)]
 
-    def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
-        """Yield the indices of sequences of these lengths batch by batch, the longest first."""
-        order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
-        start = 0
-        while start < len(order):
-            num_fitting = self._config.batch_tokens // lengths[order[start]]
-            size = max(1, min(num_fitting, self._config.batch_size))
-            yield order[start : start + size]
-            start += size
-
     def _translate_batch(self, sources: list[list[int]]) -> list[str]:
         """Translate id sequences together."""
         device = self._model.output_weight.device
@@ -159,8 +150,3 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
     cut = min(spaces, key=lambda space: abs(space - middle), default=None)
     left, right = (text[:middle], text[middle:]) if cut is None else (text[:cut], text[cut + 1 :])
     return split_text(left, fits) + split_text(right, fits)
-
-
-def _num_positions(config: ModelConfig) -> int:
-    """Return the longest sequence that a model can read or write."""
-    return config.max_positions if config.positions == "learned" else sys.maxsize

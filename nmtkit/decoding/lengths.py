@@ -1,0 +1,31 @@
+"""Lengths of sequences: which are decoded together, and how long one may be."""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from nmtkit.config.training import ModelConfig
+
+
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, batch_size: int
+) -> Iterator[list[int]]:
+    """Yield the indices of sequences batch by batch, the longest first.
+
+    Args:
+        lengths: tokens of each sequence.
+        batch_tokens: of a batch, all its sequences counted as long as the longest, at most; a
+            sequence that is longer is a batch alone.
+        batch_size: sequences of a batch, at most.
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
+    start = 0
+    while start < len(order):
+        num_fitting = batch_tokens // lengths[order[start]]
+        size = max(1, min(num_fitting, batch_size))
+        yield order[start : start + size]
+        start += size
+
+
+def num_positions(config: ModelConfig) -> int:
+    """Return the longest sequence that a model can read or write."""
+    return config.max_positions if config.positions == "learned" else sys.maxsize
