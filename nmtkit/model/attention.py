@@ -8,6 +8,11 @@ Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T,
 source; D model size; H heads; K, U key and value size of a head.
 """
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -116,6 +121,22 @@ class MemoryAttention(nn.Module):
         output: Tensor = self.output(layout.pack(context.transpose(1, 2)).flatten(1))
         return output
 
+    def weights(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
+        """Compute how much each target position attends to each source position.
+
+        Args:
+            x, layout, memory: as for `forward`, which computes the same without keeping it.
+
+        Returns:
+            (B, H, T, S): a target token's weights sum to 1, and are 0 where its source has ended;
+            rows of padding mean nothing.
+        """
+        query = _heads_first(layout.unpack(self.query(x)), self.heads)
+        keys, _ = self.keys_values(memory)
+        scores = query @ _heads_first(keys, self.heads).mT / math.sqrt(query.shape[-1])
+        mask = memory_mask(memory.layout)
+        return (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
+
     def keys_values(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory: keys (B, S, HK) and values (B, S, HU)."""
         block = memory.layout.unpack(self.key_value(memory.values))
@@ -133,6 +154,24 @@ class MemoryAttention(nn.Module):
         )
         output: Tensor = self.output(context.transpose(1, 2).flatten(2))
         return output
+
+
+@contextmanager
+def recorded_weights(attention: MemoryAttention) -> Iterator[list[Tensor]]:
+    """Record the weights (B, H, T, S) of each pass through an attention within the context.
+
+    They are computed beside the pass, which itself stays as it is: no other has to pay for them.
+    """
+    recorded: list[Tensor] = []
+
+    def record(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        recorded.append(attention.weights(*arguments, **named))
+
+    handle = attention.register_forward_pre_hook(record, with_kwargs=True)
+    try:
+        yield recorded
+    finally:
+        handle.remove()
 
 
 def memory_mask(layout: Layout) -> Tensor | None:

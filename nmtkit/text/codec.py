@@ -55,6 +55,9 @@ class Vocabulary(Protocol):
     def piece(self, index: int) -> str:
         """Return the entry of an id."""
 
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """Number, from 0, the word between spaces that each token is part of."""
+
     def save(self, path: Path) -> None:
         """Write the file."""
 

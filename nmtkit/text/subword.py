@@ -141,6 +141,20 @@ class Subword:
         text: str = self._processor.id_to_piece(index)
         return text
 
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """Number, from 0, the word of `decode(ids)` between spaces that each token is part of.
+
+        A space belongs to the word after it, so that one that stands alone does.
+        """
+        numbers = []
+        num_begun, is_inside = 0, False
+        for piece in map(self.piece, ids):
+            is_inside = is_inside and not piece.startswith(_SPACE_SYMBOL)
+            numbers.append(num_begun - is_inside)
+            if not is_inside and piece != _SPACE_SYMBOL:
+                num_begun, is_inside = num_begun + 1, True
+        return numbers
+
 
 def _remember_failure(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
     """Pass lines on; SentencePiece turns any error of its reader into a RuntimeError."""

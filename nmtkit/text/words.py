@@ -100,6 +100,10 @@ class Words:
         """Return the word of an id."""
         return self._words[index]
 
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """Number the words of ids: each is one."""
+        return list(range(len(ids)))
+
 
 def _find_problem(word: str, seen: set[str]) -> str | None:
     """Return what is wrong with an entry of a list that follows the entries `seen`."""

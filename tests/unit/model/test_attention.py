@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmtkit.model.attention import MemoryAttention, SelfAttention
+from nmtkit.model.attention import MemoryAttention, SelfAttention, recorded_weights
 from nmtkit.packed import Layout, Packed
 
 CPU = torch.device("cpu")
@@ -150,6 +150,40 @@ def test_memory_attention_with_unequal_sizes_is_the_formula(key_size: int, value
         expected.append(attention.output(formula(attention.query(sentence), key, value, False)))
     actual = attention(x, Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU)))
     assert_same(actual, torch.cat(expected))
+
+
+@pytest.mark.parametrize("source", [SOURCE, [3, 3, 3, 3]], ids=["ragged", "rectangular"])
+@pytest.mark.parametrize(("key_size", "value_size"), [(4, 4), (7, 3)])
+def test_weights_are_the_softmax_of_each_sentence_and_head_alone(
+    source: list[int], key_size: int, value_size: int
+) -> None:
+    attention = memory_attention(key_size, value_size, 0.5)
+    x, memory = random_values(TARGET), random_values(source)
+    layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(source, CPU))
+    block = attention.weights(x, layout, packed)
+    assert block.shape == (len(TARGET), HEADS, max(TARGET), max(source))
+    sentences = zip(block, x.split(TARGET), memory.split(source), strict=True)
+    for weights, sentence, own_memory in sentences:
+        queries = attention.query(sentence).chunk(HEADS, -1)
+        keys = attention.key_value(own_memory)[:, : HEADS * key_size].chunk(HEADS, -1)
+        for head, query, key in zip(weights, queries, keys, strict=True):
+            expected = (query @ key.T / math.sqrt(key_size)).softmax(-1)
+            assert_same(head[: len(query), : len(key)], expected)
+            assert not head[: len(query), len(key) :].any()
+
+
+def test_recorded_weights_are_those_of_each_pass_and_change_none() -> None:
+    attention = memory_attention(4, 4, 0.0)
+    x, memory = random_values(TARGET), random_values(SOURCE)
+    layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU))
+    expected = attention(x, layout, packed)
+    with recorded_weights(attention) as recorded:
+        assert torch.equal(attention(x, layout, packed), expected)
+        attention(2 * x, layout=layout, memory=packed)
+    attention(x, layout, packed)
+    assert len(recorded) == 2
+    assert torch.equal(recorded[0], attention.weights(x, layout, packed))
+    assert torch.equal(recorded[1], attention.weights(2 * x, layout, packed))
 
 
 def test_products_of_query_and_key_begin_with_variance_d_k() -> None:

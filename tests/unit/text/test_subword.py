@@ -43,6 +43,33 @@ def test_decoding_gives_the_normalised_line_back(line: str) -> None:
 
 @settings(deadline=None)
 @given(TEXT)
+def test_words_are_those_of_the_normalised_line(line: str) -> None:
+    ids = model().encode(line)
+    assert words_by_number(ids) == model().normalise(line).split()
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_words_of_any_pieces_are_those_that_they_spell(data: st.DataObject) -> None:
+    pieces = [i for i in range(model().size) if i not in model().unknown_ids | {BOS_ID, EOS_ID}]
+    ids = data.draw(st.lists(st.sampled_from(pieces)))
+    spaces = [i for i in pieces if model().piece(i) == "\u2581"]
+    while ids and ids[-1] in spaces:  # a space at the end is part of no word
+        ids.pop()
+    assert words_by_number(ids) == model().decode(ids).split()
+
+
+def words_by_number(ids: list[int]) -> list[str]:
+    """Spell the words one by one, from the number of each token's word."""
+    numbers = model().words(ids)
+    assert len(numbers) == len(ids)
+    assert numbers == sorted(numbers)
+    own = ([i for i, n in zip(ids, numbers, strict=True) if n == word] for word in set(numbers))
+    return [model().decode(part).strip() for part in own]
+
+
+@settings(deadline=None)
+@given(TEXT)
 def test_normalising_twice_is_normalising_once(line: str) -> None:
     normalised = model().normalise(line)
     assert model().encode(normalised) == model().encode(line)

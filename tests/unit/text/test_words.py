@@ -32,6 +32,10 @@ def test_every_token_has_one_id_that_is_no_control_symbol(line: str) -> None:
     assert not {BOS_ID, EOS_ID}.intersection(ids)
 
 
+def test_each_token_is_a_word() -> None:
+    assert WORDS.words([3, UNK_ID, 4]) == [0, 1, 2]
+
+
 def test_tokens_that_are_spelled_like_special_symbols_are_unknown() -> None:
     assert WORDS.encode("<s> the </s> <unk>") == [UNK_ID, 3, UNK_ID, UNK_ID]
 

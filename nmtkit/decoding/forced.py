@@ -1,0 +1,108 @@
+"""Forced decoding: the probability that a model gives to translations which exist already.
+
+One pass over source and target, as in training: no search, and no text. What is found here is what
+a search reports for the same ids. Attention is looked at on request.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nmtkit.decoding.lengths import batches_by_length
+from nmtkit.errors import DamagedError
+from nmtkit.model.attention import recorded_weights
+from nmtkit.model.likelihood import token_log_probs
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.symbols import BOS_ID
+
+Ids = Sequence[int]
+
+
+@dataclass(frozen=True)
+class ForcedScore:
+    """What a model makes of a pair of source and target.
+
+    Attributes:
+        token_log_probs: the natural log-probability of each target token after those before it.
+        attention: (T, S) float32 on the CPU: the weight of each source token when each target
+            token was predicted, the mean over the heads of one layer, so that rows sum to 1; None
+            where it was not asked for.
+    """
+
+    token_log_probs: tuple[float, ...]
+    attention: Tensor | None
+
+    @property
+    def log_prob(self) -> float:
+        """The natural log-probability of the target, its end symbol included."""
+        return math.fsum(self.token_log_probs)
+
+
+@torch.inference_mode()
+def score_pairs(
+    model: Transformer,
+    pairs: Sequence[tuple[Ids, Ids]],
+    batch_tokens: int,
+    attention_layer: int | None,
+) -> list[ForcedScore]:
+    """Score given targets, in batches of pairs of similar length.
+
+    Args:
+        model: in evaluation mode.
+        pairs: source and target ids, each with its end symbol.
+        batch_tokens: source tokens, and target tokens, of a batch at most, padding counted.
+        attention_layer: the decoder layer, from 0, whose attention to the source is wanted (see
+            `nmtkit.decoding.alignment.aligning_layer`); None = no attention.
+
+    Returns:
+        a score a pair, in order; it depends neither on the order nor on the other pairs.
+
+    Raises:
+        DamagedError: the model gives no probabilities.
+        DataError: a sequence is longer than the model's learned positions.
+    """
+    assert not model.training, "scoring needs the model in evaluation mode"
+    scores: dict[int, ForcedScore] = {}
+    lengths = [max(len(source), len(target)) for source, target in pairs]
+    for batch in batches_by_length(lengths, batch_tokens, batch_tokens):
+        found = _score_batch(model, [pairs[index] for index in batch], attention_layer)
+        scores.update(zip(batch, found, strict=True))
+    return [scores[index] for index in range(len(pairs))]
+
+
+def _score_batch(
+    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attention_layer: int | None
+) -> list[ForcedScore]:
+    """Score pairs together."""
+    device = model.output_weight.device
+    sources, targets = zip(*pairs, strict=True)
+    memory = model.encode(pack_sequences(sources, device))
+    read = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
+    wanted = pack_sequences(targets, device).values
+    attention: list[Tensor | None] = [None] * len(pairs)
+    if attention_layer is None:
+        hidden = model.decode(read, memory)
+    else:
+        layer = model.decoder[attention_layer].memory_attention
+        with recorded_weights(layer) as recorded:
+            hidden = model.decode(read, memory)
+        block = recorded[0].mean(1, dtype=torch.float32).cpu()  # (B, H, T, S) -> (B, T, S)
+        attention = [
+            weights[: len(target), : len(source)].clone()
+            for weights, source, target in zip(block, sources, targets, strict=True)
+        ]
+    log_probs = token_log_probs(model, hidden, wanted).cpu()
+    if not log_probs.isfinite().all():
+        raise DamagedError(
+            "the model gives no probabilities (its logits are not numbers), so its weights "
+            "are damaged; score with another checkpoint"
+        )
+    parts = log_probs.split([len(target) for target in targets])
+    return [
+        ForcedScore(tuple(part.tolist()), weights)
+        for part, weights in zip(parts, attention, strict=True)
+    ]

@@ -1,0 +1,200 @@
+import math
+import random
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmtkit.config.schema import SearchConfig
+from nmtkit.config.training import ModelConfig
+from nmtkit.decoding.alignment import aligning_layer, links
+from nmtkit.decoding.forced import ForcedScore, score_pairs
+from nmtkit.decoding.search import beam_search
+from nmtkit.errors import DamagedError, DataError
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import Packed, pack_sequences
+from nmtkit.symbols import BOS_ID, EOS_ID
+from tests.tiny import tiny_codec, tiny_model
+
+CPU = torch.device("cpu")
+VOCABULARY = tiny_codec().target.size
+TOLERANCE = 1e-5
+"""In float32 batches of other shapes are summed in another order."""
+
+
+def random_ids(generator: random.Random, longest: int) -> list[int]:
+    return [*generator.choices(range(3, VOCABULARY), k=generator.randint(0, longest)), EOS_ID]
+
+
+def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
+    """Make pairs of all lengths, some sides blank."""
+    generator = random.Random(1)
+    return [(random_ids(generator, 12), random_ids(generator, 9)) for _ in range(count)]
+
+
+def assert_equal(actual: ForcedScore, expected: ForcedScore) -> None:
+    assert actual.token_log_probs == pytest.approx(expected.token_log_probs, abs=TOLERANCE)
+    if expected.attention is None:
+        assert actual.attention is None
+    else:
+        assert actual.attention is not None
+        torch.testing.assert_close(actual.attention, expected.attention, rtol=0.0, atol=TOLERANCE)
+
+
+def test_scores_are_log_softmax_at_each_token_of_a_sentence_alone() -> None:
+    model, pairs = tiny_model(tiny_codec()), random_pairs(30)
+    with torch.no_grad():
+        for (source, target), score in zip(pairs, score_pairs(model, pairs, 60, None), strict=True):
+            expected = []
+            for position, token in enumerate(target):
+                prefix = pack_sequences([[BOS_ID, *target[:position]]], CPU)
+                hidden = model.decode(prefix, model.encode(pack_sequences([source], CPU)))
+                log_probs = nn.functional.log_softmax(model.logits(hidden[-1]), 0)
+                expected.append(float(log_probs[token]))
+            assert score.token_log_probs == pytest.approx(expected, abs=TOLERANCE)
+            assert score.log_prob == pytest.approx(sum(expected), abs=len(target) * TOLERANCE)
+            assert score.attention is None
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 17, 100, 10_000])
+def test_a_score_depends_on_no_other_pair(batch_tokens: int) -> None:
+    model, pairs = tiny_model(tiny_codec()), random_pairs(40)
+    together = score_pairs(model, pairs, batch_tokens, 0)
+    backwards = score_pairs(model, pairs[::-1], batch_tokens, 0)[::-1]
+    for pair, one, other in zip(pairs, together, backwards, strict=True):
+        (alone,) = score_pairs(model, [pair], batch_tokens, 0)
+        assert_equal(one, alone)
+        assert_equal(other, alone)
+
+
+def test_the_tokens_of_a_batch_are_bounded_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    encode, decode = Transformer.encode, Transformer.decode
+
+    def observe_encode(model: Transformer, source: Packed) -> Packed:
+        sizes.append(source.layout.num_sentences * source.layout.longest)
+        return encode(model, source)
+
+    def observe_decode(model: Transformer, target: Packed, memory: Packed) -> Tensor:
+        sizes.append(target.layout.num_sentences * target.layout.longest)
+        return decode(model, target, memory)
+
+    monkeypatch.setattr(Transformer, "encode", observe_encode)
+    monkeypatch.setattr(Transformer, "decode", observe_decode)
+    score_pairs(tiny_model(tiny_codec()), random_pairs(200), 50, None)
+    assert 40 < max(sizes) <= 50
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_scores_are_what_a_search_reports_for_its_own_hypotheses(beam: int) -> None:
+    model = tiny_model(tiny_codec())
+    sources = [source for source, _ in random_pairs(20) if len(source) > 1]
+    config = SearchConfig(beam=beam)
+    with torch.inference_mode():
+        memory = model.encode(pack_sequences(sources, CPU))
+        longest = torch.tensor([len(source) + 4 for source in sources])
+        found = beam_search(model.step, model.start(memory), longest, config)
+    hypotheses = [hypothesis for of_sentence in found for hypothesis in of_sentence]
+    pairs = [(s, h.ids) for s, own in zip(sources, found, strict=True) for h in own]
+    assert len(pairs) >= beam * len(sources) / 2
+    for hypothesis, score in zip(hypotheses, score_pairs(model, pairs, 200, None), strict=True):
+        assert score.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-4)
+
+
+def test_probabilities_of_all_targets_of_two_tokens_sum_to_that_of_their_beginning() -> None:
+    model = tiny_model(tiny_codec()).double()
+    source, first = [3, 4, EOS_ID], 5
+    pairs = [(source, [first, token]) for token in range(VOCABULARY)]
+    scores = score_pairs(model, pairs, 1000, None)
+    total = sum(math.exp(score.log_prob) for score in scores)
+    (beginning,) = score_pairs(model, [(source, [first])], 1000, None)
+    assert total == pytest.approx(math.exp(beginning.log_prob), abs=1e-12)
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_attention_is_the_softmax_of_queries_and_keys_on_average_over_heads(layer: int) -> None:
+    model, pairs = tiny_model(tiny_codec()).double(), random_pairs(12)
+    for (source, target), score in zip(pairs, score_pairs(model, pairs, 80, layer), strict=True):
+        seen: list[Tensor] = []
+        attention = model.decoder[layer].memory_attention
+        attention.query.register_forward_hook(lambda _, __, out: seen.append(out))  # noqa: B023
+        with torch.no_grad():
+            memory = model.encode(pack_sequences([source], CPU))
+            model.decode(pack_sequences([[BOS_ID, *target[:-1]]], CPU), memory)
+            keys = attention.key_value(memory.values)
+        expected = torch.zeros(len(target), len(source), dtype=torch.float64)
+        key_size = attention.sizes[0] // attention.heads
+        for head in range(attention.heads):
+            own = slice(head * key_size, (head + 1) * key_size)
+            products = seen[-1][:, own] @ keys[:, own].T / math.sqrt(key_size)
+            expected += products.softmax(-1) / attention.heads
+        assert score.attention is not None
+        torch.testing.assert_close(score.attention, expected.float(), rtol=0.0, atol=1e-6)
+        torch.testing.assert_close(score.attention.sum(1), torch.ones(len(target)))
+
+
+def test_attention_leaves_log_probs_as_they_are() -> None:
+    model, pairs = tiny_model(tiny_codec()), random_pairs(20)
+    plain, watched = (score_pairs(model, pairs, 100, layer) for layer in (None, 1))
+    assert [s.token_log_probs for s in plain] == [s.token_log_probs for s in watched]
+    assert all(s.attention is not None for s in watched)
+
+
+def test_a_model_that_looks_at_its_own_position_aligns_along_the_diagonal() -> None:
+    # Embeddings are 0 and so is every layer but one, so that a token is its position alone; the
+    # aligning layer attends to where the source's positions are most like its own.
+    config = ModelConfig(
+        encoder_layers=1, decoder_layers=3, model_size=32, feed_forward_size=8, heads=1, norm="pre"
+    )
+    torch.manual_seed(1)
+    model = Transformer(config, VOCABULARY, VOCABULARY, is_shared=True).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        for name, parameter in model.named_parameters():
+            if name.endswith("norm.weight"):
+                parameter.fill_(1.0)
+        attention = model.decoder[aligning_layer(3)].memory_attention
+        attention.query.weight.copy_(10 * torch.eye(32))
+        attention.key_value.weight[:32].copy_(torch.eye(32))
+    generator = random.Random(2)
+    pairs = []
+    for _ in range(10):
+        source = random_ids(generator, 9)
+        pairs.append((source, [*generator.sample(source[:-1], len(source) - 1), EOS_ID]))
+    for (source, _), score in zip(pairs, score_pairs(model, pairs, 100, 1), strict=True):
+        assert score.attention is not None
+        assert links(score.attention) == [(place, place) for place in range(len(source) - 1)]
+
+
+def test_a_model_whose_logits_are_not_numbers_is_damaged() -> None:
+    model = tiny_model(tiny_codec())
+    model.output_weight.data[7, 0] = math.nan
+    with pytest.raises(
+        DamagedError,
+        match=r"^the model gives no probabilities \(its logits are not numbers\), so its weights "
+        "are damaged; score with another checkpoint$",
+    ):
+        score_pairs(model, random_pairs(2), 100, None)
+
+
+def test_sequences_beyond_learned_positions_are_refused() -> None:
+    config = ModelConfig(
+        encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=8, heads=2,
+        positions="learned", max_positions=4,
+    )  # fmt: skip
+    model = Transformer(config, VOCABULARY, VOCABULARY, is_shared=True).eval()
+    four, five = [5, 6, 7, EOS_ID], [5, 6, 7, 8, EOS_ID]
+    assert len(score_pairs(model, [(four, four)], 100, None)) == 1
+    for pair in ((five, four), (four, five)):
+        with pytest.raises(DataError, match="a sequence of 5 tokens is longer than the model's 4"):
+            score_pairs(model, [pair], 100, None)
+
+
+def test_no_pairs_have_no_scores() -> None:
+    assert score_pairs(tiny_model(tiny_codec()), [], 100, None) == []
+
+
+def test_a_model_in_training_mode_is_refused() -> None:
+    with pytest.raises(AssertionError, match="evaluation mode"):
+        score_pairs(tiny_model(tiny_codec()).train(), random_pairs(1), 100, None)
