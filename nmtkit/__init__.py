@@ -1,3 +1,33 @@
-"""Train and run sequence-to-sequence Transformers."""
+r"""Train and run sequence-to-sequence Transformers.
 
-__version__ = "0.1.0"
+import nmtkit
+
+translator = nmtkit.load("model/")
+print(*translator.translate(["A sentence.", "And another one."]), sep="\n")
+"""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmtkit.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from nmtkit.config.schema import TranslateRecipe
+    from nmtkit.decoding.translator import Translator
+
+
+def load(*paths: str | Path, recipe: "TranslateRecipe | None" = None) -> "Translator":
+    """Load a model, ready to translate.
+
+    Args:
+        paths: a model, a checkpoint or a run; several models translate together, as an ensemble.
+        recipe: how to translate; None = as `nmtkit translate` without options.
+
+    Raises:
+        nmtkit.errors.NmtkitError: see `nmtkit.decoding.loading.load_translator`.
+    """
+    from nmtkit.config.schema import TranslateRecipe
+    from nmtkit.decoding.loading import load_translator
+
+    return load_translator(list(map(Path, paths)), recipe or TranslateRecipe(), warnings.warn)

@@ -41,7 +41,7 @@ class DivergedError(NmtkitError):
 
 
 class LostRankError(NmtkitError):
-    """One of the processes that train together died, does not answer, or has strayed."""
+    """One of several processes at work together died, does not answer, or has strayed."""
 
     exit_code = 7
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import nmtkit
 from nmtkit.errors import DamagedError
+from nmtkit.version import __version__
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -38,7 +38,7 @@ def describe(folder: Path, format: str, version: int, fields: Mapping[str, Json]
         name = path.relative_to(folder).as_posix()
         assert _is_file_name(name), name
         files[name] = {"bytes": path.stat().st_size, "sha256": _hash(path)}
-    origin = {"format": format, "version": version, "nmtkit": nmtkit.__version__}
+    origin = {"format": format, "version": version, "nmtkit": __version__}
     assert not fields.keys() & {*origin, "files", "sha256"}, fields
     content = {**origin, **fields, "files": files}
     sealed = {**content, "sha256": _hash_of_content(content)}

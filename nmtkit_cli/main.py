@@ -12,7 +12,6 @@ from typing import NoReturn
 
 import click
 
-from nmtkit import __version__
 from nmtkit.config.problems import suggestion
 from nmtkit.errors import (
     ConfigError,
@@ -21,6 +20,7 @@ from nmtkit.errors import (
     ToldElsewhereError,
     is_out_of_memory,
 )
+from nmtkit.version import __version__
 from nmtkit_cli.command import Session, debug_option, write_examples
 
 COMMANDS = {

@@ -183,5 +183,5 @@ def _require(values: Mapping[str, Any]) -> None:
     """Raise click's error for the first of the command's own parameters without a value."""
     context = click.get_current_context()
     for parameter in context.command.params:
-        if parameter.name in values and values[parameter.name] is None:
+        if parameter.name in values and values[parameter.name] in (None, ()):
             raise click.MissingParameter(ctx=context, param=parameter)

@@ -4,12 +4,16 @@ Whatever the locale says, text is UTF-8, and LF ends a line.
 """
 
 import sys
+import time
 from collections.abc import Iterable
 from typing import BinaryIO
 
 import click
 
 from nmtkit.errors import ConfigError, ResourceError
+
+REPORT_S = 10.0
+"""Progress is told this often."""
 
 
 def standard_input() -> BinaryIO:
@@ -25,6 +29,37 @@ def write_lines(lines: Iterable[str]) -> None:
         raise ResourceError("standard output is closed; redirect it into a file")
     sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode())
     sys.stdout.buffer.flush()
+
+
+class Progress:
+    """Tells how far a long reading of lines is, and how fast, every so many seconds."""
+
+    def __init__(self, verb: str) -> None:
+        """Begin; the verb says what is done with lines: translated."""
+        self._verb = verb
+        self._begin = self._told = time.monotonic()
+        self._num_lines = self._num_tokens = 0
+
+    def add(self, num_lines: int, num_tokens: int) -> None:
+        """Count what is done."""
+        self._num_lines += num_lines
+        self._num_tokens += num_tokens
+        if time.monotonic() - self._told > REPORT_S:
+            self._told = time.monotonic()
+            self._tell()
+
+    def end(self) -> None:
+        """Tell the last time, if at all."""
+        if self._told > self._begin:
+            self._tell()
+
+    def _tell(self) -> None:
+        seconds = time.monotonic() - self._begin
+        say(
+            f"{self._verb} {counted(self._num_lines, 'lines')}, "
+            f"{self._num_lines / seconds:.1f} lines/s, "
+            f"{self._num_tokens / seconds:,.0f} target tokens/s"
+        )
 
 
 def say(text: str) -> None:

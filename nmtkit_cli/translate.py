@@ -1,6 +1,5 @@
 """`nmtkit translate`."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,44 +7,45 @@ import click
 
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.streams import counted, say, standard_input, warn, write_lines
+from nmtkit_cli.streams import Progress, standard_input, warn, write_lines
 
 EXAMPLES = """\
 nmtkit translate model/ < test.en > test.de
 
-# line by line, as you type
-nmtkit translate run/last --beam 1
+# an ensemble, and its four best translations of each line with their scores
+nmtkit translate model1/ model2/ --beam 8 --n-best 4 --output-format moses < test.en
 
 # line by line, as they come
-tail -f log.en | nmtkit translate model/ --chunk-lines 1"""
+tail -f log.en | nmtkit translate model/ --stream
 
-LONG_S = 5.0
+# ten different translations a line, drawn at random
+nmtkit translate model/ --sample --n-best 10 --temperature 0.8 --output-format json < test.en"""
 
 
 @recipe_command("translate", TranslateRecipe, {}, EXAMPLES)
-@click.argument("model", type=click.Path(path_type=Path), metavar="MODEL", required=False)
-def command(recipe: TranslateRecipe, model: Path) -> None:
+@click.argument(
+    "models", type=click.Path(path_type=Path), metavar="MODEL...", required=False, nargs=-1
+)
+def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     """Translate lines from standard input to standard output.
 
     MODEL is the folder of a model or a checkpoint, or of a run, whose best checkpoint is taken;
-    RUN/last is its last one. One line out for each line in, in order, as UTF-8; an empty line
-    stays empty. Lines are answered in chunks, on a terminal one by one.
+    RUN/last is its last one. Several with the same vocabulary translate together, as an ensemble.
+    One line out for each line in, in order, as UTF-8; an empty line stays empty. Lines are answered
+    in chunks; one by one on a terminal, or with --stream.
     """
-    from nmtkit.decoding.translator import Translator
-    from nmtkit.model_path import load_model
-    from nmtkit.runtime import set_up
+    from nmtkit.decoding.formats import make_writer, read_requests
+    from nmtkit.decoding.workers import open_translator
     from nmtkit.text.lines import decode_lines
 
     text = standard_input()
-    translation = recipe.translation
-    if text.isatty():
-        translation = replace(translation, chunk_lines=1)
-    loaded = load_model(model, set_up(recipe.runtime))
-    translator = Translator(loaded.model, loaded.codec, recipe.search, translation, warn)
-    begin, num_lines = time.monotonic(), 0
-    for chunk in translator.translate_chunks(decode_lines(text, "standard input", "replace", warn)):
-        write_lines(chunk)
-        num_lines += len(chunk)
-    seconds = time.monotonic() - begin
-    if seconds > LONG_S and not text.isatty():
-        say(f"translated {counted(num_lines, 'lines')}, {num_lines / seconds:.1f} lines/s")
+    if text.isatty() or recipe.translation.stream:
+        recipe = replace(recipe, translation=replace(recipe.translation, chunk_lines=1))
+    translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
+    lines = decode_lines(text, "standard input", "replace", warn)
+    progress, number = Progress("translated"), 0
+    for chunk in translator.answer_all(read_requests(lines, recipe.output, "standard input")):
+        write_lines(line for place, one in enumerate(chunk, number) for line in write(one, place))
+        number += len(chunk)
+        progress.add(len(chunk), sum(answer.translations[0].num_tokens for answer in chunk))
+    progress.end()

@@ -85,9 +85,9 @@ def tiny_dataset(folder: Path, train_lines: Sequence[str] = TRAIN_LINES) -> Path
 # ------------------------------------------------------------------------------------- models
 
 
-def tiny_model(codec: TextCodec) -> Transformer:
+def tiny_model(codec: TextCodec, seed: int = 1) -> Transformer:
     """Return an untrained model whose translations differ, in evaluation mode."""
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     config = ModelConfig(
         encoder_layers=2,
         decoder_layers=2,

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.problems import Problem
-from nmtkit.config.schema import PreprocessRecipe, Recipe, TrainRecipe
+from nmtkit.config.schema import PreprocessRecipe, Recipe, TrainRecipe, TranslateRecipe
 from nmtkit.config.training import ModelConfig
 
-SEARCH = ("beam", "length_penalty", "extra_length")
+SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "extra_length")
 
 
 def contradictions(recipe: Recipe) -> Iterator[Problem]:
@@ -22,6 +22,37 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
             yield from _without_effect(recipe, ("max_positions",), "with sinusoidal positions")
         if not (recipe.validation.validate_every and recipe.validation.validate_bleu):
             yield from _without_effect(recipe, SEARCH, "in training without validation BLEU")
+    if isinstance(recipe, TranslateRecipe):
+        yield from _translation(recipe)
+
+
+def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
+    output, search = recipe.output, recipe.search
+    if output.n_best > 1 and output.output_format == "text":
+        yield Problem(
+            ("n_best", "output_format"),
+            f"n_best ({output.n_best}): in text there is one line a line; take --output-format "
+            "moses or json [output.n_best]",
+        )
+    if recipe.sampling.sample:
+        yield from _without_effect(recipe, ("beam",), "with --sample; --n-best are drawn")
+    else:
+        yield from _without_effect(recipe, ("temperature", "top_k", "top_p"), "without --sample")
+        if output.n_best > search.beam:
+            yield Problem(
+                ("n_best", "beam"),
+                f"n_best ({output.n_best}) must be at most beam ({search.beam}); take a wider "
+                "--beam [output.n_best]",
+            )
+    if output.output_format != "text":
+        yield from _without_effect(recipe, ("scores",), "but in text, as scores are always there")
+    if output.output_format != "json":
+        when = "without --output-format json"
+        yield from _without_effect(recipe, ("token_scores", "attention"), when)
+    if recipe.translation.stream:
+        yield from _without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
+    if search.length_penalty_form == "none":
+        yield from _without_effect(recipe, ("length_penalty",), "with --length-penalty-form none")
 
 
 def _without_effect(recipe: Recipe, names: tuple[str, ...], when: str) -> Iterator[Problem]:

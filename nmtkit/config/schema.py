@@ -141,16 +141,93 @@ class SearchConfig:
 
     beam: int = setting(4, "Width of the beam; 1 = greedy.", minimum=1, on_resume="free")
     length_penalty: float = setting(
-        0.6, "Alpha of the length penalty ((5 + length) / 6) ** alpha.", minimum=0, on_resume="free"
+        0.6,
+        "Alpha of the length penalty, by which scores are divided.",
+        minimum=0,
+        on_resume="free",
+    )
+    length_penalty_form: str = setting(
+        "gnmt",
+        "gnmt: ((5 + length) / 6) ** alpha, the paper's; power: length ** alpha; none: 1.",
+        choices=("gnmt", "power", "none"),
+        on_resume="free",
+    )
+    max_length_ratio: float = setting(
+        1.0,
+        "Longest translation: so many times the source tokens, plus --extra-length.",
+        minimum=0,
+        on_resume="free",
     )
     extra_length: int = setting(
         50,
-        "Longest translation: source tokens plus this.",
+        "Longest translation: --max-length-ratio times the source tokens, plus this.",
         unit="tokens",
         minimum=1,
         maximum=1_000_000,
         on_resume="free",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstraintsConfig:
+    """What a translation must be."""
+
+    max_output_length: int = setting(
+        0, "Longest translation whatever the source; 0 = no such limit.", unit="tokens", minimum=0
+    )
+    min_length_ratio: float = setting(
+        0.0, "Shortest translation: so many times the source, plus --min-length.", minimum=0
+    )
+    min_length: int = setting(
+        0, "Tokens of the shortest translation, its end symbol not counted.", minimum=0
+    )
+    no_repeat_ngram: int = setting(
+        0, "No sequence of so many tokens comes twice in a translation; 0 = any may.", minimum=0
+    )
+    ban_unknown: bool = setting(False, "Never put out <unk>.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingConfig:
+    """Drawing translations at random instead of searching."""
+
+    sample: bool = setting(
+        False, "Draw each token from its distribution; --n-best translations, independently."
+    )
+    temperature: float = setting(
+        1.0, "Divides the logits; below 1, likely tokens become likelier.", minimum=1e-3
+    )
+    top_k: int = setting(0, "Draw among the so many likeliest tokens; 0 = all.", minimum=0)
+    top_p: float = setting(
+        1.0,
+        "Draw among the fewest likeliest tokens that have this probability together.",
+        minimum=1e-6,
+        maximum=1,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputConfig:
+    """What is read and written."""
+
+    input_format: str = setting(
+        "text",
+        "text: a sentence a line; json: an object a line with source and, for a translation that "
+        "must begin with it, target_prefix; other keys are passed on.",
+        choices=("text", "json"),
+    )
+    output_format: str = setting(
+        "text",
+        "text: a translation a line; moses: its n-best lists; json: an object a line.",
+        choices=("text", "moses", "json"),
+    )
+    n_best: int = setting(1, "Translations of each line, the best first.", minimum=1)
+    scores: bool = setting(False, "In text, put the score behind each translation and a tab.")
+    alignments: bool = setting(
+        False, "Word alignments s-t, by the decoder's attention; in text behind a tab."
+    )
+    token_scores: bool = setting(False, "In json, the tokens and their log-probabilities.")
+    attention: bool = setting(False, "In json, the decoder's attention, a row a target token.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +241,9 @@ class TranslationConfig:
         minimum=1,
         on_resume="free",
     )
-    batch_tokens: int = setting(
+    max_tokens: int = setting(
         4096,
-        "Source tokens translated together, at most (padding counted).",
+        "Source tokens translated together, at most (padding counted), which bounds the memory.",
         unit="tokens",
         minimum=1,
         on_resume="free",
@@ -177,6 +254,14 @@ class TranslationConfig:
         unit="lines",
         minimum=1,
         on_resume="free",
+    )
+    stream: bool = setting(False, "Answer each line before the next one is read.")
+    devices: int = setting(
+        1,
+        "Processes that share the lines, one a GPU; on a CPU they share its threads.",
+        zero="auto",
+        minimum=0,
+        maximum=1024,
     )
     max_source_length: int = setting(
         1024,
@@ -215,7 +300,11 @@ class TranslateRecipe:
     """The settings of `nmtkit translate`."""
 
     search: SearchConfig = field(default_factory=SearchConfig)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    output: OutputConfig = field(default_factory=OutputConfig)
     translation: TranslationConfig = field(default_factory=TranslationConfig)
+    seed: SeedConfig = field(default_factory=SeedConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 

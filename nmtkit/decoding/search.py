@@ -9,16 +9,16 @@ The search, for one sentence and a beam of width W; batches change nothing about
  3. Candidates among the best W whose token is the end symbol become finished hypotheses. The best
     W candidates whose token is another one are the next live rows.
  4. At the sentence's last permitted position only the end symbol may follow: all live rows finish.
+    Before, `Constraints` may forbid other candidates.
  5. The sentence is done when W hypotheses have finished, at its last permitted position, or when
-    no live row can become better than the best finished hypothesis. That is proved where
-        best live sum / penalty(longest permitted) <= best finished score,
+    no live row can become better than the N-th best finished hypothesis. That is proved where
+        best live sum / penalty(longest permitted) <= N-th best finished score,
     because sums only fall and the penalty, a divisor, only grows with the length (alpha >= 0).
  6. The score of a hypothesis is its sum of log-probabilities / penalty(length). The result is the
-    best W finished hypotheses, best first. The proof concerns the first of them alone; the others
-    are what the same search has seen by then.
+    best N finished hypotheses, best first: by the proof, those of the same search without it.
 
 So width 1 is greedy decoding, and the first hypothesis depends neither on the other sentences of
-the batch nor on how many hypotheses are looked at.
+the batch nor on N.
 
 Ties: a finished hypothesis goes before one that finished later, the end symbol before any other
 token. Among other candidates with equal sums the choice is `torch.topk`'s, which promises no order.
@@ -37,14 +37,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
-from nmtkit.errors import DamagedError
+from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
+from nmtkit.errors import DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID
-
-IMPOSSIBLE = float("-inf")
-"""Sum or score of a row or hypothesis that does not exist."""
 
 LEAVING_SHARE = 0.125
 """Done sentences leave when they are this share of the batch, as leaving copies the state."""
+
+NO_PROBABILITIES = (
+    "the model gives no probabilities (its logits are not numbers), so its weights are damaged; "
+    "translate with another checkpoint"
+)
 
 PREFIX_BLOCK = 32
 """Positions by which the room for prefixes grows."""
@@ -90,7 +93,12 @@ class Hypothesis:
 
 
 def beam_search(
-    step: Step[S], state: S, max_lengths: Tensor, config: SearchConfig
+    step: Step[S],
+    state: S,
+    max_lengths: Tensor,
+    config: SearchConfig,
+    constraints: Constraints | None = None,
+    n_best: int = 1,
 ) -> list[list[Hypothesis]]:
     """Find the best hypotheses of each sentence; the module's docstring defines the search.
 
@@ -99,15 +107,18 @@ def beam_search(
         state: the step function's memory of B sentences, one row each; it is used up.
         max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted.
         config: width and length penalty.
+        constraints: what else hypotheses must be; used up.
+        n_best: N, how many are wanted, at most W.
 
     Returns:
-        for each of the B sentences at least one and at most W hypotheses, best first.
+        for each of the B sentences at least one and at most N hypotheses, best first.
 
     Raises:
         DamagedError: a sentence has no hypothesis, because its logits are not numbers.
+        DataError: a sentence has none, because the constraints leave none.
     """
     results: list[list[Hypothesis]] = [[] for _ in range(max_lengths.shape[0])]
-    beams = _Beams(max_lengths, config)
+    beams = _Beams(max_lengths, config, constraints, n_best)
     while True:
         beams.advance(step(beams.tokens, state))
         num_done = int(beams.is_done.sum())  # a step's synchronisation with the host
@@ -125,12 +136,14 @@ def beam_search(
             state.reorder(beams.parents)
 
 
-def length_penalty(length: Length, alpha: float) -> Length:
-    """Compute ((5 + length) / 6) ** alpha, the length in tokens with the end symbol.
+def length_penalty(length: Length, config: SearchConfig) -> Length:
+    """Compute what a sum of log-probabilities is divided by; the length counts the end symbol.
 
-    Source: Wu et al. 2016, equation 14.
+    Source: Wu et al. 2016, equation 14, for gnmt.
     """
-    penalty: Length = ((5 + length) / 6) ** alpha
+    alpha = 0.0 if config.length_penalty_form == "none" else config.length_penalty
+    base = length if config.length_penalty_form == "power" else (5 + length) / 6
+    penalty: Length = base**alpha
     return penalty
 
 
@@ -177,12 +190,20 @@ class _Beams:
             not yet written hold the end symbol, so a prefix that finishes is copied as it stands.
     """
 
-    def __init__(self, max_lengths: Tensor, config: SearchConfig) -> None:
+    def __init__(
+        self,
+        max_lengths: Tensor,
+        config: SearchConfig,
+        constraints: Constraints | None,
+        n_best: int,
+    ) -> None:
         num_sentences, width, device = len(max_lengths), config.beam, max_lengths.device
         self.width = width
-        self.alpha = config.length_penalty
+        self.config = config
+        self.constraints = constraints
+        self.n_best = n_best
         self.max_lengths = max_lengths
-        self.max_penalties = length_penalty(max_lengths, self.alpha)
+        self.max_penalties = length_penalty(max_lengths, config)
         self.sentences = list(range(num_sentences))
         self.position = 0
         self.is_done = torch.zeros(num_sentences, dtype=torch.bool, device=device)
@@ -202,14 +223,18 @@ class _Beams:
         self.position += 1
         # One fused pass: on a CPU logsumexp takes longer, and as much memory.
         sums = logits.log_softmax(-1, dtype=torch.float32).add_(self.live[:, :, None])
+        is_last = self.max_lengths <= self.position
+        if self.constraints:
+            last_ends = sums[:, :, EOS_ID].clone()
+            self.constraints.apply(sums, self.ids[:, : sums.shape[1], : self.position - 1])
+            sums[:, :, EOS_ID] = torch.where(is_last[:, None], last_ends, sums[:, :, EOS_ID])
         ends = sums[:, :, EOS_ID].clone()
         sums[:, :, BOS_ID] = IMPOSSIBLE
         sums[:, :, EOS_ID] = IMPOSSIBLE
-        is_last = self.max_lengths <= self.position
         self._continue(sums, is_last)
         self._record(self._finish(ends))
         is_full = self.finished[:, -1] > IMPOSSIBLE
-        is_proved = self.live[:, 0] / self.max_penalties <= self.finished[:, 0]
+        is_proved = self.live[:, 0] / self.max_penalties <= self.finished[:, self.n_best - 1]
         self.is_done = is_last | is_full | is_proved
         self.live = self.live.masked_fill(self.is_done[:, None], IMPOSSIBLE)
 
@@ -220,8 +245,8 @@ class _Beams:
             DamagedError: a sentence has none.
         """
         chosen = self.is_done.nonzero().squeeze(1)
-        scores = self.finished[chosen].tolist()
-        ids = self.ids[chosen, self.width :].tolist()
+        scores = self.finished[chosen, : self.n_best].tolist()
+        ids = self.ids[chosen, self.width : self.width + self.n_best].tolist()
         for index, rows, row_scores in zip(chosen.tolist(), ids, scores, strict=True):
             yield self.sentences[index], self._hypotheses(rows, row_scores)
 
@@ -235,6 +260,8 @@ class _Beams:
         self.parents = self.parents[kept]
         self.finished = self.finished[kept]
         self.ids = self.ids[kept]
+        if self.constraints:
+            self.constraints.keep(kept)
 
     def _continue(self, sums: Tensor, is_last: Tensor) -> None:
         """Let the best W candidates that do not end be the live rows; none at the last position.
@@ -266,7 +293,7 @@ class _Beams:
         # An end with j better ends before it is among the best W candidates if fewer than W - j
         # live rows are better: if it is no worse than the live row in place W - 1 - j.
         is_among_best = ends >= self.live.flip(1)[:, : ends.shape[1]]
-        scores = ends / length_penalty(self.position, self.alpha)
+        scores = ends / length_penalty(self.position, self.config)
         scores = scores.masked_fill(~is_among_best, IMPOSSIBLE)
         pool = torch.cat([self.finished, scores], 1)
         scores, order = pool.sort(stable=True, descending=True)
@@ -290,11 +317,13 @@ class _Beams:
         for row, score in zip(rows, scores, strict=True):
             if math.isfinite(score):
                 ids = tuple(row[: row.index(EOS_ID) + 1])
-                log_prob = score * length_penalty(len(ids), self.alpha)
+                log_prob = score * length_penalty(len(ids), self.config)
                 hypotheses.append(Hypothesis(ids, log_prob, score))
-        if not hypotheses:
-            raise DamagedError(
-                "the model gives no probabilities (its logits are not numbers), so its weights "
-                "are damaged; translate with another checkpoint"
+        if not hypotheses and self.constraints:
+            raise DataError(
+                "there is no translation that keeps to --min-length, --no-repeat-ngram and the "
+                "other constraints; loosen them"
             )
+        if not hypotheses:
+            raise DamagedError(NO_PROBABILITIES)
         return hypotheses

@@ -1,54 +1,74 @@
 """Text to text: lines are read ahead in chunks, translated in batches, answered in order.
 
-A line in is a line out, whatever the line holds. Reading and writing files, and when output is
-flushed, are the caller's business.
+A line in is a line out, whatever the line holds. Reading and writing files, formats, and when
+output is flushed, are the caller's business.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import torch
+from torch import Tensor
 
-from nmtkit.config.schema import SearchConfig, TranslationConfig
+from nmtkit.config.schema import TranslateRecipe
+from nmtkit.decoding.constraints import NO_TOKEN, Constraints
+from nmtkit.decoding.cutting import Cutter
 from nmtkit.decoding.lengths import batches_by_length, num_positions
-from nmtkit.decoding.search import beam_search
+from nmtkit.decoding.sampling import Draws, sample
+from nmtkit.decoding.search import Hypothesis, beam_search
+from nmtkit.decoding.stepper import Stepper
+from nmtkit.decoding.translation import Answer, Request, Translation
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.symbols import EOS_ID
+from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import one_line
 
+_MAX_PIECES = 2**20
+"""No line is cut into as many pieces, so that a piece's key is one number."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A sequence to translate: a line, or a part of one that is too long.
+
+    Attributes:
+        ids: of the source, the end symbol last.
+        beginning: ids that its translations must begin with.
+        key: a number that no other piece has.
+    """
+
+    ids: list[int]
+    beginning: list[int]
+    key: int
+
 
 class Translator:
-    """A model with its codec, ready to translate."""
+    """A model, or an ensemble, with its codec, ready to translate."""
 
     def __init__(
         self,
-        model: Transformer,
+        models: Sequence[Transformer],
         codec: TextCodec,
-        search: SearchConfig,
-        translation: TranslationConfig,
+        recipe: TranslateRecipe,
         warn: Callable[[str], None],
     ) -> None:
         """Put the parts together.
 
         Args:
-            model: in evaluation mode, on the device to use.
-            codec: the one that the model was trained with.
-            search: beam, length penalty and longest translation.
-            translation: chunks, batches, and what to do with long lines.
+            models: in evaluation mode, on the device to use; several decide together.
+            codec: the one that the models were trained with.
+            recipe: how to search, what to put out, and what to do with long lines.
             warn: takes a one-line warning, that of the first line that is too long.
         """
-        self._model = model
+        self._models = models
         self._codec = codec
-        self._search = search
-        self._config = translation
+        self._recipe = recipe
         self._warn = warn
-        self._num_positions = num_positions(model.config)
-        self._max_source_length = min(translation.max_source_length, self._num_positions)
-        self._is_warned = False
+        self._num_positions = min(num_positions(model.config) for model in models)
+        self._cutter = self._make_cutter()
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """Translate lines lazily; exactly one line comes out for each line that goes in.
@@ -56,97 +76,138 @@ class Translator:
         Raises:
             DataError: a line is too long, and the configuration makes that an error.
         """
-        for chunk in self.translate_chunks(lines):
-            yield from chunk
+        for chunk in self.answer_all(map(Request, lines)):
+            for answer in chunk:
+                yield answer.translations[0].text
 
-    def translate_chunks(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """Translate lines as `translate` does, and yield the answers to each chunk as a list.
+    def answer_all(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
+        """Answer requests in order, a chunk at a time.
 
         Nothing is read beyond a chunk before its answers are out.
         """
-        remaining = iter(lines)
-        line_number = 1
-        self._is_warned = False
-        while chunk := list(islice(remaining, self._config.chunk_lines)):
-            yield self.translate_chunk(chunk, line_number)
-            line_number += len(chunk)
+        remaining = iter(requests)
+        number = 1
+        self._cutter = self._make_cutter()
+        while chunk := list(islice(remaining, self._recipe.translation.chunk_lines)):
+            yield self.answer(chunk, number)
+            number += len(chunk)
 
     @torch.inference_mode()
-    def translate_chunk(self, lines: Sequence[str], first_line_number: int) -> list[str]:
+    def answer(self, requests: Sequence[Request], first_number: int) -> list[Answer]:
         """Translate lines together, in batches of sentences of similar length.
 
         Args:
-            lines: any number of them.
-            first_line_number: the number of the first, for messages.
+            requests: any number of them.
+            first_number: the number of the first line, for messages and for what is drawn.
 
         Returns:
-            the translation of each, one line; that of a blank line is empty.
+            the n best translations of each; a blank line has one, which is blank.
         """
-        assert not self._model.training, "translation needs the model in evaluation mode"
+        assert not any(model.training for model in self._models), "evaluation mode is needed"
         pieces_of_lines = [
-            self._pieces(line, number) for number, line in enumerate(lines, first_line_number)
+            self._pieces(request, number) for number, request in enumerate(requests, first_number)
         ]
         pieces = [piece for pieces_of_line in pieces_of_lines for piece in pieces_of_line]
-        translations = [""] * len(pieces)
-        lengths = [len(piece) for piece in pieces]
-        config = self._config
-        for batch in batches_by_length(lengths, config.batch_tokens, config.batch_size):
-            answers = self._translate_batch([pieces[index] for index in batch])
-            for index, answer in zip(batch, answers, strict=True):
-                translations[index] = answer
-        remaining = iter(translations)
+        found: list[list[Translation]] = [[] for _ in pieces]
+        config = self._recipe.translation
+        lengths = [len(piece.ids) for piece in pieces]
+        for batch in batches_by_length(lengths, config.max_tokens, config.batch_size):
+            answers = self._translate([pieces[index] for index in batch])
+            for index, translations in zip(batch, answers, strict=True):
+                found[index] = translations
+        remaining = iter(found)
         return [
-            " ".join(filter(None, islice(remaining, len(of_line)))) for of_line in pieces_of_lines
+            Answer(request, _joined(list(islice(remaining, len(of_line)))))
+            for request, of_line in zip(requests, pieces_of_lines, strict=True)
         ]
 
-    def _pieces(self, line: str, number: int) -> list[list[int]]:
-        """Encode a line as the sequences that are translated for it: none if it is blank."""
-        ids = self._codec.encode_source(line)
-        pieces = [ids] if len(ids) <= self._max_source_length else self._shorten(line, number, ids)
-        return [piece for piece in pieces if piece != [EOS_ID]]
+    def _make_cutter(self) -> Cutter:
+        config = self._recipe.translation
+        return Cutter(self._codec, config, self._num_positions, self._warn)
 
-    def _shorten(self, line: str, number: int, ids: list[int]) -> list[list[int]]:
-        """Make a line that is too long into pieces that are not, as the configuration says."""
-        limit = self._max_source_length
-        is_models = limit < self._config.max_source_length
-        name = "the model's learned positions" if is_models else "--max-source-length"
-        what = f"line {number}: {len(ids)} tokens, more than {limit} [{name}]"
-        if self._config.on_too_long == "error":
-            raise DataError(f"{what}; shorten the line, or choose --on-too-long split")
-        is_split = self._config.on_too_long == "split"
-        if not self._is_warned:
-            self._is_warned = True
-            how = "it is translated in pieces" if is_split else "its end is not translated"
-            self._warn(f"{what}; {how} [--on-too-long {self._config.on_too_long}]")
-        if not is_split:
-            return [[*ids[: limit - 1], EOS_ID]]
-        encode = self._codec.encode_source
-        return [encode(text) for text in split_text(line, lambda t: len(encode(t)) <= limit)]
+    def _pieces(self, request: Request, number: int) -> list[_Piece]:
+        """Encode a line as what is translated for it, the forced beginning with its first part."""
+        pieces = self._cutter.pieces(request.source, number)
+        beginning = self._codec.encode_target(request.target_prefix)[:-1]
+        if len(beginning) >= self._num_positions:
+            raise DataError(
+                f"line {number}: target_prefix has {len(beginning)} tokens, and the model "
+                f"{self._num_positions} learned positions; shorten it"
+            )
+        return [
+            _Piece(ids, [] if place else beginning, number * _MAX_PIECES + place)
+            for place, ids in enumerate(pieces)
+        ]
 
-    def _translate_batch(self, sources: list[list[int]]) -> list[str]:
-        """Translate id sequences together."""
-        device = self._model.output_weight.device
-        memory = self._model.encode(pack_sequences(sources, device))
-        max_lengths = torch.tensor([len(source) for source in sources], device=device)
-        max_lengths = (max_lengths + self._search.extra_length).clamp(max=self._num_positions)
-        found = beam_search(self._model.step, self._model.start(memory), max_lengths, self._search)
-        return [one_line(self._codec.decode_target(hypotheses[0].ids)) for hypotheses in found]
+    def _translate(self, pieces: list[_Piece]) -> list[list[Translation]]:
+        """Translate pieces together; returns the n best translations of each."""
+        recipe, stepper = self._recipe, Stepper(self._models)
+        device = self._models[0].output_weight.device
+        state = stepper.start(pack_sequences([piece.ids for piece in pieces], device))
+        longest, constraints = self._limits(pieces)
+        if recipe.sampling.sample:
+            keys = torch.tensor([piece.key for piece in pieces], device=device)
+            draws = Draws(recipe.sampling, recipe.seed.seed, keys, recipe.output.n_best)
+            found = sample(stepper.step, state, longest, draws, recipe.search, constraints)
+        else:
+            found = beam_search(
+                stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
+            )
+        return [[self._translation(one) for one in hypotheses] for hypotheses in found]
+
+    def _translation(self, hypothesis: Hypothesis) -> Translation:
+        text = one_line(self._codec.decode_target(hypothesis.ids))
+        return Translation(text, hypothesis.log_prob, hypothesis.score, len(hypothesis.ids))
+
+    def _limits(self, pieces: list[_Piece]) -> tuple[Tensor, Constraints | None]:
+        """Return how long hypotheses may be at most (B,), and what else is asked of them."""
+        search, config = self._recipe.search, self._recipe.constraints
+        longest, shortest = [], []
+        for piece in pieces:
+            size, forced = len(piece.ids), len(piece.beginning)
+            limit = int(search.max_length_ratio * size) + search.extra_length
+            if config.max_output_length:
+                limit = min(limit, config.max_output_length + 1)
+            limit = min(max(limit, forced + 1), self._num_positions)
+            longest.append(limit)
+            wanted = int(config.min_length_ratio * (size - 1)) + config.min_length + 1
+            shortest.append(min(wanted, limit))
+        device = self._models[0].output_weight.device
+        has_beginnings = any(piece.beginning for piece in pieces)
+        if max(shortest) > 1 or has_beginnings or config.no_repeat_ngram or config.ban_unknown:
+            constraints = Constraints(
+                torch.tensor(shortest, device=device),
+                _padded([piece.beginning for piece in pieces], device) if has_beginnings else None,
+                (UNK_ID,) if config.ban_unknown else (),
+                config.no_repeat_ngram,
+            )
+        else:
+            constraints = None
+        return torch.tensor(longest, device=device), constraints
 
 
-def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Cut a text into pieces that fit, by halving what does not.
+def _joined(of_pieces: Sequence[Sequence[Translation]]) -> list[Translation]:
+    """Join the translations of a line's pieces, those of the same rank; of none, nothing."""
+    if len(of_pieces) == 1:
+        return list(of_pieces[0])
+    count = max(map(len, of_pieces), default=1)
+    return [
+        _concatenated([one[min(rank, len(one) - 1)] for one in of_pieces]) for rank in range(count)
+    ]
 
-    A cut is made at the space nearest to the middle, which is dropped; a text without spaces is cut
-    between two characters. A single character is a piece even if it does not fit.
 
-    Args:
-        text: not empty.
-        fits: whether a piece is short enough.
-    """
-    if len(text) < 2 or fits(text):
-        return [text]
-    middle = len(text) // 2
-    spaces = (match.start() for match in re.finditer(r"\s", text))
-    cut = min(spaces, key=lambda space: abs(space - middle), default=None)
-    left, right = (text[:middle], text[middle:]) if cut is None else (text[:cut], text[cut + 1 :])
-    return split_text(left, fits) + split_text(right, fits)
+def _concatenated(parts: Sequence[Translation]) -> Translation:
+    """Make one translation of those of a line's pieces."""
+    return Translation(
+        text=" ".join(part.text for part in parts if part.text),
+        log_prob=sum(part.log_prob for part in parts),
+        score=sum(part.score for part in parts),
+        num_tokens=sum(part.num_tokens for part in parts),
+    )
+
+
+def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """Return ids (B, P), behind the end of each NO_TOKEN."""
+    longest = max(map(len, sequences))
+    rows = [[*ids, *[NO_TOKEN] * (longest - len(ids))] for ids in sequences]
+    return torch.tensor(rows, device=device)

@@ -6,9 +6,9 @@ It is well-formed XML as well. A browser keeps to it that nothing is loaded.
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from nmtkit import __version__
 from nmtkit.reporting.document import Cell, Section, Table
 from nmtkit.reporting.svg import Plot, draw, style
+from nmtkit.version import __version__
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """\

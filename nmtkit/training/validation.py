@@ -11,7 +11,7 @@ from itertools import islice
 
 import torch
 
-from nmtkit.config.schema import SearchConfig, TranslationConfig
+from nmtkit.config.schema import SearchConfig, TranslateRecipe, TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import cut_sorted
@@ -127,18 +127,15 @@ class Validator:
     def _translate(self, is_stopping: Callable[[], bool]) -> list[str]:
         """Translate this rank's share of the lines."""
         assert self.search is not None, "translation was not asked for"
-        translator = Translator(
-            self.objective.model,
-            self.dataset.codec,
-            self.search,
-            TranslationConfig(chunk_lines=LINES_BETWEEN_STOP_CHECKS),
-            self.warn,
+        recipe = TranslateRecipe(
+            search=self.search, translation=TranslationConfig(chunk_lines=LINES_BETWEEN_STOP_CHECKS)
         )
+        translator = Translator([self.objective.model], self.dataset.codec, recipe, self.warn)
         lines, ranks = self.dataset.valid_source, self.ranks
         first, end = (len(lines) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
         translations: list[str] = []
-        for chunk in translator.translate_chunks(islice(lines, first, end)):
+        for line in translator.translate(islice(lines, first, end)):
             if is_stopping():
                 break
-            translations += chunk
+            translations.append(line)
         return translations

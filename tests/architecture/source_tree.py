@@ -29,7 +29,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Import:
-    """A name that a file imports; at its top, or inside a function."""
+    """A name that a file imports; at its top, or inside a function or for type checkers."""
 
     name: str
     line: int
@@ -54,8 +54,8 @@ def imports(source: Source) -> Iterator[Import]:
     """Yield what a file imports; `from a import b` yields a.b, which may be a module or a name."""
     inner = {
         id(node)
-        for function in functions(source.tree)
-        for node in ast.walk(function)
+        for block in (*functions(source.tree), *type_checking_blocks(source.tree))
+        for node in ast.walk(block)
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
     for node in ast.walk(source.tree):
@@ -73,6 +73,13 @@ def functions(tree: ast.AST) -> Iterator[Function]:
     """Yield all functions and methods, however deep."""
     for node in ast.walk(tree):
         if isinstance(node, Function):
+            yield node
+
+
+def type_checking_blocks(tree: ast.AST) -> Iterator[ast.If]:
+    """Yield the blocks that type checkers alone run."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             yield node
 
 

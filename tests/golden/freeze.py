@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslationConfig
+from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslateRecipe
 from nmtkit.decoding.translator import Translator
 from nmtkit.model_path import load_model
 from nmtkit.training.run import train
@@ -36,9 +36,8 @@ def recipe(max_updates: int) -> TrainRecipe:
 def translations(run: Path) -> list[str]:
     """Translate the training lines with the last checkpoint of a run."""
     loaded = load_model(run / "last", torch.device("cpu"))
-    translator = Translator(
-        loaded.model, loaded.codec, SearchConfig(extra_length=4), TranslationConfig(), print
-    )
+    recipe = TranslateRecipe(search=SearchConfig(extra_length=4))
+    translator = Translator([loaded.model], loaded.codec, recipe, print)
     return list(translator.translate(TRAIN_LINES))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import SearchConfig, TranslationConfig
+from nmtkit.config.schema import SearchConfig, TranslateRecipe, TranslationConfig
 from nmtkit.decoding.translator import Translator
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import count_lines, decode_lines, open_bytes
@@ -15,7 +15,7 @@ from tests.tiny import TRAIN_LINES, tiny_model
 pytestmark = needs_data
 
 NUM_ENTRIES = 275  # 3 special symbols, 256 bytes, and a few subwords
-WIDE = TranslationConfig(batch_size=1024, batch_tokens=100_000, max_source_length=64)
+WIDE = TranslationConfig(batch_size=1024, max_tokens=100_000, max_source_length=64)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,8 @@ def codec() -> TextCodec:
 
 def translator(codec: TextCodec, config: TranslationConfig, warnings: list[str]) -> Translator:
     search = SearchConfig(beam=1, extra_length=1)
-    return Translator(tiny_model(codec), codec, search, config, warnings.append)
+    recipe = TranslateRecipe(search=search, translation=config)
+    return Translator([tiny_model(codec)], codec, recipe, warnings.append)
 
 
 def read(name: str) -> list[str]:

@@ -13,12 +13,13 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.model_folder import write_model
-from nmtkit_cli import main, translate
+from nmtkit_cli import main, streams
 from tests.tiny import tiny_codec, tiny_model
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
 LINES = (b"a b c\n", b"\n", b"d\n")
 DEADLINE_S = 60
+REPORT = r"translated (\d) lines, [\d.,]+ lines/s, [\d.,]+ target tokens/s"
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +66,9 @@ def test_on_a_terminal_each_line_is_answered_before_the_next_is_typed(model: Pat
     assert answers[1] == b"\n" != answers[0]
 
 
-def test_in_a_pipe_chunks_of_one_line_are_answered_before_the_end_of_input(model: Path) -> None:
+def test_in_a_pipe_a_stream_answers_each_line_before_the_next_is_written(model: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, str(model), "--chunk-lines", "1"],
+        [*COMMAND, str(model), "--stream"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -80,19 +81,20 @@ def test_in_a_pipe_chunks_of_one_line_are_answered_before_the_end_of_input(model
     assert answers[1] == b"\n" != answers[0]
 
 
-@pytest.mark.parametrize(
-    ("limit_s", "pattern"), [(-1.0, r"translated 3 lines, [\d.,]+ lines/s\n"), (60.0, "")]
-)
-def test_only_a_long_translation_tells_its_speed_at_the_end(
+@pytest.mark.parametrize(("report_s", "num_reports"), [(-1.0, 3), (60.0, 0)])
+def test_a_long_translation_tells_how_far_it_is_and_how_fast(
     model: Path,
-    limit_s: float,
-    pattern: str,
+    report_s: float,
+    num_reports: int,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(translate, "LONG_S", limit_s)
+    monkeypatch.setattr(streams, "REPORT_S", report_s)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(LINES))))
-    assert main.run(["translate", str(model), "--threads", "1"]) == 0
+    assert main.run(["translate", str(model), "--threads", "1", "--chunk-lines", "2"]) == 0
     captured = capfd.readouterr()
     assert captured.out.count("\n") == len(LINES)
-    assert re.fullmatch(pattern, captured.err)
+    reports = captured.err.splitlines()
+    assert len(reports) == num_reports
+    counts = [re.fullmatch(REPORT, line) for line in reports]
+    assert [int(found[1]) for found in counts if found] == [2, 3, 3][:num_reports]

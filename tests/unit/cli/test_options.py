@@ -47,7 +47,7 @@ def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
     module: str, recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
 ) -> None:
     command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
-    own = {"data", "model", "out", "plan", "workers", "overwrite"}
+    own = {"data", "models", "out", "plan", "workers", "overwrite"}
     own |= {"config", "preset", "print_config"}
     flags = {option.name: option.opts for option in command.params if option.name not in own}
     assert set(flags) == set(fields_of(recipe_type))

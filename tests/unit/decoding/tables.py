@@ -86,10 +86,15 @@ def table_step(tokens: Tensor, state: TableState) -> Tensor:
     return state.logits.gather(1, rows[:, :, None].expand(-1, -1, vocabulary))
 
 
-def search_tables(tables: Tables, beam: int, length_penalty: float) -> list[list[Hypothesis]]:
-    """Run the search under test."""
+def search_tables(
+    tables: Tables, beam: int, length_penalty: float, n_best: int | None = None
+) -> list[list[Hypothesis]]:
+    """Run the search under test; without a number, for as many as the beam is wide."""
     config = SearchConfig(beam=beam, length_penalty=length_penalty)
-    return beam_search(table_step, TableState(tables), torch.tensor(tables.max_lengths), config)
+    longest = torch.tensor(tables.max_lengths)
+    return beam_search(
+        table_step, TableState(tables), longest, config, n_best=n_best or config.beam
+    )
 
 
 def score_of(tables: Tables, sentence: int, ids: tuple[int, ...], length_penalty: float) -> float:
@@ -123,9 +128,9 @@ def greedy(tables: Tables, sentence: int) -> tuple[int, ...]:
 
 
 def search_in_lists(
-    tables: Tables, sentence: int, beam: int, length_penalty: float, has_proof: bool
+    tables: Tables, sentence: int, beam: int, length_penalty: float
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Search for one sentence, with or without the stopping proof: (score, ids), best first."""
+    """Search for one sentence, without the stopping proof: (score, ids), best first."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     finished: list[tuple[float, tuple[int, ...]]] = []
     longest = tables.max_lengths[sentence]
@@ -143,8 +148,4 @@ def search_in_lists(
         live = [c for c in candidates if c[1][-1] != EOS_ID][:beam]
         if len(finished) >= beam:
             break
-        if has_proof and finished and live:
-            bound = live[0][0] / ((5 + longest) / 6) ** length_penalty
-            if bound <= max(finished)[0]:
-                break
     return sorted(finished, key=lambda hypothesis: -hypothesis[0])[:beam]

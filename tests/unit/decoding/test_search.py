@@ -59,17 +59,17 @@ def test_the_first_hypothesis_is_that_of_a_search_without_proof_batch_and_leavin
     beam: int, alpha: float, end_bias: float
 ) -> None:
     tables = random_tables(beam, MIXED_LENGTHS, vocabulary=4, end_bias=end_bias)
-    found = search_tables(tables, beam, alpha)
+    found = search_tables(tables, beam, alpha, n_best=1)
     for sentence, hypotheses in enumerate(found):
-        score, ids = search_in_lists(tables, sentence, beam, alpha, has_proof=False)[0]
+        score, ids = search_in_lists(tables, sentence, beam, alpha)[0]
         assert hypotheses[0].ids == ids
         assert hypotheses[0].score == pytest.approx(score, abs=TOLERANCE)
 
 
 def test_the_stopping_proof_never_changes_the_first_hypothesis_on_300_tables() -> None:
     tables = random_tables(300, (4, 5, 3) * 100, vocabulary=4, end_bias=0.5)
-    found = search_tables(tables, beam=3, length_penalty=0.6)
-    expected = [search_in_lists(tables, s, 3, 0.6, has_proof=False)[0][1] for s in range(300)]
+    found = search_tables(tables, beam=3, length_penalty=0.6, n_best=1)
+    expected = [search_in_lists(tables, s, 3, 0.6)[0][1] for s in range(300)]
     assert [hypotheses[0].ids for hypotheses in found] == expected
 
 
@@ -80,11 +80,11 @@ def test_the_stopping_proof_saves_steps() -> None:
     assert len(state.num_sentences_of_steps) < 6
 
 
-@pytest.mark.parametrize("beam", [2, 3, 10])
-def test_all_hypotheses_are_those_of_the_definition(beam: int) -> None:
+@pytest.mark.parametrize(("beam", "n_best"), [(2, 1), (2, 2), (3, 2), (3, 3), (10, 4), (10, 10)])
+def test_the_n_best_are_those_of_the_search_without_proof(beam: int, n_best: int) -> None:
     tables = random_tables(11, (3, 4, 5) * 20, vocabulary=4)
-    for sentence, hypotheses in enumerate(search_tables(tables, beam, 0.6)):
-        expected = search_in_lists(tables, sentence, beam, 0.6, has_proof=True)
+    for sentence, hypotheses in enumerate(search_tables(tables, beam, 0.6, n_best)):
+        expected = search_in_lists(tables, sentence, beam, 0.6)[:n_best]
         assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
 
 
@@ -231,10 +231,17 @@ def test_a_model_whose_logits_are_not_numbers_is_reported_as_damaged() -> None:
 
 
 def test_the_length_penalty_is_equation_14_of_wu_et_al() -> None:
-    assert length_penalty(1, 0.6) == 1
-    assert length_penalty(7, 1.0) == 2
-    assert length_penalty(19, 0.5) == 2
-    assert length_penalty(30, 0.0) == 1
+    assert length_penalty(1, SearchConfig(length_penalty=0.6)) == 1
+    assert length_penalty(7, SearchConfig(length_penalty=1.0)) == 2
+    assert length_penalty(19, SearchConfig(length_penalty=0.5)) == 2
+    assert length_penalty(30, SearchConfig(length_penalty=0.0)) == 1
+
+
+def test_the_length_penalty_may_be_a_power_or_none() -> None:
+    power = SearchConfig(length_penalty=0.5, length_penalty_form="power")
+    assert length_penalty(16, power) == 4
+    assert torch.equal(length_penalty(torch.tensor([1, 4]), power), torch.tensor([1.0, 2.0]))
+    assert length_penalty(16, SearchConfig(length_penalty_form="none")) == 1
 
 
 @pytest.mark.parametrize("count", [1, 4, 20])

@@ -3,15 +3,26 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.schema import SearchConfig, TranslationConfig
+from nmtkit.config.schema import (
+    ConstraintsConfig,
+    OutputConfig,
+    SamplingConfig,
+    SearchConfig,
+    TranslateRecipe,
+    TranslationConfig,
+)
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.translator import Translator, split_text
+from nmtkit.decoding.cutting import split_text
+from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import Packed
+from nmtkit.packed import Packed, pack_sequences
+from nmtkit.symbols import BOS_ID
 from nmtkit.text.words import Words
 from tests.tiny import WORDS, tiny_codec, tiny_model
 
@@ -19,6 +30,10 @@ LINES = [" ".join(WORDS[i * j % 8] for j in range(i % 11)) for i in range(65)]
 LINES += ["h h h", "  ", "\t", "g", "unknown words a b"]
 SEARCH = SearchConfig(beam=2, extra_length=2)
 LONG = "a b c d e f g h a c e g"  # 13 tokens with the end symbol
+
+
+def recipe_of(config: TranslationConfig) -> TranslateRecipe:
+    return TranslateRecipe(search=SEARCH, translation=config)
 
 
 def translator(config: TranslationConfig, warnings: list[str] | None = None) -> Translator:
@@ -29,7 +44,7 @@ def translator(config: TranslationConfig, warnings: list[str] | None = None) -> 
         warnings.append(message)
 
     codec = tiny_codec()
-    return Translator(tiny_model(codec), codec, SEARCH, config, warn)
+    return Translator([tiny_model(codec)], codec, recipe_of(config), warn)
 
 
 def translate(lines: list[str], config: TranslationConfig) -> list[str]:
@@ -50,8 +65,8 @@ def test_each_line_has_its_own_translation_in_its_place() -> None:
     [
         TranslationConfig(batch_size=1),
         TranslationConfig(batch_size=7),
-        TranslationConfig(batch_tokens=1),
-        TranslationConfig(batch_tokens=30),
+        TranslationConfig(max_tokens=1),
+        TranslationConfig(max_tokens=30),
         TranslationConfig(chunk_lines=1),
         TranslationConfig(chunk_lines=9, batch_size=4),
     ],
@@ -94,7 +109,8 @@ def test_nothing_is_read_beyond_a_chunk() -> None:
 
 
 def test_chunks_are_as_long_as_asked_and_the_last_is_the_rest() -> None:
-    chunks = translator(TranslationConfig(chunk_lines=4)).translate_chunks(["a"] * 10)
+    requests = [Request("a")] * 10
+    chunks = translator(TranslationConfig(chunk_lines=4)).answer_all(requests)
     assert [len(chunk) for chunk in chunks] == [4, 4, 2]
 
 
@@ -109,14 +125,14 @@ def test_batches_hold_similar_lengths_longest_first_within_both_limits(
         return encode(model, source)
 
     monkeypatch.setattr(Transformer, "encode", observe)
-    translate(LINES, TranslationConfig(batch_size=6, batch_tokens=40))
+    translate(LINES, TranslationConfig(batch_size=6, max_tokens=40))
     lengths = [length for batch in batches for length in batch]
     assert lengths == sorted(lengths, reverse=True)
     assert len(lengths) == sum(bool(line.strip()) for line in LINES)
     assert max(map(len, batches)) == 6
     assert max(len(batch) * max(batch) for batch in batches) <= 40
     batches.clear()
-    translate([LONG, "a"], TranslationConfig(batch_tokens=3))
+    translate([LONG, "a"], TranslationConfig(max_tokens=3))
     assert batches == [(13,), (2,)]
 
 
@@ -190,7 +206,7 @@ def test_learned_positions_limit_source_and_translation() -> None:
     )  # fmt: skip
     model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared).eval()
     warnings: list[str] = []
-    limited = Translator(model, codec, SEARCH, TranslationConfig(), warnings.append)
+    limited = Translator([model], codec, recipe_of(TranslationConfig()), warnings.append)
     (answer,) = limited.translate([LONG])
     assert answer
     assert warnings[0].startswith("line 1: 13 tokens, more than 6")
@@ -201,7 +217,7 @@ def test_learned_positions_limit_source_and_translation() -> None:
 def test_a_translation_never_holds_what_a_reader_may_take_for_a_line_end() -> None:
     target = Words([f"{word}\u2028{word}\x85" for word in WORDS])
     codec = replace(tiny_codec(), source=Words(WORDS), target=target, is_shared=False)
-    under_test = Translator(tiny_model(codec), codec, SEARCH, TranslationConfig(), print)
+    under_test = Translator([tiny_model(codec)], codec, recipe_of(TranslationConfig()), print)
     answers = list(under_test.translate(["a b c", "h g f"]))
     assert all(answers)
     assert all(len(answer.splitlines()) == 1 for answer in answers)
@@ -211,7 +227,7 @@ def test_a_model_in_training_mode_is_refused() -> None:
     codec = tiny_codec()
     model = tiny_model(codec).train()
     with pytest.raises(AssertionError, match="evaluation mode"):
-        Translator(model, codec, SEARCH, TranslationConfig(), print).translate_chunk(["a"], 1)
+        list(Translator([model], codec, recipe_of(TranslationConfig()), print).translate(["a"]))
 
 
 TEXTS = st.text(alphabet="ab\u00e9\U0001f600 \t\u3000", min_size=1, max_size=60)
@@ -240,3 +256,109 @@ def test_a_text_that_fits_is_left_whole() -> None:
 
 def test_a_text_is_cut_near_its_middle() -> None:
     assert split_text("aaaa bb cccc ddd", lambda piece: len(piece) <= 9) == ["aaaa bb", "cccc ddd"]
+
+
+def answers(recipe: TranslateRecipe, requests: list[Request]) -> list[Answer]:
+    codec = tiny_codec()
+    under_test = Translator([tiny_model(codec)], codec, recipe, print)
+    return [answer for chunk in under_test.answer_all(requests) for answer in chunk]
+
+
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_the_n_best_are_sorted_and_begin_with_the_best(n_best: int) -> None:
+    recipe = TranslateRecipe(search=SearchConfig(beam=4), output=OutputConfig(n_best=n_best))
+    requests = [Request(line) for line in LINES]
+    for answer, text in zip(
+        answers(recipe, requests),
+        answers(TranslateRecipe(search=SearchConfig(beam=4)), requests),
+        strict=True,
+    ):
+        found = answer.translations
+        assert len(found) == (n_best if answer.request.source.strip() else 1)
+        assert len({one.text for one in found}) == len(found)
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+        assert found[0] == text.translations[0]
+
+
+def test_a_translation_begins_with_the_prefix_of_its_request_and_has_room_for_it() -> None:
+    prefix = "h g f e d c b a"
+    recipe = TranslateRecipe(search=SearchConfig(extra_length=1))
+    for answer in answers(recipe, [Request("a", prefix), Request("b c", "h"), Request("d")]):
+        text = answer.translations[0].text
+        assert (text + " ").startswith((answer.request.target_prefix + " ").lstrip())
+    assert answers(recipe, [Request(" ", prefix)])[0].translations[0].text == ""
+
+
+def test_only_the_first_piece_of_a_long_line_begins_with_the_prefix() -> None:
+    recipe = TranslateRecipe(
+        search=SEARCH, translation=TranslationConfig(max_source_length=6, batch_size=2)
+    )
+    (plain,) = answers(recipe, [Request(LONG)])
+    (forced,) = answers(recipe, [Request(LONG, "h h h")])
+    pieces = split_text(LONG, lambda text: len(text.split()) < 6)
+    alone = [answer.translations[0] for answer in answers(recipe, [Request(one) for one in pieces])]
+    (first,) = answers(recipe, [Request(pieces[0], "h h h")])
+    texts = [first.translations[0].text, *(one.text for one in alone[1:])]
+    assert forced.translations[0].text == " ".join(texts)
+    assert plain.translations[0].log_prob == pytest.approx(sum(one.log_prob for one in alone))
+    assert plain.translations[0].num_tokens == sum(one.num_tokens for one in alone)
+
+
+def test_lengths_keep_to_what_is_asked_for() -> None:
+    constraints = ConstraintsConfig(min_length_ratio=0.5, min_length=3, max_output_length=7)
+    recipe = TranslateRecipe(
+        search=SearchConfig(max_length_ratio=2.0, extra_length=1), constraints=constraints
+    )
+    for answer in answers(recipe, [Request(line) for line in LINES if line.strip()]):
+        source, target = (
+            len(answer.request.source.split()),
+            len(answer.translations[0].text.split()),
+        )
+        assert target <= min(2 * (source + 1), 7)
+        assert target >= min(source // 2 + 3, 2 * (source + 1), 7)
+
+
+def test_what_is_drawn_for_a_line_does_not_depend_on_batches() -> None:
+    def drawn(config: TranslationConfig, requests: list[Request]) -> list[list[str]]:
+        recipe = TranslateRecipe(
+            sampling=SamplingConfig(sample=True),
+            output=OutputConfig(n_best=3, output_format="json"),
+            translation=config,
+        )
+        found = answers(recipe, requests)
+        return [[one.text for one in answer.translations] for answer in found]
+
+    requests = [Request(line) for line in LINES]
+    together = drawn(TranslationConfig(), requests)
+    assert drawn(TranslationConfig(batch_size=3, chunk_lines=10), requests) == together
+    assert drawn(TranslationConfig(), requests[:20]) == together[:20]
+    assert len({tuple(one) for one in together}) > 40
+
+
+def test_an_ensemble_of_a_model_with_itself_is_the_model() -> None:
+    codec = tiny_codec()
+    model, recipe = tiny_model(codec), TranslateRecipe(output=OutputConfig(n_best=2))
+    requests = [Request(line) for line in LINES]
+    alone = Translator([model], codec, recipe, print).answer(requests, 1)
+    thrice = Translator([model] * 3, codec, recipe, print).answer(requests, 1)
+    for one, other in zip(alone, thrice, strict=True):
+        for first, second in zip(one.translations, other.translations, strict=True):
+            assert first.text == second.text
+            assert first.score == pytest.approx(second.score, abs=1e-5)
+
+
+def test_an_ensemble_averages_probabilities() -> None:
+    codec = tiny_codec()
+    models = [tiny_model(codec), tiny_model(codec, seed=2)]
+    (answer,) = Translator(models, codec, TranslateRecipe(), print).answer([Request("a b c")], 1)
+    best = answer.translations[0]
+    cpu = torch.device("cpu")
+    source = pack_sequences([codec.encode_source("a b c")], cpu)
+    ids = codec.encode_target(best.text)
+    inputs = pack_sequences([[BOS_ID, *ids[:-1]]], cpu)
+    with torch.inference_mode():
+        probs = torch.stack(
+            [m.logits(m.decode(inputs, m.encode(source))).double().softmax(-1) for m in models]
+        ).mean(0)
+    expected = float(probs[range(len(ids)), ids].log().sum())
+    assert best.log_prob == pytest.approx(expected, abs=1e-4)

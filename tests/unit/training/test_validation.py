@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmtkit.checkpoint import RunFolder
-from nmtkit.config.schema import TrainRecipe, TranslationConfig
+from nmtkit.config.schema import TrainRecipe, TranslateRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
@@ -104,9 +104,8 @@ def test_the_logged_bleu_is_that_of_the_saved_checkpoint_translating_the_text(
     run: Path, dataset: Path, logged: dict[str, Any]
 ) -> None:
     loaded = load_model(run / "last", CPU)
-    translator = Translator(
-        loaded.model, loaded.codec, RECIPE.search, TranslationConfig(), pytest.fail
-    )
+    recipe = TranslateRecipe(search=RECIPE.search)
+    translator = Translator([loaded.model], loaded.codec, recipe, pytest.fail)
     lines = dataset.parent
     sources, references = (
         (lines / f"valid.{language}").read_text("utf-8").split("\n")[:-1]

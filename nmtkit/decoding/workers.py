@@ -1,0 +1,129 @@
+"""Several processes that share the lines of an input, a device each."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from nmtkit.config.schema import TranslateRecipe
+from nmtkit.decoding.loading import load_translator
+from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.translator import Translator
+from nmtkit.errors import LostRankError, NmtkitError
+
+_READY: list[Answer] = []
+"""What a worker says when its models are loaded."""
+
+
+class Workers:
+    """Translates as one `Translator` does, in several processes."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        recipe: TranslateRecipe,
+        warn: Callable[[str], None],
+        num_workers: int,
+    ) -> None:
+        """Start the processes, and wait until they have loaded the models.
+
+        Args:
+            paths, recipe, warn: as for `load_translator`; CPU threads are divided among workers.
+            num_workers: how many.
+
+        Raises:
+            NmtkitError: what loading the models raised.
+            LostRankError: a process died.
+        """
+        threads = recipe.runtime.threads or len(os.sched_getaffinity(0))
+        runtime = replace(recipe.runtime, threads=max(1, threads // num_workers))
+        self._recipe = recipe
+        self._warn = warn
+        self._is_warned = False
+        # Not a fork, which would copy locks that the threads of this process hold.
+        context = multiprocessing.get_context("spawn")
+        self._connections: list[Connection] = []
+        for number in range(num_workers):
+            own, other = context.Pipe()
+            arguments = (other, number, paths, replace(recipe, runtime=runtime))
+            context.Process(target=_work, args=arguments, daemon=True).start()
+            other.close()
+            self._connections.append(own)
+        for number in range(num_workers):
+            self._receive(number)
+
+    def answer_all(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
+        """Answer requests in order, a chunk at a time, each worker its part of it.
+
+        Raises:
+            DataError: as `Translator.answer_all`.
+            LostRankError: a process died.
+        """
+        remaining = iter(requests)
+        number = 1
+        self._is_warned = False
+        while chunk := list(islice(remaining, self._recipe.translation.chunk_lines)):
+            size = len(self._connections)
+            cuts = [len(chunk) * worker // size for worker in range(size + 1)]
+            for worker, connection in enumerate(self._connections):
+                part = chunk[cuts[worker] : cuts[worker + 1]]
+                with suppress(BrokenPipeError):  # the missing answer tells
+                    connection.send((part, number + cuts[worker]))
+            yield [answer for worker in range(size) for answer in self._receive(worker)]
+            number += len(chunk)
+
+    def _receive(self, worker: int) -> list[Answer]:
+        try:
+            answers, warnings, error = self._connections[worker].recv()
+        except (EOFError, ConnectionResetError):
+            raise LostRankError(
+                f"translating process {worker} died (out of memory?); give fewer --devices, or "
+                "smaller --max-tokens"
+            ) from None
+        if warnings and not self._is_warned:
+            self._is_warned = True
+            self._warn(warnings[0])
+        if error is not None:
+            raise error
+        return list(answers)
+
+
+def open_translator(
+    paths: Sequence[Path], recipe: TranslateRecipe, warn: Callable[[str], None]
+) -> "Translator | Workers":
+    """Load models, in this process or in as many as the recipe's `devices`; see `Workers`."""
+    num_gpus = torch.cuda.device_count() if recipe.runtime.device != "cpu" else 0
+    num_workers = recipe.translation.devices or max(num_gpus, 1)
+    if num_workers == 1:
+        return load_translator(paths, recipe, warn)
+    return Workers(paths, recipe, warn, num_workers)
+
+
+def _work(
+    connection: Connection, number: int, paths: Sequence[Path], recipe: TranslateRecipe
+) -> None:
+    """Load the models on the device of a number, and answer until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    os.environ["LOCAL_RANK"] = str(number)
+    warnings: list[str] = []
+    try:
+        translator = load_translator(paths, recipe, warnings.append)
+    except NmtkitError as error:
+        connection.send((_READY, warnings, error))
+        return
+    connection.send((_READY, warnings, None))
+    with suppress(EOFError):
+        while True:
+            requests, first_number = connection.recv()
+            warnings.clear()
+            try:
+                connection.send((translator.answer(requests, first_number), warnings, None))
+            except NmtkitError as error:
+                connection.send((_READY, warnings, error))

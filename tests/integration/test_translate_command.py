@@ -1,0 +1,242 @@
+"""`nmtkit translate` as its users call it: formats, ensembles, devices, and what it refuses."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import nmtkit
+from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.decoding.translation import Request
+from nmtkit.decoding.workers import Workers
+from nmtkit.errors import LostRankError
+from nmtkit.model_folder import write_model
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.words import Words
+from nmtkit_cli import main
+from tests.tiny import WORDS, tiny_codec, tiny_model
+
+LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
+DEADLINE_S = 60
+
+
+def write(folder: Path, seed: int, codec: TextCodec) -> Path:
+    model = tiny_model(codec, seed)
+    recipe = TrainRecipe(model=model.config)
+    write_model(folder, model.state_dict(), recipe, codec, {}, overwrite=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("one") / "model", 1, tiny_codec())
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("two") / "model", 2, tiny_codec())
+
+
+class Command:
+    """Runs `nmtkit translate` in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch = monkeypatch
+        self.capfd = capfd
+
+    def __call__(self, *arguments: object, lines: list[str] = LINES) -> list[str]:
+        code, out, err = self.end(*arguments, lines=lines)
+        assert (code, err) == (0, "")
+        return out.splitlines()
+
+    def end(self, *arguments: object, lines: list[str] = LINES) -> tuple[int, str, str]:
+        data = "".join(f"{line}\n" for line in lines).encode()
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        code = main.run(["translate", *map(str, arguments)])
+        captured = self.capfd.readouterr()
+        return code, captured.out, captured.err
+
+
+@pytest.fixture
+def translate(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capfd)
+
+
+def test_every_format_says_the_same(translate: Command, model: Path) -> None:
+    text = translate(model)
+    scored = [line.split("\t") for line in translate(model, "--scores")]
+    objects = [json.loads(line) for line in translate(model, "--output-format", "json")]
+    moses = [line.split(" ||| ") for line in translate(model, "--output-format", "moses")]
+    assert len(text) == len(LINES)
+    assert [line for line, _ in scored] == text
+    assert [one["translation"] for one in objects] == text
+    assert [one["source"] for one in objects] == LINES
+    assert [columns[1] for columns in moses] == text
+    assert [int(columns[0]) for columns in moses] == list(range(len(LINES)))
+    scores = [one["score"] for one in objects]
+    assert [float(score) for _, score in scored] == pytest.approx(scores, abs=1e-6)
+    assert [float(columns[3]) for columns in moses] == pytest.approx(scores, abs=1e-6)
+
+
+def test_n_best_lists_have_as_many_as_asked_for(translate: Command, model: Path) -> None:
+    moses = translate(model, "--n-best", 3, "--output-format", "moses")
+    counts = [sum(line.startswith(f"{i} ||| ") for line in moses) for i in range(len(LINES))]
+    assert counts == [3 if line else 1 for line in LINES]
+    objects = translate(model, "--n-best", 3, "--output-format", "json")
+    assert [len(json.loads(line)["n_best"]) for line in objects] == counts
+
+
+def test_objects_come_back_with_their_keys_and_forced_beginnings(
+    translate: Command, model: Path
+) -> None:
+    lines = [
+        json.dumps({"id": 5, "source": "a b c", "target_prefix": "h g"}),
+        json.dumps({"source": "a b c"}),
+    ]
+    arguments = ("--input-format", "json", "--output-format", "json")
+    forced, free = map(json.loads, translate(model, *arguments, lines=lines))
+    assert (forced["id"], forced["target_prefix"]) == (5, "h g")
+    assert forced["translation"].startswith("h g")
+    assert [free["translation"]] == translate(model, lines=["a b c"])
+    code, _, err = translate.end(model, *arguments, lines=[*lines, "[]"])
+    assert code == 3
+    assert err.startswith("nmtkit: error: standard input, line 3: not an object")
+
+
+def test_models_translate_together(translate: Command, model: Path, other: Path) -> None:
+    alone = translate(model), translate(other)
+    together = translate(model, other)
+    assert together not in alone
+    assert together == translate(other, model)
+    assert translate(model, model) == alone[0]
+
+
+def test_models_with_different_vocabularies_cannot_translate_together(
+    translate: Command, model: Path, tmp_path: Path
+) -> None:
+    words = Words(list(WORDS))
+    strange = write(tmp_path / "strange", 1, TextCodec("en", "de", words, words, is_shared=True))
+    code, out, err = translate.end(model, strange)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"nmtkit: error: {strange}: has another vocabulary than {model}, so that the two cannot "
+        "translate together; give models that were trained on one dataset\n"
+    )
+
+
+def test_what_is_drawn_follows_from_the_seed(translate: Command, model: Path) -> None:
+    first = translate(model, "--sample", "--seed", 3)
+    assert first == translate(model, "--sample", "--seed", 3, "--batch-size", 2)
+    assert first != translate(model, "--sample", "--seed", 4)
+    assert translate(model, "--sample", "--top-k", 1) == translate(model, "--beam", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--n-best", "2"], "n_best (2): in text there is one line a line; take --output-format"),
+        (["--n-best", "5", "--output-format", "json"], "n_best (5) must be at most beam (4)"),
+        (["--sample", "--beam", "2"], "beam (2) has no effect with --sample"),
+        (["--top-k", "2"], "top_k (2) has no effect without --sample"),
+        (["--scores", "--output-format", "json"], "scores (True) has no effect but in text"),
+        (["--attention"], "attention (True) has no effect without --output-format json"),
+        (["--stream", "--devices", "2"], "devices (2) has no effect with --stream"),
+        (
+            ["--length-penalty-form", "none", "--length-penalty", "1"],
+            "length_penalty (1.0) has no effect with --length-penalty-form none",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    arguments: list[str], what: str, translate: Command, model: Path
+) -> None:
+    code, out, err = translate.end(model, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"nmtkit: error: {what}")
+
+
+def test_a_model_is_needed(translate: Command) -> None:
+    code, out, err = translate.end()
+    assert (code, out) == (2, "")
+    assert "Missing argument 'MODEL...'" in err
+
+
+def test_python_loads_a_model_and_translates_lines(translate: Command, model: Path) -> None:
+    assert list(nmtkit.load(model).translate(LINES)) == translate(model)
+    recipe = TranslateRecipe(search=SearchConfig(beam=1))
+    assert list(nmtkit.load(str(model), recipe=recipe).translate(LINES)) == translate(
+        model, "--beam", 1
+    )
+
+
+@pytest.fixture(scope="module")
+def workers(model: Path) -> Workers:
+    recipe = TranslateRecipe(search=SearchConfig(beam=4), output=OutputConfig(n_best=2))
+    return Workers([model], recipe, print, 2)
+
+
+def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
+    requests = [Request(line) for line in LINES]
+    recipe = TranslateRecipe(output=OutputConfig(n_best=2))
+    (expected,) = nmtkit.load(model, recipe=recipe).answer_all(requests)
+    for _ in range(2):
+        (found,) = workers.answer_all(requests)
+        assert [answer.request for answer in found] == requests
+        for one, other in zip(found, expected, strict=True):
+            for first, second in zip(one.translations, other.translations, strict=True):
+                assert first.text == second.text
+                assert first.score == pytest.approx(second.score, abs=1e-4)
+    assert list(workers.answer_all([])) == []
+
+
+def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
+    model: Path, tmp_path: Path
+) -> None:
+    long = " ".join("a" * 2000)
+    arguments = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
+    lines = "a\n" * 6 + long + "\na\n"
+    ended = subprocess.run(
+        [*arguments, "--on-too-long", "error"],
+        input=lines.encode(),
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert ended.returncode == 3
+    assert ended.stderr.startswith(b"nmtkit: error: line 7: 2001 tokens, more than 1024")
+    assert ended.stderr.count(b"\n") == 1
+    missing = tmp_path / "missing"
+    arguments[4] = str(missing)
+    ended = subprocess.run(arguments, capture_output=True, timeout=DEADLINE_S, check=False)
+    assert ended.returncode == 4
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_a_worker_that_dies_is_told(model: Path) -> None:
+    dying = Workers([model], TranslateRecipe(), print, 2)
+    (victim, *_) = [child for child in children_of(os.getpid()) if b"spawn_main" in child[1]][-1:]
+    os.kill(victim[0], signal.SIGKILL)
+    time.sleep(0.2)
+    with pytest.raises(LostRankError, match=r"^translating process 1 died .* fewer --devices"):
+        list(dying.answer_all([Request("a"), Request("b")]))
+
+
+def children_of(parent: int) -> list[tuple[int, bytes]]:
+    """Return the processes that this one has started, and their command lines, oldest first."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text("utf-8").rpartition(")")[2].split()
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if int(fields[1]) == parent:
+                found.append((int(entry.name), line))
+    return sorted(found)

@@ -1,0 +1,103 @@
+import json
+
+import pytest
+
+from nmtkit.config.schema import OutputConfig
+from nmtkit.decoding.formats import make_writer, read_requests
+from nmtkit.decoding.translation import Answer, Details, Request, Translation
+from nmtkit.errors import DataError
+
+JSON = OutputConfig(input_format="json")
+DETAILS = Details(
+    ("_ein", "er", "</s>"), (-0.5, -0.25, -0.125), ((0, 0), (2, 1)), ((1.0, 0.0),) * 3
+)
+BEST = Translation("ein er", -0.875, -0.7, 3, DETAILS)
+SECOND = Translation("zwei ||| er", -1.75, -1.5, 2)
+ANSWER = Answer(Request("one he", others={"id": 7, "tags": ["\u00e4"]}), [BEST, SECOND])
+
+
+def written(number: int = 0, **settings: object) -> list[str]:
+    return make_writer(OutputConfig(**settings))(ANSWER, number)  # type: ignore[arg-type]
+
+
+def test_text_is_the_best_translation_alone() -> None:
+    assert written() == ["ein er"]
+
+
+def test_text_has_scores_and_alignments_behind_tabs() -> None:
+    assert written(scores=True) == ["ein er\t-0.700000"]
+    assert written(alignments=True) == ["ein er\t0-0 2-1"]
+    assert written(scores=True, alignments=True) == ["ein er\t-0.700000\t0-0 2-1"]
+
+
+def test_an_n_best_list_of_moses_has_a_line_a_translation() -> None:
+    best = "12 ||| ein er ||| LogProb= -0.875000 Tokens= 3 ||| -0.700000"
+    second = "12 ||| zwei | | | er ||| LogProb= -1.750000 Tokens= 2 ||| -1.500000"
+    assert written(12, output_format="moses", n_best=2) == [best, second]
+    lines = written(12, output_format="moses", n_best=2, alignments=True)
+    assert lines == [f"{best} ||| 0-0 2-1", f"{second} ||| "]
+
+
+def test_json_passes_on_what_came_with_the_line() -> None:
+    (line,) = written(output_format="json")
+    assert "\u00e4" in line
+    assert json.loads(line) == {
+        "id": 7,
+        "tags": ["\u00e4"],
+        "source": "one he",
+        "translation": "ein er",
+        "score": -0.7,
+        "log_prob": -0.875,
+    }
+
+
+def test_json_has_the_n_best_as_a_list_and_details_that_are_asked_for() -> None:
+    (line,) = written(
+        output_format="json", n_best=2, token_scores=True, alignments=True, attention=True
+    )
+    values = json.loads(line)
+    first, second = values["n_best"]
+    assert first == {
+        "translation": "ein er",
+        "score": -0.7,
+        "log_prob": -0.875,
+        "tokens": ["_ein", "er", "</s>"],
+        "token_log_probs": [-0.5, -0.25, -0.125],
+        "alignment": "0-0 2-1",
+        "attention": [[1.0, 0.0]] * 3,
+    }
+    assert {name: values[name] for name in first} == first
+    assert second["translation"] == "zwei ||| er"
+
+
+def test_lines_of_text_are_requests_as_they_are() -> None:
+    assert list(read_requests(['{"source": 1}', ""], OutputConfig(), "x")) == [
+        Request('{"source": 1}'),
+        Request(""),
+    ]
+
+
+def test_objects_tell_source_beginning_and_others() -> None:
+    lines = ['{"source": "a", "target_prefix": "b", "id": 1}', '{"source": "line\\nend"}']
+    assert list(read_requests(lines, JSON, "x")) == [
+        Request("a", "b", {"id": 1}),
+        Request("line end"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("plain text", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('["source"]', 'not an object with a text as "source"'),
+        ('{"text": "a"}', 'not an object with a text as "source"'),
+        ('{"source": null}', 'not an object with a text as "source"'),
+        ('{"source": "a", "target_prefix": 3}', '"target_prefix" is not a text'),
+    ],
+)
+def test_a_line_that_is_not_what_it_should_be_is_named(line: str, what: str) -> None:
+    requests = read_requests(['{"source": "a"}', line], JSON, "standard input")
+    next(requests)
+    with pytest.raises(DataError, match=f"^standard input, line 2: {what}"):
+        next(requests)

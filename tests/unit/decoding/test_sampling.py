@@ -1,0 +1,163 @@
+"""What is drawn follows the distribution that is asked for, and nothing but seed, key and place."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmtkit.config.schema import SamplingConfig, SearchConfig
+from nmtkit.decoding.constraints import Constraints
+from nmtkit.decoding.sampling import Draws, sample
+from nmtkit.decoding.search import Hypothesis
+from nmtkit.errors import DamagedError
+from nmtkit.symbols import BOS_ID, EOS_ID
+from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
+
+NEUTRAL = SearchConfig(length_penalty=0.6)
+MANY = 20_000
+
+
+def draw(
+    tables: Tables,
+    config: SamplingConfig,
+    num_samples: int = 3,
+    keys: list[int] | None = None,
+    seed: int = 1,
+) -> list[list[Hypothesis]]:
+    longest = torch.tensor(tables.max_lengths)
+    numbers = torch.tensor(keys or list(range(len(longest))))
+    draws = Draws(config, seed, numbers, num_samples)
+    return sample(table_step, TableState(tables), longest, draws, NEUTRAL)
+
+
+def first_tokens(tables: Tables, config: SamplingConfig) -> Counter[int]:
+    """Count the first tokens of many translations of the only sentence."""
+    (hypotheses,) = draw(tables, config, MANY)
+    return Counter(one.ids[0] for one in hypotheses)
+
+
+def chi_square(counts: Counter[int], probs: Tensor) -> float:
+    expected = (probs * MANY).tolist()
+    assert all(expected[token] > 0 for token in counts)
+    return math.fsum(
+        (counts[token] - count) ** 2 / count for token, count in enumerate(expected) if count > 0
+    )
+
+
+def distribution(tables: Tables, temperature: float = 1.0) -> Tensor:
+    """Return the probabilities of the first token, without the begin symbol's."""
+    logits = tables.logits[0, 0].double()
+    log_probs = logits.log_softmax(0)
+    log_probs[BOS_ID] = -math.inf
+    return (log_probs / temperature).softmax(0)
+
+
+# 99.9 % quantiles of the chi-square distribution.
+QUANTILES = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 8: 26.12}
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_frequencies_are_those_of_the_softmax(temperature: float) -> None:
+    tables = random_tables(3, (2,), vocabulary=10)
+    counts = first_tokens(tables, SamplingConfig(sample=True, temperature=temperature))
+    assert chi_square(counts, distribution(tables, temperature)) < QUANTILES[8]
+
+
+@pytest.mark.parametrize("top_k", [2, 4])
+def test_top_k_draws_among_the_likeliest(top_k: int) -> None:
+    tables = random_tables(4, (2,), vocabulary=10)
+    probs = distribution(tables)
+    least = probs.sort(descending=True).values[top_k - 1]
+    expected = probs.masked_fill(probs < least, 0.0)
+    counts = first_tokens(tables, SamplingConfig(sample=True, top_k=top_k))
+    assert len(counts) == top_k
+    assert chi_square(counts, expected / expected.sum()) < QUANTILES[top_k - 1]
+
+
+def test_top_p_draws_among_the_fewest_that_have_the_probability() -> None:
+    tables = Tables(torch.full((1, 7, 6), -50.0), (2,))
+    wanted = {0: 0.5, 3: 0.25, 4: 0.15, 5: 0.1}
+    for token, prob in wanted.items():
+        tables.logits[0, 0, token] = math.log(prob)
+    for top_p, tokens in ((0.4, {0}), (0.6, {0, 3}), (0.8, {0, 3, 4}), (0.999, set(wanted))):
+        counts = first_tokens(tables, SamplingConfig(sample=True, top_p=top_p))
+        assert set(counts) == tokens
+    counts = first_tokens(tables, SamplingConfig(sample=True, top_p=0.6))
+    expected = torch.tensor([2 / 3, 0, 0, 1 / 3, 0, 0])
+    assert chi_square(counts, expected) < QUANTILES[1]
+
+
+def test_later_tokens_follow_the_distribution_of_their_prefix() -> None:
+    tables = random_tables(6, (3,), vocabulary=4)
+    (hypotheses,) = draw(tables, SamplingConfig(sample=True), MANY)
+    counts = Counter(one.ids for one in hypotheses)
+    # The end symbol is certain at the last place, and the begin symbol's share goes to the others.
+    total = 0.0
+    for ids, count in counts.items():
+        prob = 1.0
+        for place, token in enumerate(ids[:2]):
+            log_probs = torch.tensor(tables.log_probs(0, ids[:place])).double()
+            log_probs[BOS_ID] = -math.inf
+            prob *= float(log_probs.softmax(0)[token])
+        total += prob
+        assert abs(count - prob * MANY) < 5 * math.sqrt(prob * MANY) + 1
+    assert total == pytest.approx(1, abs=0.01)
+
+
+def test_scores_are_those_of_the_model_whatever_sharpens_the_draws() -> None:
+    tables = random_tables(7, (3, 5, 4), vocabulary=5)
+    config = SamplingConfig(sample=True, temperature=0.5, top_k=3, top_p=0.9)
+    for sentence, hypotheses in enumerate(draw(tables, config, 20)):
+        for one in hypotheses:
+            assert one.ids[-1] == EOS_ID
+            assert BOS_ID not in one.ids
+            assert len(one.ids) <= tables.max_lengths[sentence]
+            assert one.score == pytest.approx(score_of(tables, sentence, one.ids, 0.6), abs=1e-5)
+            assert one.log_prob == pytest.approx(score_of(tables, sentence, one.ids, 0), abs=1e-5)
+
+
+def test_what_is_drawn_for_a_line_depends_on_seed_and_key_alone() -> None:
+    tables = random_tables(8, (5, 4, 5, 3, 5), vocabulary=8)
+    config = SamplingConfig(sample=True)
+    together = draw(tables, config, 4, [10, 11, 12, 13, 14])
+    assert draw(tables.only([3, 0]), config, 4, [13, 10]) == [together[3], together[0]]
+    assert draw(tables.only([2]), config, 2, [12]) == [together[2][:2]]
+    assert draw(tables, config, 4, [10, 11, 12, 13, 14], seed=2) != together
+    same = draw(tables.only([1, 1]), config, 4, [20, 21])
+    assert same[0] != same[1]
+    # Another seed is not the same draws for the next line.
+    shifted = draw(tables.only([1]), config, 4, [20], seed=2)
+    assert shifted[0] != same[1]
+
+
+def test_constraints_hold_for_what_is_drawn() -> None:
+    tables = random_tables(9, (5, 5), vocabulary=5, end_bias=3.0)
+    constraints = Constraints(
+        torch.tensor([4, 1]), torch.tensor([[3, 3], [4, -1]]), banned=(0,), no_repeat_ngram=3
+    )
+    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(2), 200)
+    longest = torch.tensor(tables.max_lengths)
+    found = sample(table_step, TableState(tables), longest, draws, NEUTRAL, constraints)
+    assert {one.ids[:2] for one in found[0]} == {(3, 3)}
+    assert {one.ids[0] for one in found[1]} == {4}
+    assert min(len(one.ids) for one in found[0]) == 4
+    assert not any(0 in one.ids for hypotheses in found for one in hypotheses)
+
+
+def test_where_constraints_leave_nothing_the_end_comes() -> None:
+    tables = random_tables(9, (9,), vocabulary=4)
+    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(1), 5)
+    constraints = Constraints(torch.tensor([9]), no_repeat_ngram=1)
+    (found,) = sample(
+        table_step, TableState(tables), torch.tensor([9]), draws, NEUTRAL, constraints
+    )
+    assert {len(one.ids) for one in found} == {3}
+
+
+def test_logits_that_are_not_numbers_are_reported() -> None:
+    tables = random_tables(1, (3,), vocabulary=4)
+    tables.logits[0, 0] = float("nan")
+    with pytest.raises(DamagedError, match="the model gives no probabilities"):
+        draw(tables, SamplingConfig(sample=True))
