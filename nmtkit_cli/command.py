@@ -9,6 +9,8 @@ import click
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 
+HELP_NAMES = ("-h", "--help")
+
 
 @dataclass
 class Session:
@@ -93,6 +95,10 @@ class Command(click.Command):
     """
 
     headings: Mapping[str, str] = {}
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names of --help: whatever calls first, click remembers them."""
+        return list(HELP_NAMES)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the declared parameters, --debug and --help."""

@@ -21,7 +21,7 @@ from nmtkit.errors import (
     is_out_of_memory,
 )
 from nmtkit.version import __version__
-from nmtkit_cli.command import Session, debug_option, write_examples
+from nmtkit_cli.command import HELP_NAMES, Session, debug_option, write_examples
 
 COMMANDS = {
     "preprocess": "Turn parallel text into a dataset.",
@@ -109,7 +109,7 @@ class LazyGroup(click.Group):
     "nmtkit",
     cls=LazyGroup,
     params=[debug_option()],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": list(HELP_NAMES), "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="nmtkit", message="%(prog)s %(version)s")
 def group() -> None:

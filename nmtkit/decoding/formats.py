@@ -105,6 +105,8 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
     if output.alignments:
         values["alignment"] = _pharaoh(translation)
     if output.attention:
+        values["source_tokens"] = details.source_tokens
+        values["tokens"] = details.tokens
         values["attention"] = details.attention
     return values
 

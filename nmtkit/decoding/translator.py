@@ -6,7 +6,7 @@ output is flushed, are the caller's business.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 
 import torch
 from torch import Tensor
@@ -14,11 +14,13 @@ from torch import Tensor
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.cutting import Cutter
+from nmtkit.decoding.details import look_at
+from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.lengths import batches_by_length, num_positions
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
-from nmtkit.decoding.translation import Answer, Request, Translation
+from nmtkit.decoding.translation import Answer, Details, Request, Translation, join_ranks
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -117,7 +119,7 @@ class Translator:
                 found[index] = translations
         remaining = iter(found)
         return [
-            Answer(request, _joined(list(islice(remaining, len(of_line)))))
+            Answer(request, join_ranks(list(islice(remaining, len(of_line)))))
             for request, of_line in zip(requests, pieces_of_lines, strict=True)
         ]
 
@@ -153,11 +155,31 @@ class Translator:
             found = beam_search(
                 stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
             )
-        return [[self._translation(one) for one in hypotheses] for hypotheses in found]
+        pairs = [
+            (piece.ids, one.ids)
+            for piece, hypotheses in zip(pieces, found, strict=True)
+            for one in hypotheses
+        ]
+        details = iter(self._details(pairs))
+        return [[self._translation(one, next(details)) for one in of_one] for of_one in found]
 
-    def _translation(self, hypothesis: Hypothesis) -> Translation:
+    def _details(self, pairs: Sequence[tuple[Ids, Ids]]) -> Iterable[Details]:
+        """Return what is asked for beside the text of each pair of source and translation."""
+        output = self._recipe.output
+        if not (output.token_scores or output.alignments or output.attention):
+            return repeat(Details())
+        return look_at(
+            self._models,
+            self._codec,
+            pairs,
+            self._recipe.translation.max_tokens,
+            has_attention=output.alignments or output.attention,
+        )
+
+    def _translation(self, hypothesis: Hypothesis, details: Details) -> Translation:
         text = one_line(self._codec.decode_target(hypothesis.ids))
-        return Translation(text, hypothesis.log_prob, hypothesis.score, len(hypothesis.ids))
+        ids, score = hypothesis.ids, hypothesis.score
+        return Translation(text, hypothesis.log_prob, score, len(ids), details)
 
     def _limits(self, pieces: list[_Piece]) -> tuple[Tensor, Constraints | None]:
         """Return how long hypotheses may be at most (B,), and what else is asked of them."""
@@ -184,26 +206,6 @@ class Translator:
         else:
             constraints = None
         return torch.tensor(longest, device=device), constraints
-
-
-def _joined(of_pieces: Sequence[Sequence[Translation]]) -> list[Translation]:
-    """Join the translations of a line's pieces, those of the same rank; of none, nothing."""
-    if len(of_pieces) == 1:
-        return list(of_pieces[0])
-    count = max(map(len, of_pieces), default=1)
-    return [
-        _concatenated([one[min(rank, len(one) - 1)] for one in of_pieces]) for rank in range(count)
-    ]
-
-
-def _concatenated(parts: Sequence[Translation]) -> Translation:
-    """Make one translation of those of a line's pieces."""
-    return Translation(
-        text=" ".join(part.text for part in parts if part.text),
-        log_prob=sum(part.log_prob for part in parts),
-        score=sum(part.score for part in parts),
-        num_tokens=sum(part.num_tokens for part in parts),
-    )
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

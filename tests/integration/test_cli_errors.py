@@ -44,7 +44,7 @@ def nmtkit(
         ),
         ("train", 2, "Missing argument 'DATA'. (see `nmtkit train --help`)"),
         ("train data", 2, "Missing option '--out'. (see `nmtkit train --help`)"),
-        ("translate", 2, "Missing argument 'MODEL'. (see `nmtkit translate --help`)"),
+        ("translate", 2, "Missing argument 'MODEL...'. (see `nmtkit translate --help`)"),
         ("score", 2, "Missing option '--reference'. (see `nmtkit score --help`)"),
         ("train data more --out run", 2, "Got unexpected extra argument (more) (see `nmtkit train"),
         ("train d --out r --preset bg", 2, "Invalid value for '--preset': 'bg' is not one of"),

@@ -93,7 +93,7 @@ def test_scores_are_what_a_search_reports_for_its_own_hypotheses(beam: int) -> N
     with torch.inference_mode():
         memory = model.encode(pack_sequences(sources, CPU))
         longest = torch.tensor([len(source) + 4 for source in sources])
-        found = beam_search(model.step, model.start(memory), longest, config)
+        found = beam_search(model.step, model.start(memory), longest, config, n_best=beam)
     hypotheses = [hypothesis for of_sentence in found for hypothesis in of_sentence]
     pairs = [(s, h.ids) for s, own in zip(sources, found, strict=True) for h in own]
     assert len(pairs) >= beam * len(sources) / 2

@@ -9,7 +9,12 @@ from nmtkit.errors import DataError
 
 JSON = OutputConfig(input_format="json")
 DETAILS = Details(
-    ("_ein", "er", "</s>"), (-0.5, -0.25, -0.125), ((0, 0), (2, 1)), ((1.0, 0.0),) * 3
+    source_tokens=("_one", "</s>"),
+    tokens=("_ein", "er", "</s>"),
+    token_log_probs=(-0.5, -0.25, -0.125),
+    alignment=((0, 0), (2, 1)),
+    num_words=(3, 2),
+    attention=((1.0, 0.0),) * 3,
 )
 BEST = Translation("ein er", -0.875, -0.7, 3, DETAILS)
 SECOND = Translation("zwei ||| er", -1.75, -1.5, 2)
@@ -64,6 +69,7 @@ def test_json_has_the_n_best_as_a_list_and_details_that_are_asked_for() -> None:
         "tokens": ["_ein", "er", "</s>"],
         "token_log_probs": [-0.5, -0.25, -0.125],
         "alignment": "0-0 2-1",
+        "source_tokens": ["_one", "</s>"],
         "attention": [[1.0, 0.0]] * 3,
     }
     assert {name: values[name] for name in first} == first

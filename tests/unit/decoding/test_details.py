@@ -1,0 +1,64 @@
+"""What is told of translations beside their text agrees with the search, and across pieces."""
+
+import pytest
+
+from nmtkit.config.schema import OutputConfig, TranslateRecipe, TranslationConfig
+from nmtkit.decoding.cutting import split_text
+from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.translator import Translator
+from nmtkit.model.transformer import Transformer
+from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
+
+LINES = (*TRAIN_LINES, "g", "h h h")
+LONG = "a b c d e f g h a c e g"
+
+
+def with_details(
+    models: list[Transformer], requests: list[Request], limit: int = 1000
+) -> list[Answer]:
+    recipe = TranslateRecipe(
+        output=OutputConfig(
+            n_best=2, output_format="json", token_scores=True, alignments=True, attention=True
+        ),
+        translation=TranslationConfig(max_source_length=limit),
+    )
+    return Translator(models, tiny_codec(), recipe, lambda _: None).answer(requests, 1)
+
+
+@pytest.mark.parametrize("num_models", [1, 2])
+def test_details_agree_with_what_the_search_found(num_models: int) -> None:
+    codec = tiny_codec()
+    models = [tiny_model(codec, seed) for seed in range(1, num_models + 1)]
+    requests = [Request(line) for line in LINES]
+    for answer in with_details(models, requests):
+        for one in answer.translations:
+            details = one.details
+            assert details.tokens == (*one.text.split(), "</s>")
+            assert sum(details.token_log_probs) == pytest.approx(one.log_prob, abs=1e-4)
+            source = len(answer.request.source.split())
+            assert len(details.attention) == one.num_tokens
+            for row in details.attention:
+                assert len(row) == source + 1
+                assert sum(row) == pytest.approx(1, abs=1e-5)
+            best = [max(range(source), key=row.__getitem__) for row in details.attention[:-1]]
+            assert details.alignment == tuple((s, t) for t, s in enumerate(best))
+
+
+def test_details_of_a_line_in_pieces_count_on() -> None:
+    model = tiny_model(tiny_codec())
+    (whole,) = with_details([model], [Request(LONG)], limit=7)
+    texts = split_text(LONG, lambda text: len(text.split()) < 7)
+    first, second = with_details([model], [Request(text) for text in texts])
+    for joined, one, other in zip(
+        whole.translations, first.translations, second.translations, strict=True
+    ):
+        a, b, c = joined.details, one.details, other.details
+        assert a.tokens == b.tokens + c.tokens
+        assert a.source_tokens == b.source_tokens + c.source_tokens
+        assert a.token_log_probs == pytest.approx(b.token_log_probs + c.token_log_probs, abs=1e-5)
+        words = len(texts[0].split()), len(one.text.split())
+        shifted = tuple((s + words[0], t + words[1]) for s, t in c.alignment)
+        assert a.alignment == b.alignment + shifted
+        assert len(a.attention) == len(a.tokens)
+        assert all(len(row) == len(a.source_tokens) for row in a.attention)
+        assert all(sum(row) == pytest.approx(1, abs=1e-5) for row in a.attention)
