@@ -1,6 +1,6 @@
 """What every command has: help in groups, examples as they are typed, --debug."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import click
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
+PATH = click.Path(path_type=Path)
 
 HELP_NAMES = ("-h", "--help")
 
@@ -73,6 +74,13 @@ def given_one(options: Mapping[str, object]) -> str | None:
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other; give one of them")
     return next(iter(given), None)
+
+
+def refuse_without_effect(options: Sequence[str], when: str) -> None:
+    """Raise click.UsageError if there are such options among those that were given."""
+    if options:
+        have, them = ("has", "it") if len(options) == 1 else ("have", "them")
+        raise click.UsageError(f"{' and '.join(options)} {have} no effect {when}; leave {them} out")
 
 
 def debug_option() -> click.Option:

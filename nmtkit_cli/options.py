@@ -13,9 +13,17 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, sections_of
+from nmtkit.config.fields import (
+    AnyRecipe,
+    Field,
+    Value,
+    Values,
+    fields_of,
+    sections_of,
+    values_of,
+)
 from nmtkit.config.presets import PRESETS, PRESETS_HELP
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import Recipe, TrainRecipe
 from nmtkit.config.toml import build, dumps, read_values
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import FILE, Command
@@ -73,6 +81,12 @@ def recipe_command(
     return decorate
 
 
+def changed_flags(recipe: Recipe) -> list[str]:
+    """Return the flags of those settings that are not at their defaults."""
+    fields, values = fields_of(type(recipe)), values_of(recipe)
+    return [_flag(fields[name]) for name in fields if values[name] != fields[name].default]
+
+
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
     """The text of a flag as its setting's kind, or as text where it does not read as one."""
 
@@ -108,10 +122,11 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
 
 
 def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
-    flag = field.name.replace("_", "-")
+    flag = _flag(field)
     if field.kind is bool:
-        return click.Option([field.name, f"--{flag}/--no-{flag}"], default=None, help=_help(field))
-    flags = [f"--{flag}", *([short_flags[field.name]] if field.name in short_flags else [])]
+        opposite = flag.replace("--", "--no-", 1)
+        return click.Option([field.name, f"{flag}/{opposite}"], default=None, help=_help(field))
+    flags = [flag, *([short_flags[field.name]] if field.name in short_flags else [])]
     return click.Option(
         [field.name, *flags],
         type=SettingType(field),
@@ -119,6 +134,10 @@ def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
         metavar=_metavar(field),
         help=_help(field),
     )
+
+
+def _flag(field: Field) -> str:
+    return "--" + field.name.replace("_", "-")
 
 
 def _metavar(field: Field) -> str:

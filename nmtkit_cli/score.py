@@ -1,55 +1,55 @@
 """`nmtkit score`."""
 
-import json
 from pathlib import Path
 
 import click
 
-from nmtkit.errors import DataError
-from nmtkit_cli.command import FILE, Command
-from nmtkit_cli.streams import standard_input, warn, write_lines
+from nmtkit.config.schema import ScoreRecipe
+from nmtkit_cli.command import FILE, PATH, given_one, refuse_without_effect
+from nmtkit_cli.options import changed_flags, recipe_command
+from nmtkit_cli.scoring import score_by_model, score_by_reference
 
 EXAMPLES = """\
 nmtkit score --reference test.de < translations.de
-nmtkit translate model/ < test.en | nmtkit score --reference test.de --metric bleu,chrf,ter"""
+nmtkit translate model/ < test.en | nmtkit score --reference test.de --metric bleu,chrf,ter
+
+# how probable a model finds each translation
+nmtkit score --model model/ --source test.en < test.de"""
+
+OWN = ("reference", "metric", "model", "source")
 
 
-@click.command("score", cls=Command, epilog=EXAMPLES)
-@click.option(
-    "--reference",
-    type=FILE,
-    metavar="FILE",
-    required=True,
-    help="What the translations should have been, line by line; may be gzipped.",
-)
-@click.option(
-    "--metric",
-    default="bleu",
-    metavar="LIST",
-    help="Metrics, separated by commas: bleu, chrf, ter.  [default: bleu]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(reference: Path, metric: str, as_json: bool) -> None:
-    """Score translations on standard input against a reference, through sacreBLEU.
+@recipe_command("score", ScoreRecipe, {}, EXAMPLES, optional=OWN)
+@click.option("--reference", type=FILE, metavar="FILE", help="What would be right, line by line.")
+@click.option("--metric", metavar="LIST", help="One or more: bleu,chrf,ter.  [default: bleu]")
+@click.option("--model", type=PATH, metavar="MODEL", help="What `nmtkit translate` takes as MODEL.")
+@click.option("--source", type=FILE, metavar="FILE", help="What was translated, line by line.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or one a line.")
+def command(
+    recipe: ScoreRecipe,
+    reference: Path | None,
+    metric: str | None,
+    model: Path | None,
+    source: Path | None,
+    as_json: bool,
+) -> None:
+    """Score translations on standard input, against a reference or by a model.
 
-    Prints a line for each metric: name, score and signature, which names the settings that the
-    score depends on. BLEU and chrF range from 0 to 100, higher is better; of TER, lower is.
+    With --reference: a line for each metric, through sacreBLEU: name, score and signature, which
+    names the settings that the score depends on. BLEU and chrF range from 0 to 100, higher is
+    better; of TER, lower is.
+
+    With --model and --source: a line for each translation, with its natural log-probability, a
+    tab, and the number of its tokens; the end symbol is counted in both. The sums and the
+    perplexity are told on standard error. Files may be gzipped.
     """
-    from nmtkit.evaluation.metrics import parse_metrics, score_corpus
-    from nmtkit.text.lines import decode_lines, open_bytes
-
-    metrics = parse_metrics(metric)
-    translations = list(decode_lines(standard_input(), "standard input", "error", warn))
-    with open_bytes(reference) as stream:
-        references = list(decode_lines(stream, str(reference), "error", warn))
-    if len(translations) != len(references):
-        raise DataError(
-            f"standard input has {len(translations)} lines and {reference} has "
-            f"{len(references)}; give one translation a reference, in the same order"
-        )
-    scores = score_corpus(metrics, translations, references)
-    if as_json:
-        table = {one.name: {"score": one.score, "signature": one.signature} for one in scores}
-        write_lines([json.dumps(table)])
-    else:
-        write_lines(f"{one.name} = {one.score:.2f}  {one.signature}" for one in scores)
+    if given_one({"--reference": reference, "--model": model}) is None:
+        raise click.UsageError("give --reference, or --model and --source")
+    if (model is None) != (source is None):
+        raise click.UsageError("--model and --source go together; give both or neither")
+    if model and source:
+        refuse_without_effect(["--metric"] if metric else [], "with --model")
+        score_by_model(recipe, model, source, as_json)
+    elif reference:
+        refuse_without_effect(changed_flags(recipe), "without --model")
+        score_by_reference(reference, metric or "bleu", as_json)

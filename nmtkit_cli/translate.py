@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from nmtkit.config.schema import TranslateRecipe
+from nmtkit_cli.command import PATH
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import Progress, standard_input, warn, write_lines
 
@@ -23,9 +24,7 @@ nmtkit translate model/ --sample --n-best 10 --temperature 0.8 --output-format j
 
 
 @recipe_command("translate", TranslateRecipe, {}, EXAMPLES)
-@click.argument(
-    "models", type=click.Path(path_type=Path), metavar="MODEL...", required=False, nargs=-1
-)
+@click.argument("models", type=PATH, metavar="MODEL...", required=False, nargs=-1)
 def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     """Translate lines from standard input to standard output.
 

@@ -2,8 +2,9 @@
 
 Command-line flags, TOML files, validation and documentation are generated from these dataclasses.
 A section is a dataclass of settings; a recipe (`PreprocessRecipe`, `TrainRecipe`,
-`TranslateRecipe`) is the sections that one command takes. Field names are unique within a recipe,
-so that `--dropout` needs no prefix. Presets are in presets.py, checks in validate.py and rules.py.
+`TranslateRecipe`, `ScoreRecipe`) is the sections that one command takes. Field names are unique
+within a recipe, so that `--dropout` needs no prefix. Presets are in presets.py, checks in
+validate.py and rules.py.
 """
 
 from dataclasses import dataclass, field
@@ -308,4 +309,34 @@ class TranslateRecipe:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
-Recipe = PreprocessRecipe | TrainRecipe | TranslateRecipe
+# --------------------------------------------------------------------------------------- score
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringConfig:
+    """How a model scores, with --model."""
+
+    max_tokens: int = setting(
+        4096,
+        "Source tokens, and target tokens, scored together, at most (padding counted), which "
+        "bounds the memory.",
+        unit="tokens",
+        minimum=1,
+    )
+    max_length: int = setting(
+        4096,
+        "A line with more tokens on either side, its end symbol counted, is an error.",
+        unit="tokens",
+        minimum=2,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRecipe:
+    """The settings of `nmtkit score`."""
+
+    scoring: ScoringConfig = field(default_factory=ScoringConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+
+Recipe = PreprocessRecipe | TrainRecipe | TranslateRecipe | ScoreRecipe

@@ -46,7 +46,7 @@ class ForcedScore:
 def score_pairs(
     model: Transformer,
     pairs: Sequence[tuple[Ids, Ids]],
-    batch_tokens: int,
+    max_tokens: int,
     attention_layer: int | None,
 ) -> list[ForcedScore]:
     """Score given targets, in batches of pairs of similar length.
@@ -54,7 +54,7 @@ def score_pairs(
     Args:
         model: in evaluation mode.
         pairs: source and target ids, each with its end symbol.
-        batch_tokens: source tokens, and target tokens, of a batch at most, padding counted.
+        max_tokens: source tokens, and target tokens, of a batch at most, padding counted.
         attention_layer: the decoder layer, from 0, whose attention to the source is wanted (see
             `nmtkit.decoding.alignment.aligning_layer`); None = no attention.
 
@@ -68,7 +68,7 @@ def score_pairs(
     assert not model.training, "scoring needs the model in evaluation mode"
     scores: dict[int, ForcedScore] = {}
     lengths = [max(len(source), len(target)) for source, target in pairs]
-    for batch in batches_by_length(lengths, batch_tokens, batch_tokens):
+    for batch in batches_by_length(lengths, max_tokens, max_tokens):
         found = _score_batch(model, [pairs[index] for index in batch], attention_layer)
         scores.update(zip(batch, found, strict=True))
     return [scores[index] for index in range(len(pairs))]

@@ -100,6 +100,28 @@ def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         raise DataError(f"{source} and {target} hold no lines; give files with text")
 
 
+def pair_lines(
+    source: Iterable[str], target: Iterable[str], names: tuple[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of two texts, and read neither further than that.
+
+    Args:
+        source, target: lines.
+        names: what messages call the two.
+
+    Raises:
+        DataError: one of them has more lines.
+    """
+    for number, (source_line, target_line) in enumerate(zip_longest(source, target)):
+        if source_line is None or target_line is None:
+            shorter, longer = names if source_line is None else names[::-1]
+            raise DataError(
+                f"{shorter} has {number} lines, and {longer} has more; "
+                "line n of one must be the translation of line n of the other"
+            )
+        yield source_line, target_line
+
+
 def resolve(prefix: str, lang: str) -> Path:
     """Return PREFIX.LANG, or PREFIX.LANG.gz where only that exists.
 

@@ -45,7 +45,7 @@ def nmtkit(
         ("train", 2, "Missing argument 'DATA'. (see `nmtkit train --help`)"),
         ("train data", 2, "Missing option '--out'. (see `nmtkit train --help`)"),
         ("translate", 2, "Missing argument 'MODEL...'. (see `nmtkit translate --help`)"),
-        ("score", 2, "Missing option '--reference'. (see `nmtkit score --help`)"),
+        ("score", 2, "give --reference, or --model and --source (see `nmtkit score --help`)"),
         ("train data more --out run", 2, "Got unexpected extra argument (more) (see `nmtkit train"),
         ("train d --out r --preset bg", 2, "Invalid value for '--preset': 'bg' is not one of"),
         ("preprocess --workers 0", 2, "Invalid value for '--workers': 0 is less than 1 (see"),
@@ -82,6 +82,25 @@ def nmtkit(
         ),
         ("average-checkpoints a --try a --data d --out c", 2, "Invalid value for '--try': 'a' is"),
         ("score --reference none", 2, "none: No such file or directory"),
+        ("score --model m --source none", 2, "none: No such file or directory"),
+        ("score --reference r --model m --source s", 2, "--reference and --model exclude each"),
+        ("score --model m", 2, "--model and --source go together; give both or neither"),
+        ("score --reference r --source s", 2, "--model and --source go together; give both or"),
+        (
+            "score --model m --source s --metric ter",
+            2,
+            "--metric has no effect with --model; leave it out",
+        ),
+        (
+            "score --reference r --threads 1",
+            2,
+            "--threads has no effect without --model; leave it out",
+        ),
+        (
+            "score --reference r --max-length 9 --device cpu",
+            2,
+            "--max-length and --device have no effect without --model; leave them out",
+        ),
     ],
 )
 def test_an_error_is_one_line_with_its_exit_code(

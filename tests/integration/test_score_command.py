@@ -88,6 +88,22 @@ def test_json_holds_score_and_signature_by_name(tmp_path: Path) -> None:
     assert json.loads(process.stdout)["BLEU"]["signature"].startswith("nrefs:1|")
 
 
+def test_a_comparison_with_a_reference_does_not_load_torch(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_bytes(b"a b c d\n")
+    process = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "nmtkit_cli", "score", "--reference", "ref"],
+        input=b"a b c d\n",
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    imported = {line.rpartition("|")[2].strip() for line in process.stderr.decode().split("\n")}
+    assert process.stdout.startswith(b"BLEU = 100.00  ")
+    assert "sacrebleu" in imported
+    assert "torch" not in imported
+
+
 def test_lines_end_at_lf_only_in_both_files(tmp_path: Path) -> None:
     line = "a\u2028b\x0bc\x85d e f\n".encode()
     (tmp_path / "ref").write_bytes(line)

@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.presets import PRESETS
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import PreprocessRecipe, Recipe, ScoreRecipe, TrainRecipe, TranslateRecipe
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import Command
-from nmtkit_cli.options import recipe_command
+from nmtkit_cli.options import changed_flags, recipe_command
 
 
 def probe(taken: list[TrainRecipe]) -> Command:
@@ -41,14 +41,15 @@ def recipe_for(*arguments: str) -> TrainRecipe:
         ("preprocess", PreprocessRecipe),
         ("train", TrainRecipe),
         ("translate", TranslateRecipe),
+        ("score", ScoreRecipe),
     ],
 )
 def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
-    module: str, recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
+    module: str, recipe_type: type[Recipe]
 ) -> None:
     command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
-    own = {"data", "models", "out", "plan", "workers", "overwrite"}
-    own |= {"config", "preset", "print_config"}
+    own = {"data", "model", "models", "out", "plan", "workers", "overwrite"}
+    own |= {"reference", "metric", "source", "as_json", "config", "preset", "print_config"}
     flags = {option.name: option.opts for option in command.params if option.name not in own}
     assert set(flags) == set(fields_of(recipe_type))
     assert own.isdisjoint(fields_of(recipe_type))
@@ -74,6 +75,12 @@ def test_flags_win_over_the_file_the_file_over_the_preset_the_preset_over_defaul
 def test_switches_turn_settings_on_and_off() -> None:
     assert not recipe_for("--no-tie-embeddings").model.tie_embeddings
     assert recipe_for("--tie-embeddings").model.tie_embeddings
+
+
+def test_changed_flags_are_those_of_other_values_than_the_defaults() -> None:
+    assert changed_flags(recipe_for()) == []
+    recipe = recipe_for("--no-tie-embeddings", "--dropout", "0.3", "--seed", "1")
+    assert changed_flags(recipe) == ["--dropout", "--tie-embeddings"]
 
 
 def test_a_short_flag_is_the_long_one() -> None:
@@ -155,7 +162,7 @@ def test_help_groups_settings_under_their_sections_with_defaults_and_units() -> 
 
 @pytest.mark.parametrize("recipe_type", [PreprocessRecipe, TrainRecipe, TranslateRecipe])
 def test_every_text_that_is_no_choice_says_what_stands_for_it(
-    recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe],
+    recipe_type: type[Recipe],
 ) -> None:
     for field in fields_of(recipe_type).values():
         needs_metavar = field.kind in (str, tuple) and not field.setting.choices

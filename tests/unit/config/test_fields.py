@@ -3,14 +3,14 @@ import dataclasses
 import pytest
 
 from nmtkit.config.fields import fields_of, recipe_of, sections_of, values_of
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import PreprocessRecipe, Recipe, ScoreRecipe, TrainRecipe, TranslateRecipe
 
-RECIPES = [PreprocessRecipe, TrainRecipe, TranslateRecipe]
+RECIPES = [PreprocessRecipe, TrainRecipe, TranslateRecipe, ScoreRecipe]
 
 
 @pytest.mark.parametrize("recipe_type", RECIPES)
 def test_no_two_sections_of_a_recipe_share_a_field_name(
-    recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe],
+    recipe_type: type[Recipe],
 ) -> None:
     names = [
         field.name
@@ -23,7 +23,7 @@ def test_no_two_sections_of_a_recipe_share_a_field_name(
 
 @pytest.mark.parametrize("recipe_type", RECIPES)
 def test_every_default_is_of_its_fields_kind_and_permitted(
-    recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe],
+    recipe_type: type[Recipe],
 ) -> None:
     for field in fields_of(recipe_type).values():
         assert type(field.default) is field.kind, field.name

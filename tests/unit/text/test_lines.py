@@ -1,6 +1,7 @@
 import gzip
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from nmtkit.text.lines import (
     decode_lines,
     one_line,
     open_bytes,
+    pair_lines,
     read_lines,
     read_pair,
     resolve,
@@ -197,3 +199,33 @@ def test_one_line_is_one_line_for_every_reader(text: str) -> None:
         new == old or (new == " " and old in LINE_ENDS)
         for new, old in zip(result, text, strict=True)
     )
+
+
+def test_lines_are_paired_without_reading_ahead() -> None:
+    read: list[str] = []
+
+    def lines(text: str) -> Iterator[str]:
+        for line in text:
+            read.append(line)
+            yield line
+
+    pairs = pair_lines(lines("abc"), lines("ABC"), ("x", "X"))
+    assert next(pairs) == ("a", "A")
+    assert read == ["a", "A"]
+    assert list(pairs) == [("b", "B"), ("c", "C")]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "told"),
+    [
+        (["a"], ["A", "B", "C"], "x has 1 lines, and X has more"),
+        (["a", "b"], [], "X has 0 lines, and x has more"),
+    ],
+)
+def test_texts_of_unequal_length_are_told_apart_by_name(
+    source: list[str], target: list[str], told: str
+) -> None:
+    with pytest.raises(
+        DataError, match=f"^{told}; line n of one must be the translation of line n of the other$"
+    ):
+        list(pair_lines(source, target, ("x", "X")))

@@ -1,0 +1,144 @@
+"""Text to scores: pairs of lines are read ahead in chunks, scored in batches, answered in order.
+
+What is scored is a line's one sequence of tokens that the codec makes of it. A translation that a
+search has made of other tokens, spelling the same text, has another score than the search reports.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from nmtkit.config.schema import ScoringConfig
+from nmtkit.decoding.forced import ForcedScore, score_pairs
+from nmtkit.decoding.lengths import num_positions
+from nmtkit.errors import DataError
+from nmtkit.model.likelihood import perplexity
+from nmtkit.model.transformer import Transformer
+from nmtkit.symbols import EOS_ID
+from nmtkit.text.codec import TextCodec
+
+CHUNK_LINES = 4096
+"""Pairs that are read ahead, sorted by length and answered together."""
+
+BLANK = ([EOS_ID], [EOS_ID])
+"""The ids of a pair without text."""
+
+
+@dataclass(frozen=True)
+class ScoredLine:
+    """How probable a model finds a translation.
+
+    Attributes:
+        tokens: the translation's, with the end symbol; none where source and translation are blank,
+            as nothing is asked of the model then.
+        token_log_probs: the natural log-probability of each token after those before it.
+        num_words: what stands between white space, and the end as one more; 0 without tokens.
+    """
+
+    tokens: tuple[str, ...]
+    token_log_probs: tuple[float, ...]
+    num_words: int
+
+    @property
+    def log_prob(self) -> float:
+        """The natural log-probability of the translation, its end symbol included."""
+        return math.fsum(self.token_log_probs)
+
+
+@dataclass
+class Totals:
+    """Sums over scored lines."""
+
+    num_lines: int = 0
+    num_tokens: int = 0
+    num_words: int = 0
+    log_prob: float = 0.0
+
+    def add(self, lines: Iterable[ScoredLine]) -> None:
+        """Count some lines more."""
+        for line in lines:
+            self.num_lines += 1
+            self.num_tokens += len(line.tokens)
+            self.num_words += line.num_words
+            self.log_prob += line.log_prob
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity a token, end symbols counted; 1 where there are none."""
+        return perplexity(-self.log_prob / max(1, self.num_tokens))
+
+    @property
+    def word_perplexity(self) -> float:
+        """Perplexity a word, which can be compared between vocabularies; 1 where there are none."""
+        return perplexity(-self.log_prob / max(1, self.num_words))
+
+
+class Scorer:
+    """A model with its codec, ready to score translations."""
+
+    def __init__(self, model: Transformer, codec: TextCodec, config: ScoringConfig) -> None:
+        """Put the parts together.
+
+        Args:
+            model: in evaluation mode, on the device to use.
+            codec: the one that the model was trained with.
+            config: size of batches, longest line.
+        """
+        self._model = model
+        self._codec = codec
+        self._config = config
+        self._num_positions = num_positions(model.config)
+
+    def score_chunks(self, pairs: Iterable[tuple[str, str]]) -> Iterator[list[ScoredLine]]:
+        """Score pairs of source line and translation lazily, and yield each chunk's scores.
+
+        Nothing is read beyond a chunk before its scores are out.
+
+        Raises:
+            DataError: a line is too long.
+            DamagedError: the model gives no probabilities.
+        """
+        remaining = iter(pairs)
+        line_number = 1
+        while chunk := list(islice(remaining, CHUNK_LINES)):
+            yield self.score_chunk(chunk, line_number)
+            line_number += len(chunk)
+
+    def score_chunk(
+        self, pairs: Sequence[tuple[str, str]], first_line_number: int
+    ) -> list[ScoredLine]:
+        """Score pairs together, in batches of similar length.
+
+        Args:
+            pairs: source lines and their translations, any number of them.
+            first_line_number: the number of the first, for messages.
+        """
+        encoded = [self._encode(pair, n) for n, pair in enumerate(pairs, first_line_number)]
+        asked = [pair for pair in encoded if pair != BLANK]
+        scores = iter(score_pairs(self._model, asked, self._config.max_tokens, None))
+        return [
+            ScoredLine((), (), 0) if pair == BLANK else self._line(text, pair[1], next(scores))
+            for (_, text), pair in zip(pairs, encoded, strict=True)
+        ]
+
+    def _line(self, text: str, ids: list[int], score: ForcedScore) -> ScoredLine:
+        tokens = tuple(map(self._codec.target.piece, ids))
+        return ScoredLine(tokens, score.token_log_probs, len(text.split()) + 1)
+
+    def _encode(self, pair: tuple[str, str], number: int) -> tuple[list[int], list[int]]:
+        """Encode a pair of lines; DataError if one is too long."""
+        source, target = pair
+        encoded = self._codec.encode_source(source), self._codec.encode_target(target)
+        for side, ids in zip(("source", "translation"), encoded, strict=True):
+            what = f"line {number}: {len(ids)} tokens in the {side}, more than"
+            if len(ids) > self._num_positions:
+                raise DataError(
+                    f"{what} the model's {self._num_positions} learned positions; leave the pair "
+                    "out, or shorten it"
+                )
+            if len(ids) > self._config.max_length:
+                raise DataError(
+                    f"{what} {self._config.max_length}; leave the pair out, or raise --max-length"
+                )
+        return encoded

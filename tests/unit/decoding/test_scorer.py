@@ -1,0 +1,141 @@
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from nmtkit.config.schema import ScoringConfig
+from nmtkit.config.training import ModelConfig
+from nmtkit.decoding import scorer
+from nmtkit.decoding.forced import score_pairs
+from nmtkit.decoding.scorer import ScoredLine, Scorer, Totals
+from nmtkit.errors import DataError
+from nmtkit.model.transformer import Transformer
+from nmtkit.text.subword import Subword
+from tests.tiny import TRAIN_LINES, WORDS, tiny_codec, tiny_model
+
+PAIRS = [
+    (
+        " ".join(WORDS[i * j % 8] for j in range(i % 9)),
+        " ".join(WORDS[(i + j) % 8].upper() for j in range(i % 7)),
+    )
+    for i in range(70)
+]
+
+
+def tiny_scorer(config: ScoringConfig) -> Scorer:
+    codec = tiny_codec()
+    return Scorer(tiny_model(codec), codec, config)
+
+
+def score(pairs: list[tuple[str, str]]) -> list[ScoredLine]:
+    return [one for chunk in tiny_scorer(ScoringConfig()).score_chunks(pairs) for one in chunk]
+
+
+def test_each_pair_has_the_score_of_its_ids_in_its_place() -> None:
+    codec = tiny_codec()
+    model = tiny_model(codec)
+    for (source, target), line in list(zip(PAIRS, score(PAIRS), strict=True))[::3]:
+        if source or target:
+            pair = codec.encode_source(source), codec.encode_target(target)
+            (expected,) = score_pairs(model, [pair], 1, None)
+            assert line.token_log_probs == pytest.approx(expected.token_log_probs, abs=1e-5)
+            assert line.tokens == (*target.split(), "</s>")
+
+
+def test_a_pair_without_text_is_not_asked_about_and_counts_nothing() -> None:
+    blank = ScoredLine((), (), 0)
+    lines = score([("", " \t"), ("a", ""), ("", "A"), ("", "")])
+    assert [line == blank for line in lines] == [True, False, False, True]
+    assert lines[1].tokens == ("</s>",)
+    assert lines[2].tokens == ("A", "</s>")
+    assert all(line.log_prob < 0 for line in lines[1:3])
+
+
+def test_chunks_and_batches_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = score(PAIRS)
+    monkeypatch.setattr(scorer, "CHUNK_LINES", 9)
+    chunks = list(tiny_scorer(ScoringConfig(max_tokens=30)).score_chunks(PAIRS))
+    assert [len(chunk) for chunk in chunks] == [9] * 7 + [7]
+    actual = [line for chunk in chunks for line in chunk]
+    for one, other in zip(actual, expected, strict=True):
+        assert one.tokens == other.tokens
+        assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-5)
+
+
+def test_nothing_is_read_beyond_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scorer, "CHUNK_LINES", 5)
+    read: list[int] = []
+
+    def endless() -> Iterator[tuple[str, str]]:
+        for number in count(1):
+            read.append(number)
+            yield "a b", "C"
+
+    chunks = tiny_scorer(ScoringConfig()).score_chunks(endless())
+    for num_chunks in (1, 2, 3):
+        next(chunks)
+        assert len(read) == 5 * num_chunks
+
+
+def test_words_are_counted_in_the_text_and_tokens_in_the_ids() -> None:
+    vocabulary = Subword.train(TRAIN_LINES * 10, "bpe", 275, "tiny text")
+    codec = replace(tiny_codec(), source=vocabulary, target=vocabulary)
+    (line,) = Scorer(tiny_model(codec), codec, ScoringConfig()).score_chunk([("a", "zzz qq")], 1)
+    assert line.num_words == 3
+    assert line.tokens == (*map(vocabulary.piece, vocabulary.encode("zzz qq")), "</s>")
+    assert len(line.tokens) > 3
+
+
+@pytest.mark.parametrize(
+    ("pair", "side"),
+    [(("a b c", "A"), "4 tokens in the source"), (("a", "A B C"), "4 tokens in the translation")],
+)
+def test_a_line_that_is_too_long_is_an_error_that_names_it(
+    pair: tuple[str, str], side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scorer, "CHUNK_LINES", 2)
+    under_test = tiny_scorer(ScoringConfig(max_length=3))
+    with pytest.raises(
+        DataError,
+        match=rf"^line 4: {side}, more than 3; leave the pair out, or raise --max-length$",
+    ):
+        list(under_test.score_chunks([("a b", "A B"), ("a", "A"), ("a", "A"), pair]))
+
+
+def test_learned_positions_limit_both_sides() -> None:
+    codec = tiny_codec()
+    config = ModelConfig(
+        encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=32, heads=2,
+        positions="learned", max_positions=3,
+    )  # fmt: skip
+    model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared).eval()
+    under_test = Scorer(model, codec, ScoringConfig())
+    assert len(under_test.score_chunk([("a b", "A B")], 1)) == 1
+    with pytest.raises(
+        DataError,
+        match=r"^line 7: 4 tokens in the translation, more than the model's 3 learned positions; "
+        "leave the pair out, or shorten it$",
+    ):
+        under_test.score_chunk([("a b", "A B C")], 7)
+
+
+def test_totals_are_sums_and_perplexities_what_they_come_to() -> None:
+    totals = Totals()
+    totals.add([ScoredLine(("A", "x", "</s>"), (-1.0, -2.0, -0.5), 2)])
+    totals.add([ScoredLine((), (), 0), ScoredLine(("</s>",), (-0.5,), 1)])
+    assert (totals.num_lines, totals.num_tokens, totals.num_words) == (3, 4, 3)
+    assert totals.log_prob == pytest.approx(-4.0)
+    assert totals.perplexity == pytest.approx(math.e)
+    assert totals.word_perplexity == pytest.approx(math.exp(4 / 3))
+
+
+def test_where_tokens_are_words_both_perplexities_are_one() -> None:
+    totals = Totals()
+    totals.add(score(PAIRS))
+    assert totals.word_perplexity == totals.perplexity > 1
+
+
+def test_nothing_has_perplexity_1() -> None:
+    assert (Totals().perplexity, Totals().word_perplexity) == (1.0, 1.0)
