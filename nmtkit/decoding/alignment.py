@@ -60,11 +60,6 @@ def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
     return " ".join(f"{source}-{target}" for source, target in pairs)
 
 
-def soft(attention: Tensor) -> str:
-    """Write weights as Marian does: a target's separated by commas, targets by spaces."""
-    return " ".join(",".join(f"{weight:.6g}" for weight in row) for row in attention.tolist())
-
-
 def _membership(words: Sequence[int]) -> Tensor:
     """Return (tokens, words) with 1 where a token is part of a word, the end symbol's last."""
     last = max(words, default=-1) + 1

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nmtkit.config.schema import OutputConfig
+from nmtkit.decoding.alignment import pharaoh
 from nmtkit.decoding.translation import Answer, Request, Translation
 from nmtkit.errors import DataError
 
@@ -62,7 +63,7 @@ def _text_line(translation: Translation, output: OutputConfig) -> str:
     if output.scores:
         columns.append(f"{translation.score:.6f}")
     if output.alignments:
-        columns.append(_pharaoh(translation))
+        columns.append(pharaoh(translation.details.alignment))
     return "\t".join(columns)
 
 
@@ -75,7 +76,7 @@ def _moses_line(translation: Translation, number: int, output: OutputConfig) -> 
         f"{translation.score:.6f}",
     ]
     if output.alignments:
-        columns.append(_pharaoh(translation))
+        columns.append(pharaoh(translation.details.alignment))
     return " ||| ".join(columns)
 
 
@@ -103,13 +104,9 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
         values["tokens"] = details.tokens
         values["token_log_probs"] = details.token_log_probs
     if output.alignments:
-        values["alignment"] = _pharaoh(translation)
+        values["alignment"] = pharaoh(translation.details.alignment)
     if output.attention:
         values["source_tokens"] = details.source_tokens
         values["tokens"] = details.tokens
         values["attention"] = details.attention
     return values
-
-
-def _pharaoh(translation: Translation) -> str:
-    return " ".join(f"{source}-{target}" for source, target in translation.details.alignment)

@@ -18,7 +18,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes
 from nmtkit.text.subword import Subword
 from tests.shared_data import DATA, needs_data
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 
 SOURCE, TARGET = (DATA / "parallel" / "tatoeba.en-de" / f"valid.{lang}" for lang in ("en", "de"))
 NUM_LINES = 60
@@ -97,6 +97,28 @@ def test_real_lines_have_the_scores_of_the_library_and_sums_of_them(tmp_path: Pa
         assert own["token_log_probs"] == pytest.approx(line.token_log_probs, abs=1e-4)
         spelled = "".join(own["tokens"]).removesuffix("</s>").replace("\u2581", " ").strip()
         assert "<0x" in spelled or spelled == vocabulary.normalise(target)
+
+
+def test_translations_have_the_log_probability_that_their_search_reported(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path / "model", tiny_codec())
+    # Among words that are spaced apart, a text has but one sequence of tokens.
+    (tmp_path / "source").write_bytes(text_of([line for line in TRAIN_LINES for _ in range(2)]))
+    translate = ["translate", "model", "--n-best", "2", "--output-format", "json", "--threads", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", *translate],
+        input=text_of([*TRAIN_LINES]),
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    found = [one for line in done.stdout.split(b"\n")[:-1] for one in json.loads(line)["n_best"]]
+    scored = score(
+        tmp_path, text_of([one["translation"] for one in found]), "--source", "source", "--json"
+    )
+    scores = [json.loads(line)["log_prob"] for line in scored.stdout.split("\n")[:-1]]
+    assert len(scores) == 2 * len(TRAIN_LINES)
+    assert scores == pytest.approx([one["log_prob"] for one in found], abs=1e-4)
 
 
 @pytest.mark.parametrize(

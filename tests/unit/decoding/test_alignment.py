@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmtkit.decoding.alignment import aligning_layer, between_words, links, pharaoh, soft
+from nmtkit.decoding.alignment import aligning_layer, between_words, links, pharaoh
 
 # "das Haus </s>" in rows; "the ho use </s>" in columns.
 ATTENTION = torch.tensor([
@@ -68,7 +68,3 @@ def test_where_each_token_is_a_word_nothing_changes() -> None:
 def test_links_are_written_source_first() -> None:
     assert pharaoh([(0, 0), (2, 1), (11, 2)]) == "0-0 2-1 11-2"
     assert pharaoh([]) == ""
-
-
-def test_weights_are_written_with_a_target_between_spaces() -> None:
-    assert soft(torch.tensor([[0.25, 0.75], [1.0, 0.0]])) == "0.25,0.75 1,0"
