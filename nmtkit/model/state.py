@@ -7,7 +7,8 @@ mask alone: keys and values are never copied when the search changes its mind, a
 all rows of a sentence is one matrix product. Entries that no row descends from any more are thrown
 out when the storage is full.
 
-Shapes: L layers, B sentences, W rows a sentence, C entries there is room for, S longest source.
+Shapes: L layers, B sentences, W rows a sentence, H heads, K and U key and value size of a head,
+C entries there is room for, n entries there are, S longest source.
 """
 
 import torch
@@ -19,50 +20,62 @@ ENTRY_BLOCK = 32
 WORTH_COMPACTING = 0.6
 """Dead entries are thrown out, instead of making more room, where fewer than this share live."""
 
+HIDDEN = float("-inf")
+"""What is added to the attention score of a position that is not to be seen; else 0."""
+
 
 class DecoderState:
     """Keys and values of a decoder for B sentences, W rows each.
 
-    Built by `Transformer.start` with one row a sentence; a step appends W entries.
+    Built by `Transformer.start` with one row a sentence; a step appends W entries. Keys and values
+    are handed out in the form in which a step multiplies by them, all heads of all sentences as one
+    batch of BH matrices.
+
+    Attributes:
+        position: the place, from 0, of the tokens that are being read; -1 before the first.
+        memory_bias: (BH, 1, S) added to the scores of the source's positions.
+        prefix_bias: (BH, W, n) added to the scores of the entries.
     """
 
     def __init__(
-        self, memory: tuple[Tensor, Tensor], memory_mask: Tensor | None, sizes: tuple[int, int]
+        self, memory: tuple[Tensor, Tensor], memory_mask: Tensor, sizes: tuple[int, int]
     ) -> None:
         """Begin with an empty prefix.
 
         Args:
-            memory: keys (L, B, S, HK) and values (L, B, S, HU) of the source.
-            memory_mask: (B, 1, 1, S) True at real tokens, or None if all are.
-            sizes: HK and HU of the decoder's own keys and values.
+            memory: keys (L, B, H, K, S) and values (L, B, H, S, U) of the source.
+            memory_mask: (B, S) True at real tokens.
+            sizes: K and U of the decoder's own keys and values.
         """
         self._memory_keys, self._memory_values = memory
-        self.memory_bias = None if memory_mask is None else _bias(memory_mask, memory[0].dtype)
-        layers, sentences = self._memory_keys.shape[:2]
+        layers, sentences, heads = self._memory_keys.shape[:3]
+        bias = _hide(self._memory_keys, memory_mask.shape).masked_fill_(memory_mask, 0.0)
+        self._memory_bias = bias[:, None].repeat(1, heads, 1)  # (B, H, S)
         # Entries are read only after they were written, so that they need no initial value.
-        self._keys = self._memory_keys.new_empty(layers, sentences, ENTRY_BLOCK, sizes[0])
-        self._values = self._memory_keys.new_empty(layers, sentences, ENTRY_BLOCK, sizes[1])
-        self._prefix = torch.zeros(
-            sentences, 1, ENTRY_BLOCK, dtype=torch.bool, device=self._keys.device
-        )
+        room = (layers, sentences, heads, ENTRY_BLOCK)
+        self._keys = self._memory_keys.new_empty(*room, sizes[0])
+        self._values = self._memory_keys.new_empty(*room, sizes[1])
+        self._bias = _hide(self._keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self.position = -1
-        self.prefix_bias: Tensor | None = None
+        self._own_bias = self._see_themselves(1)
+        self._view_memory()
 
     @property
     def num_sentences(self) -> int:
         """B."""
-        return self._prefix.shape[0]
+        return self._bias.shape[0]
 
     @property
     def width(self) -> int:
         """W."""
-        return self._prefix.shape[1]
+        return self._bias.shape[1]
 
     def expand(self, width: int) -> None:
         """Turn each sentence's only row into `width` equal ones."""
         assert self.width == 1, f"only a single row can be expanded, not {self.width}"
-        self._prefix = self._prefix.repeat(1, width, 1)
+        self._bias = self._bias.repeat(1, width, 1)
+        self._own_bias = self._see_themselves(width)
 
     def reorder(self, parents: Tensor) -> None:
         """Let row w of each sentence continue its row parents[:, w].
@@ -70,8 +83,8 @@ class DecoderState:
         Args:
             parents: (B, W) int64 rows within the sentence.
         """
-        index = parents[:, :, None].expand(-1, -1, self._prefix.shape[2])
-        self._prefix = self._prefix.gather(1, index)
+        index = parents[:, :, None].expand(-1, -1, self._bias.shape[2])
+        self._bias = self._bias.gather(1, index)
 
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences only, in this order.
@@ -81,40 +94,58 @@ class DecoderState:
         """
         self._memory_keys = self._memory_keys.index_select(1, sentences)
         self._memory_values = self._memory_values.index_select(1, sentences)
-        if self.memory_bias is not None:
-            self.memory_bias = self.memory_bias.index_select(0, sentences)
+        self._memory_bias = self._memory_bias.index_select(0, sentences)
         self._keys = self._keys.index_select(1, sentences)
         self._values = self._values.index_select(1, sentences)
-        self._prefix = self._prefix.index_select(0, sentences)
+        self._bias = self._bias.index_select(0, sentences)
+        self._view_memory()
 
     def begin_step(self) -> None:
         """Make room for one entry a row, and let each row see its own."""
-        if self._num_entries + self.width > self._prefix.shape[2]:
+        if self._num_entries + self.width > self._bias.shape[2]:
             self._make_room()
         first, last = self._num_entries, self._num_entries + self.width
-        own = torch.eye(self.width, dtype=torch.bool, device=self._prefix.device)
-        self._prefix[:, :, first:last] = own
+        self._bias[:, :, first:last] = self._own_bias
         self._num_entries = last
         self.position += 1
-        # The only row of a sentence descends from every entry.
-        self.prefix_bias = (
-            None if self.width == 1 else _bias(self._prefix[:, None, :, :last], self._keys.dtype)
-        )
+        heads = self._keys.shape[2]
+        self.prefix_bias = self._bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
+        self._new_keys = self._keys[:, :, :, first:last].unbind()
+        self._new_values = self._values[:, :, :, first:last].unbind()
+        self._all_keys = self._keys[:, :, :, :last].flatten(1, 2).mT.unbind()
+        self._all_values = self._values[:, :, :, :last].flatten(1, 2).unbind()
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store one layer's new entries (B, W, HK) and (B, W, HU); return all so far (B, n, .)."""
-        first, last = self._num_entries - self.width, self._num_entries
-        self._keys[layer, :, first:last] = keys
-        self._values[layer, :, first:last] = values
-        return self._keys[layer, :, :last], self._values[layer, :, :last]
+        """Store one layer's new entries.
+
+        Args:
+            layer: whose.
+            keys: (B, H, W, K).
+            values: (B, H, W, U).
+
+        Returns:
+            keys (BH, K, n), scaled by K^-1/2, and values (BH, n, U) of all entries so far.
+        """
+        torch.mul(keys, keys.shape[-1] ** -0.5, out=self._new_keys[layer])
+        self._new_values[layer].copy_(values)
+        return self._all_keys[layer], self._all_values[layer]
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Return the source's keys (B, S, HK) and values (B, S, HU) for one layer."""
-        return self._memory_keys[layer], self._memory_values[layer]
+        """Return the source's keys (BH, K, S) and values (BH, S, U) for one layer."""
+        return self._memory[layer]
+
+    def _see_themselves(self, width: int) -> Tensor:
+        """Return what (W, W) new entries add to the scores of W rows, each of which made one."""
+        return _hide(self._keys, (width, width)).fill_diagonal_(0.0)
+
+    def _view_memory(self) -> None:
+        keys, values = self._memory_keys.flatten(1, 2), self._memory_values.flatten(1, 2)
+        self._memory = list(zip(keys.unbind(), values.unbind(), strict=True))
+        self.memory_bias = self._memory_bias.flatten(0, 1)[:, None]
 
     def _make_room(self) -> None:
         """Throw out dead entries if there are many, else double the storage."""
-        is_live = self._prefix[:, :, : self._num_entries].any(1)  # (B, n)
+        is_live = (self._bias[:, :, : self._num_entries] == 0).any(1)  # (B, n)
         num_live = int(is_live.sum(1).max())
         if num_live < WORTH_COMPACTING * self._num_entries:
             # Live entries first, in the order in which they were made.
@@ -123,32 +154,30 @@ class DecoderState:
             self._keys = _take_entries(self._keys, order)
             self._values = _take_entries(self._values, order)
             index = order[:, None, :].expand(-1, self.width, -1)
-            self._prefix = self._prefix.gather(2, index)
+            self._bias = self._bias.gather(2, index)
             self._num_entries = num_live
         room = max(ENTRY_BLOCK, self.width, self._num_entries)
         self._keys = _enlarge(self._keys, self._num_entries, room)
         self._values = _enlarge(self._values, self._num_entries, room)
-        self._prefix = torch.nn.functional.pad(self._prefix[:, :, : self._num_entries], (0, room))
+        bias = self._bias[:, :, : self._num_entries]
+        self._bias = torch.nn.functional.pad(bias, (0, room), value=HIDDEN)
+
+
+def _hide(like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return like.new_full(shape, HIDDEN)
 
 
 def _take_entries(stored: Tensor, order: Tensor) -> Tensor:
-    """Select entries (B, n) of stored (L, B, C, size) -> (L, B, n, size)."""
-    layers, sentences, capacity, size = stored.shape
-    offsets = torch.arange(sentences, device=order.device)[:, None] * capacity
-    rows = (order + offsets).flatten()
-    taken = stored.view(layers, sentences * capacity, size).index_select(1, rows)
-    return taken.view(layers, sentences, -1, size)
+    """Select entries (B, n) of stored (L, B, H, C, size) -> (L, B, H, n, size)."""
+    layers, sentences, heads, capacity, size = stored.shape
+    starts = torch.arange(sentences * heads, device=order.device).view(sentences, heads) * capacity
+    rows = (order[:, None] + starts[:, :, None]).flatten()
+    taken = stored.view(layers, -1, size).index_select(1, rows)
+    return taken.view(layers, sentences, heads, -1, size)
 
 
 def _enlarge(stored: Tensor, num_entries: int, room: int) -> Tensor:
-    """Copy the first entries of stored (L, B, C, size) to where there is room for more."""
-    layers, sentences, _, size = stored.shape
-    larger = stored.new_empty(layers, sentences, num_entries + room, size)
-    larger[:, :, :num_entries] = stored[:, :, :num_entries]
+    """Copy the first entries of stored (L, B, H, C, size) to where there is room for more."""
+    larger = stored.new_empty(*stored.shape[:3], num_entries + room, stored.shape[4])
+    larger[:, :, :, :num_entries] = stored[:, :, :, :num_entries]
     return larger
-
-
-def _bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Turn a mask, True = may attend, into what is added to attention scores: 0 or -inf."""
-    bias = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
-    return bias.masked_fill_(~mask, float("-inf"))

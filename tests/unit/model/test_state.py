@@ -15,7 +15,12 @@ from torch import Tensor
 
 from nmtkit.model.state import ENTRY_BLOCK, DecoderState
 
-LAYERS, KEY_SIZE, VALUE_SIZE, SOURCE = 2, 3, 2, 4
+LAYERS, HEADS, VALUE_SIZE, SOURCE = 2, 3, 2, 4
+KEY_SIZE = 4
+SCALE = 0.5
+"""What a key of this size is multiplied by; a power of 2, so tags stay what they are."""
+HEAD = 1000.0
+"""How far apart the tags of two heads are."""
 
 
 @dataclass
@@ -30,11 +35,11 @@ class Rows:
     @staticmethod
     def start(num_sentences: int) -> "Rows":
         memories = [float(sentence) for sentence in range(num_sentences)]
-        tagged = torch.tensor(memories)[None, :, None, None]
-        keys = tagged.expand(LAYERS, -1, SOURCE, KEY_SIZE).clone()
-        values = tagged.expand(LAYERS, -1, SOURCE, VALUE_SIZE).clone()
+        tagged = torch.tensor(memories)[None, :, None, None, None]
+        keys = tagged.expand(LAYERS, -1, HEADS, KEY_SIZE, SOURCE).clone()
+        values = tagged.expand(LAYERS, -1, HEADS, SOURCE, VALUE_SIZE).clone()
         lengths = torch.arange(num_sentences) % SOURCE + 1
-        mask = (torch.arange(SOURCE) < lengths[:, None])[:, None, None, :]
+        mask = torch.arange(SOURCE) < lengths[:, None]
         state = DecoderState((keys, values), mask, (KEY_SIZE, VALUE_SIZE))
         return Rows(state, [[[]] for _ in memories], memories)
 
@@ -48,34 +53,43 @@ class Rows:
                 prefix.append(float(tags[sentence, row]))
         state.begin_step()
         for layer in range(LAYERS):
-            own = tags[:, :, None] + layer / 2
+            # Each head has tags of its own, and each element of a key and a value is the tag.
+            heads = torch.arange(HEADS)[:, None, None] * HEAD
+            own = tags[:, None, :, None] + heads + layer / 2  # (B, H, W, 1)
             keys, values = state.append(
-                layer, own.expand(-1, -1, KEY_SIZE), -own.expand(-1, -1, VALUE_SIZE)
+                layer, own.expand(-1, -1, -1, KEY_SIZE), -own.expand(-1, -1, -1, VALUE_SIZE)
             )
-            assert self.visible(keys) == [
-                [[tag + layer / 2 for tag in prefix] for prefix in rows] for rows in self.prefixes
+            expected = [
+                [[tag + head * HEAD + layer / 2 for tag in prefix] for prefix in rows]
+                for rows in self.prefixes
+                for head in range(HEADS)
             ]
-            assert self.visible(-values) == self.visible(keys)
+            for element in range(KEY_SIZE):
+                assert self.visible(keys[:, element] / SCALE) == expected
+            for element in range(VALUE_SIZE):
+                assert self.visible(-values[:, :, element]) == expected
         self.check_memory()
 
     def visible(self, entries: Tensor) -> list[list[list[float]]]:
-        """Read the tags that each row may attend to, in the order of their making."""
+        """Read the tags (BH, n) that each row may attend to, in the order of their making."""
         bias = self.state.prefix_bias
-        if bias is None:
-            bias = torch.zeros(entries.shape[0], 1, self.state.width, entries.shape[1])
+        assert bias.shape == (entries.shape[0], self.state.width, entries.shape[1])
         assert bool(((bias == 0) | (bias == -torch.inf)).all())
         return [
-            [sorted(entries[s, bias[s, 0, w] == 0, 0].tolist()) for w in range(bias.shape[2])]
-            for s in range(entries.shape[0])
+            [sorted(own[is_seen].tolist()) for is_seen in rows]
+            for own, rows in zip(entries, bias == 0, strict=True)
         ]
 
     def check_memory(self) -> None:
+        num_matrices = len(self.memories) * HEADS
+        of_matrices = [memory for memory in self.memories for _ in range(HEADS)]
         for layer in range(LAYERS):
             keys, values = self.state.memory(layer)
-            assert keys[:, 0, 0].tolist() == values[:, 0, 0].tolist() == self.memories
-        assert self.state.memory_bias is not None
-        num_visible = (self.state.memory_bias == 0).sum(3).flatten().tolist()
-        assert num_visible == [int(memory) % SOURCE + 1 for memory in self.memories]
+            assert keys.shape == (num_matrices, KEY_SIZE, SOURCE)
+            assert values.shape == (num_matrices, SOURCE, VALUE_SIZE)
+            assert keys[:, 0, 0].tolist() == values[:, 0, 0].tolist() == of_matrices
+        num_visible = (self.state.memory_bias == 0).sum(2).flatten().tolist()
+        assert num_visible == [int(memory) % SOURCE + 1 for memory in of_matrices]
 
     def expand(self, width: int) -> None:
         self.state.expand(width)
@@ -149,8 +163,9 @@ def test_making_room_is_invisible(width: int, parent: int) -> None:
 
 
 def stored_entries(state: DecoderState) -> int:
-    keys, _ = state.append(0, torch.zeros(2, 4, KEY_SIZE), torch.zeros(2, 4, VALUE_SIZE))
-    return keys.shape[1]
+    new = torch.zeros(2, HEADS, 4, KEY_SIZE), torch.zeros(2, HEADS, 4, VALUE_SIZE)
+    keys, _ = state.append(0, *new)
+    return keys.shape[2]
 
 
 def test_storage_does_not_fill_up_with_dead_entries() -> None:
@@ -169,12 +184,3 @@ def test_only_a_single_row_can_be_expanded() -> None:
     rows.expand(2)
     with pytest.raises(AssertionError, match="only a single row can be expanded, not 2"):
         rows.state.expand(2)
-
-
-def test_rows_of_unmasked_sources_need_no_bias() -> None:
-    memory = torch.zeros(LAYERS, 1, SOURCE, KEY_SIZE), torch.zeros(LAYERS, 1, SOURCE, VALUE_SIZE)
-    state = DecoderState(memory, None, (KEY_SIZE, VALUE_SIZE))
-    state.keep(torch.tensor([0]))
-    state.begin_step()
-    assert state.memory_bias is None
-    assert state.prefix_bias is None

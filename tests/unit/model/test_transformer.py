@@ -137,6 +137,44 @@ def test_stepping_is_decoding_far_beyond_the_room_for_entries() -> None:
 
 
 @shapes
+def test_a_prepared_model_is_the_model_up_to_rounding(config: ModelConfig) -> None:
+    model, prepared = make(config, torch.float32), make(config, torch.float32)
+    prepared.prepare(torch.float32)
+    expected = logits_of(model, SOURCES, TARGETS)
+    # Both round each product to 24 bits, in their own order of summation.
+    torch.testing.assert_close(logits_of(prepared, SOURCES, TARGETS), expected, rtol=0.0, atol=1e-4)
+
+
+@shapes
+def test_a_model_prepared_in_bfloat16_gives_nearly_the_same_distribution(
+    config: ModelConfig,
+) -> None:
+    model, prepared = make(config, torch.float32), make(config, torch.float32)
+    prepared.prepare(torch.bfloat16)
+    expected = logits_of(model, SOURCES, TARGETS)
+    actual = logits_of(prepared, SOURCES, TARGETS)
+    assert actual.dtype == torch.float32
+    # bfloat16 has 8 bits; errors of the layers add up to some of them.
+    error = (actual - expected).abs().max() / expected.abs().max()
+    assert 0 < error.item() < 8 * 2**-8
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.25)])
+def test_stepping_a_prepared_model_is_decoding(dtype: torch.dtype, tolerance: float) -> None:
+    model = make(SHAPES["pre"], torch.float32)
+    model.prepare(dtype)
+    prefix = [BOS_ID, 5, 6, 7, 8]
+    expected = logits_of(model, SOURCES, [prefix] * len(SOURCES)).view(
+        len(SOURCES), len(prefix), -1
+    )
+    with torch.inference_mode():
+        state = model.start(model.encode(pack_sequences(SOURCES, CPU)))
+        for place, token in enumerate(prefix):
+            logits = model.step(torch.full((len(SOURCES), 1), token), state)
+            torch.testing.assert_close(logits[:, 0], expected[:, place], rtol=0.0, atol=tolerance)
+
+
+@shapes
 def test_a_later_target_token_does_not_change_earlier_logits(config: ModelConfig) -> None:
     model = make(config, torch.float64)
     source, target = [SOURCES[0]], [BOS_ID, 5, 6, 7, 8, 9]
