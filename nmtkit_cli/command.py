@@ -41,9 +41,14 @@ def at_least_one(
     return number
 
 
-def count_option(name: str, help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def count_option(
+    name: str, help: str, default: int | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return the decorator for an option that takes a count."""
-    return click.option(name, type=int, callback=at_least_one, metavar="NUMBER", help=help)
+    shown = help if default is None else f"{help}  [default: {default:,}]"
+    return click.option(
+        name, type=int, callback=at_least_one, metavar="NUMBER", default=default, help=shown
+    )
 
 
 def read_counts(

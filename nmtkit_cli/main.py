@@ -28,6 +28,7 @@ COMMANDS = {
     "train": "Train a model on a dataset, or continue where training stopped.",
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input to standard output.",
+    "shortlist": "Learn which target tokens may translate which source tokens.",
     "score": "Score translations against a reference.",
     "report": "Compare training runs: results, cost, settings, curves.",
 }

@@ -256,6 +256,16 @@ class TranslationConfig:
         minimum=1,
         on_resume="free",
     )
+    precision: str = setting(
+        "auto",
+        "Type of matrix products: auto takes bfloat16 on GPUs that have it, float32 elsewhere.",
+        choices=("auto", "float32", "bfloat16"),
+    )
+    shortlist: str = setting(
+        "",
+        "Look at the candidates of a shortlist alone, as `nmtkit shortlist` makes it.",
+        metavar="FOLDER",
+    )
     stream: bool = setting(False, "Answer each line before the next one is read.")
     devices: int = setting(
         1,

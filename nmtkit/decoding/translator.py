@@ -5,13 +5,14 @@ output is flushed, are the caller's business.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, repeat
 
 import torch
 from torch import Tensor
 
 from nmtkit.config.schema import TranslateRecipe
+from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.cutting import Cutter
 from nmtkit.decoding.details import look_at
@@ -56,6 +57,7 @@ class Translator:
         codec: TextCodec,
         recipe: TranslateRecipe,
         warn: Callable[[str], None],
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -64,8 +66,10 @@ class Translator:
             codec: the one that the models were trained with.
             recipe: how to search, what to put out, and what to do with long lines.
             warn: takes a one-line warning, that of the first line that is too long.
+            shortlist: of the codec's ids; None = all of the vocabulary is looked at.
         """
         self._models = models
+        self._stepper = Stepper(models, shortlist)
         self._codec = codec
         self._recipe = recipe
         self._warn = warn
@@ -143,10 +147,12 @@ class Translator:
 
     def _translate(self, pieces: list[_Piece]) -> list[list[Translation]]:
         """Translate pieces together; returns the n best translations of each."""
-        recipe, stepper = self._recipe, Stepper(self._models)
+        recipe, stepper = self._recipe, self._stepper
         device = self._models[0].output_weight.device
-        state = stepper.start(pack_sequences([piece.ids for piece in pieces], device))
-        longest, constraints = self._limits(pieces)
+        sources = pack_sequences([piece.ids for piece in pieces], device)
+        beginnings = _padded([piece.beginning for piece in pieces], device)
+        state = stepper.start(sources, beginnings)
+        longest, constraints = self._limits(pieces, state.places(beginnings))
         if recipe.sampling.sample:
             keys = torch.tensor([piece.key for piece in pieces], device=device)
             draws = Draws(recipe.sampling, recipe.seed.seed, keys, recipe.output.n_best)
@@ -155,6 +161,7 @@ class Translator:
             found = beam_search(
                 stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
             )
+        found = [[replace(one, ids=state.tokens(one.ids)) for one in of_one] for of_one in found]
         pairs = [
             (piece.ids, one.ids)
             for piece, hypotheses in zip(pieces, found, strict=True)
@@ -181,7 +188,9 @@ class Translator:
         ids, score = hypothesis.ids, hypothesis.score
         return Translation(text, hypothesis.log_prob, score, len(ids), details)
 
-    def _limits(self, pieces: list[_Piece]) -> tuple[Tensor, Constraints | None]:
+    def _limits(
+        self, pieces: list[_Piece], beginnings: Tensor
+    ) -> tuple[Tensor, Constraints | None]:
         """Return how long hypotheses may be at most (B,), and what else is asked of them."""
         search, config = self._recipe.search, self._recipe.constraints
         longest, shortest = [], []
@@ -195,11 +204,10 @@ class Translator:
             wanted = int(config.min_length_ratio * (size - 1)) + config.min_length + 1
             shortest.append(min(wanted, limit))
         device = self._models[0].output_weight.device
-        has_beginnings = any(piece.beginning for piece in pieces)
-        if max(shortest) > 1 or has_beginnings or config.no_repeat_ngram or config.ban_unknown:
+        if max(shortest) > 1 or beginnings.shape[1] or config.no_repeat_ngram or config.ban_unknown:
             constraints = Constraints(
                 torch.tensor(shortest, device=device),
-                _padded([piece.beginning for piece in pieces], device) if has_beginnings else None,
+                beginnings,
                 (UNK_ID,) if config.ban_unknown else (),
                 config.no_repeat_ngram,
             )
@@ -212,4 +220,4 @@ def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
     """Return ids (B, P), behind the end of each NO_TOKEN."""
     longest = max(map(len, sequences))
     rows = [[*ids, *[NO_TOKEN] * (longest - len(ids))] for ids in sequences]
-    return torch.tensor(rows, device=device)
+    return torch.tensor(rows, dtype=torch.int64, device=device)

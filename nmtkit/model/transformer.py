@@ -114,6 +114,16 @@ class Transformer(nn.Module):
             return cast(Tensor, self.prepared_output(hidden)).to(hidden.dtype)
         return nn.functional.linear(hidden, self.output_weight)
 
+    def narrowed(self, entries: Tensor) -> Function:
+        """Return what projects hidden vectors (..., D) to the logits of some entries (V',) alone.
+
+        Source: Jean et al. 2015 (arXiv 1412.2007), section 3.
+        """
+        weight = self.output_weight[entries]
+        if self.prepared_output is not None:
+            return InferenceLinear(weight, None, self.prepared_output.dtype)
+        return partial(nn.functional.linear, weight=weight)
+
     def prepare(self, dtype: torch.dtype) -> None:
         """Bring the weights into the form that is fastest for inference; it cannot be undone.
 
@@ -144,6 +154,10 @@ class Transformer(nn.Module):
         Returns:
             logits (B, W, V).
         """
+        return self.logits(self.advance(tokens, state))
+
+    def advance(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """Take a step up to the hidden vectors (B, W, D), from which `logits` predicts."""
         state.begin_step()
         position = torch.full((), state.position, device=tokens.device)
         x = self.target_embedding(tokens, position, state.position + 1)
@@ -153,7 +167,7 @@ class Transformer(nn.Module):
                 partial(layer.self_attention.step, state=state, layer=index),
                 partial(layer.memory_attention.step, state=state, layer=index),
             )
-        return self.logits(self.decoder_norm(x))
+        return cast(Tensor, self.decoder_norm(x))
 
     def _run(self, layer: nn.Module, x: Tensor, *functions: Function) -> Tensor:
         if self.recomputes_layers and torch.is_grad_enabled():

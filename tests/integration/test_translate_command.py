@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import nmtkit
 from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.data.binary import Dataset
 from nmtkit.decoding.translation import Request
 from nmtkit.decoding.workers import Workers
 from nmtkit.errors import LostRankError
@@ -20,7 +22,7 @@ from nmtkit.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 from nmtkit_cli import main
-from tests.tiny import WORDS, tiny_codec, tiny_model
+from tests.tiny import WORDS, tiny_codec, tiny_dataset, tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
 DEADLINE_S = 60
@@ -173,6 +175,44 @@ def test_python_loads_a_model_and_translates_lines(translate: Command, model: Pa
     assert list(nmtkit.load(str(model), recipe=recipe).translate(LINES)) == translate(
         model, "--beam", 1
     )
+
+
+def test_a_shortlist_is_learnt_and_used(
+    translate: Command, model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data, short, wide = tiny_dataset(tmp_path), tmp_path / "short", tmp_path / "wide"
+    assert (
+        main.run(
+            ["shortlist", str(data), "--out", str(short), "--candidates", "1", "--frequent", "1"]
+        )
+        == 0
+    )
+    assert capfd.readouterr().err == f"counted 10 pairs into {short}\n"
+    assert main.run(["shortlist", str(data), "--out", str(wide), "--frequent", "100"]) == 0
+    capfd.readouterr()
+    trained = write(tmp_path / "model", 1, Dataset.open(data).codec)
+    assert translate(trained, "--shortlist", wide) == translate(trained)
+    narrow = translate(trained, "--shortlist", short, "--devices", 2)
+    assert narrow != translate(trained)
+    assert main.run(["shortlist", str(data), "--out", str(short)]) == 2
+    assert "already exists" in capfd.readouterr().err
+    strange = shutil.copytree(model, tmp_path / "strange")
+    code, _, err = translate.end(strange, "--shortlist", short)
+    assert code == 2
+    assert err == (
+        f"nmtkit: error: {short}: is the shortlist of another vocabulary than that of {strange}; "
+        "make one of the model's dataset by `nmtkit shortlist`\n"
+    )
+    code, _, err = translate.end(trained, "--shortlist", tmp_path / "none")
+    assert code == 4
+
+
+def test_low_precision_translates_nearly_as_well(translate: Command, model: Path) -> None:
+    exact = [json.loads(line) for line in translate(model, "--output-format", "json")]
+    coarse = translate(model, "--precision", "bfloat16", "--output-format", "json")
+    for one, other in zip(exact, map(json.loads, coarse), strict=True):
+        assert other["score"] == pytest.approx(one["score"], abs=0.2)
+    assert [one["score"] for one in exact] != [json.loads(line)["score"] for line in coarse]
 
 
 @pytest.fixture(scope="module")

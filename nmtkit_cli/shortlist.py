@@ -1,0 +1,36 @@
+"""`nmtkit shortlist`."""
+
+from pathlib import Path
+
+import click
+
+from nmtkit_cli.command import FOLDER, Command, count_option
+from nmtkit_cli.streams import counted, say
+
+EXAMPLES = """\
+nmtkit shortlist data/ --out shortlist/
+nmtkit translate model/ --shortlist shortlist/ < test.en > test.de"""
+
+
+@click.command("shortlist", cls=Command, epilog=EXAMPLES)
+@click.argument("data", type=FOLDER, metavar="DATA")
+@click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New shortlist.")
+@count_option("--candidates", "Target tokens for each source token.", default=100)
+@count_option("--frequent", "Target tokens for all, the most frequent ones.", default=200)
+@count_option("--pairs", "Training pairs that are counted, at most.", default=200_000)
+@click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
+def command(
+    data: Path, out: Path, candidates: int, frequent: int, pairs: int, overwrite: bool
+) -> None:
+    """Learn which target tokens may translate which source tokens.
+
+    With such a shortlist `nmtkit translate` looks at a part of the vocabulary alone, which takes
+    less time where it is large. DATA is the dataset that the model was trained on.
+    """
+    from nmtkit.data.binary import Dataset
+    from nmtkit.data.shortlist import Shortlist
+
+    dataset = Dataset.open(data)
+    Shortlist.learn(dataset, candidates, frequent, pairs).save(out, overwrite)
+    num_pairs = min(pairs, dataset.num_train_pairs)
+    say(f"counted {counted(num_pairs, 'pairs')} into {out}")

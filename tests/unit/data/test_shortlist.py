@@ -1,0 +1,92 @@
+"""Candidates are what counting by hand gives, whatever the size of what is counted at once."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmtkit.data import shortlist
+from nmtkit.data.binary import Dataset
+from nmtkit.data.shortlist import Shortlist
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from tests.tiny import WORDS, tiny_dataset
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    draw = random.Random(1)
+    lines = [" ".join(draw.choices(WORDS, k=draw.randint(1, 4))) for _ in range(300)]
+    return Dataset.open(tiny_dataset(tmp_path_factory.mktemp("corpus"), lines))
+
+
+def by_hand(
+    dataset: Dataset, num_pairs: int
+) -> tuple[Counter[tuple[int, int]], Counter[int], Counter[int]]:
+    together: Counter[tuple[int, int]] = Counter()
+    sources: Counter[int] = Counter()
+    targets: Counter[int] = Counter()
+    (pairs,) = dataset.train
+    for index in range(num_pairs):
+        source, target = set(pairs.source[index].tolist()), set(pairs.target[index].tolist())
+        sources.update(source)
+        targets.update(target)
+        together.update((s, t) for s in source for t in target)
+    return together, sources, targets
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 10_000])
+@pytest.mark.parametrize("max_pairs", [20, 300, 10_000])
+def test_candidates_are_those_that_stand_with_a_token_most(
+    max_pairs: int, at_once: int, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortlist, "_PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(shortlist, "_COUNTS_AT_ONCE", 50 * at_once)
+    together, sources, targets = by_hand(dataset, min(max_pairs, 300))
+    learnt = Shortlist.learn(dataset, num_candidates=3, num_frequent=4, max_pairs=max_pairs)
+    assert learnt.candidates.shape == (dataset.codec.source.size, 3)
+    for source in range(dataset.codec.source.size):
+        shares = {
+            target: count**2 / (sources[source] * targets[target])
+            for (one, target), count in together.items()
+            if one == source
+        }
+        expected = sorted(shares.values(), reverse=True)[:3]
+        found = [shares[target] for target in learnt.candidates[source].tolist() if shares]
+        assert found == pytest.approx(expected)
+    least = sorted(targets.values())[-4]
+    frequent = set(learnt.frequent.tolist())
+    assert {UNK_ID, BOS_ID, EOS_ID} <= frequent
+    assert {target for target in targets if targets[target] > least} <= frequent
+    assert len(frequent - {UNK_ID, BOS_ID, EOS_ID}) <= 4
+
+
+def test_a_word_of_the_corpus_has_its_translation_as_its_first_candidate(dataset: Dataset) -> None:
+    learnt = Shortlist.learn(dataset, num_candidates=1, num_frequent=0, max_pairs=300)
+    for word in WORDS:
+        (source, _), (target, _) = (
+            dataset.codec.encode_source(word), dataset.codec.encode_target(word.upper())
+        )  # fmt: skip
+        assert learnt.candidates[source, 0] == target
+
+
+def test_a_shortlist_is_read_as_it_was_written(dataset: Dataset, tmp_path: Path) -> None:
+    learnt = Shortlist.learn(dataset, num_candidates=3, num_frequent=4, max_pairs=300)
+    learnt.save(tmp_path / "list", overwrite=False)
+    read = Shortlist.load(tmp_path / "list")
+    assert np.array_equal(read.candidates, learnt.candidates)
+    assert np.array_equal(read.frequent, learnt.frequent)
+    assert (read.size, read.codec) == (learnt.size, learnt.codec)
+    with pytest.raises(ConfigError, match="exists"):
+        learnt.save(tmp_path / "list", overwrite=False)
+
+
+def test_a_damaged_shortlist_is_refused(dataset: Dataset, tmp_path: Path) -> None:
+    learnt = Shortlist.learn(dataset, num_candidates=3, num_frequent=4, max_pairs=300)
+    learnt.save(tmp_path / "list", overwrite=False)
+    with (tmp_path / "list" / "candidates.ids").open("r+b") as stream:
+        stream.write(b"\xff")
+    with pytest.raises(DamagedError, match=r"candidates.ids: damaged"):
+        Shortlist.load(tmp_path / "list")
