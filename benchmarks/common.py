@@ -13,7 +13,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -49,14 +49,14 @@ class Summary:
         rates: of each round.
         rate: their median.
         peak_mib: the largest of all rounds.
-        ratio: how many times as fast nmtkit was, the median of the rounds.
+        ratios: how many times as fast each contender of ours was, the medians of the rounds.
     """
 
     name: str
     rates: list[float]
     rate: float
     peak_mib: float
-    ratio: float
+    ratios: dict[str, float]
 
 
 def add_peer_options(parser: argparse.ArgumentParser) -> None:
@@ -64,17 +64,19 @@ def add_peer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peers", type=Path, help="folder with hf.py and floor.py")
+    parser.add_argument("--peers", type=Path, help="folder with their scripts")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter that runs them")
 
 
-def peer(script: str, arguments: Sequence[object], options: argparse.Namespace) -> list[Contender]:
+def peer(
+    script: str, arguments: Sequence[object], options: argparse.Namespace, name: str = ""
+) -> list[Contender]:
     """Return a peer as a contender, or none where its script is not at hand."""
     if options.peers is None or not (options.peers / script).is_file():
         print(f"{script} is left out: --peers names no folder that holds it", file=sys.stderr)
         return []
     command = [options.peer_python, str(options.peers / script), *map(str, arguments)]
-    return [Contender(script.removesuffix(".py"), command)]
+    return [Contender(name or script.removesuffix(".py"), command)]
 
 
 def module(name: str, arguments: Sequence[object]) -> list[str]:
@@ -83,10 +85,11 @@ def module(name: str, arguments: Sequence[object]) -> list[str]:
 
 
 def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: str) -> None:
-    """Run contenders, nmtkit first, round by round; print a table, then all numbers as JSON.
+    """Run contenders round by round; print a table, then all numbers as JSON.
 
     Args:
-        contenders: what to compare.
+        contenders: what to compare; those whose names begin with ours are what others are
+            compared to.
         options: from `add_peer_options`.
         unit: what stands behind a rate in the contenders' output.
     """
@@ -94,11 +97,11 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: 
     for number in range(1, options.rounds + 1):
         print(f"round {number} of {options.rounds}", file=sys.stderr)
         rounds.append([measure(contender, options.threads, unit) for contender in contenders])
-    summaries = [
-        summarise(contender.name, [one[place] for one in rounds], [one[0] for one in rounds])
-        for place, contender in enumerate(contenders)
-    ]
-    header = ("contender", unit, "lowest", "highest", "peak MiB", "nmtkit / it")
+    names = [contender.name for contender in contenders]
+    measured = dict(zip(names, zip(*rounds, strict=True), strict=True))
+    own = {name: found for name, found in measured.items() if name.startswith(OWN_NAME)}
+    summaries = [summarise(name, found, own) for name, found in measured.items()]
+    header = ("contender", unit, "lowest", "highest", "peak MiB", *(f"{one} / it" for one in own))
     rows = [
         (
             one.name,
@@ -106,7 +109,7 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: 
             f"{min(one.rates):.1f}",
             f"{max(one.rates):.1f}",
             f"{one.peak_mib:.0f}",
-            f"{one.ratio:.3f}",
+            *(f"{ratio:.3f}" for ratio in one.ratios.values()),
         )
         for one in summaries
     ]
@@ -126,11 +129,18 @@ def measure(contender: Contender, threads: int, unit: str) -> Measurement:
     return Measurement(float(rate[1]), float(peak[1]))
 
 
-def summarise(name: str, own: Sequence[Measurement], nmtkit: Sequence[Measurement]) -> Summary:
+def summarise(
+    name: str, found: Sequence[Measurement], own: Mapping[str, Sequence[Measurement]]
+) -> Summary:
     """Put the rounds of a contender beside those of nmtkit."""
-    ratios = [ours.rate / theirs.rate for ours, theirs in zip(nmtkit, own, strict=True)]
-    rates = [one.rate for one in own]
-    return Summary(name, rates, median(rates), max(o.peak_mib for o in own), median(ratios))
+    ratios = {
+        ours: median(
+            ours_once.rate / once.rate for ours_once, once in zip(all_, found, strict=True)
+        )
+        for ours, all_ in own.items()
+    }
+    rates = [once.rate for once in found]
+    return Summary(name, rates, median(rates), max(once.peak_mib for once in found), ratios)
 
 
 def print_measurement(what: str, rate: float, unit: str) -> None:

@@ -1,12 +1,16 @@
-"""How fast nmtkit decodes, beside its peers: sentences a second and peak memory.
+r"""How fast nmtkit decodes, beside its peers: sentences a second and peak memory.
 
-    python -m benchmarks.decode --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON
+    python -m benchmarks.decode --shape small --save MODEL && nmtkit export MODEL ctranslate2 FOLDER
+    python -m benchmarks.decode --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON \
+        --ctranslate2 FOLDER
     python -m benchmarks.decode --corpus CORPUS --shape small --growth
 
-CORPUS is a folder with test.src, segmented into words w00000 and on. Float32, random weights,
-beam 4, batches of 32 sentences sorted by length; every hypothesis has 30 tokens and the end symbol,
-which is made impossible before. With --growth the question is another: what a step costs after
-how many tokens, and how much of it is attention to them.
+CORPUS is a folder with test.src, segmented into words w00000 and on. Random weights, the same ones
+in nmtkit and CTranslate2; beam 4, batches of sentences sorted by length, then sentence by sentence;
+every hypothesis has 30 tokens and the end symbol, which is made impossible before. nmtkit runs in
+float32 and in bfloat16, the bare PyTorch loop as well, the others in float32. With --growth the
+question is another: what a step costs after how many tokens, and how much of it is attention to
+them.
 """
 
 import argparse
@@ -35,11 +39,15 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.search import beam_search
+from nmtkit.model.attention import attend_step
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
+from nmtkit.model_folder import write_model
 from nmtkit.packed import pack_sequences
 from nmtkit.runtime import set_up
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.words import Words
 
 UNIT = "sent/s"
 NUM_WORDS = {"small": 8000, "base": 32_000}
@@ -47,6 +55,9 @@ FIRST_WORD_ID = EOS_ID + 1
 SEARCH = SearchConfig(beam=4)
 GROWTH_LENGTH = 210
 GROWTH_POSITIONS = (10, 25, 50, 100, 150, 200)
+PRECISIONS = ("float32", "bfloat16")
+SLOWER_ALONE = 10
+"""Where sentences are decoded one by one, this times fewer are."""
 WINDOW = 10
 """Steps around a position whose median is taken."""
 
@@ -70,39 +81,53 @@ def main() -> None:
     """Compare, or with --one or --growth measure nmtkit alone."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add_peer_options(parser)
-    parser.add_argument("--corpus", type=Path, required=True, help="folder with test.src")
+    parser.add_argument("--corpus", type=Path, help="folder with test.src")
     parser.add_argument("--sentences", type=int, default=500)
-    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 1])
     parser.add_argument("--length", type=int, default=30, help="forced tokens")
+    parser.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0])
+    parser.add_argument("--ctranslate2", type=Path, help="the exported model; else it is left out")
+    parser.add_argument("--save", type=Path, help="write the model with random weights, no more")
     parser.add_argument("--one", action="store_true", help="measure nmtkit alone, once")
     parser.add_argument("--growth", action="store_true", help="cost of a step by its position")
     options = parser.parse_args()
-    if options.growth:
+    if options.save:
+        save_model(options)
+    elif options.growth:
         show_growth(options)
     elif options.one:
         decode_once(options)
     else:
-        compare(contenders(options), options, UNIT)
+        for batch_size in options.batch_sizes:
+            compare(contenders(options, batch_size), options, UNIT)
 
 
-def contenders(options: argparse.Namespace) -> list[Contender]:
-    """List nmtkit and the peers that are at hand."""
-    shape = ["--shape", options.shape]
-    own = [*shape, "--one", "--corpus", options.corpus, "--threads", options.threads]
-    own += ["--sentences", options.sentences, "--batch-size", options.batch_size]
-    theirs = ["decode", *shape, "--data", options.corpus, "--len", options.length]
-    theirs += ["--n", options.sentences, "--bs", options.batch_size]
-    return [
-        Contender(OWN_NAME, module("benchmarks.decode", [*own, "--length", options.length])),
-        *peer("floor.py", theirs, options),
-        *peer("hf.py", theirs, options),
+def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
+    """List nmtkit in each precision and the peers that are at hand."""
+    num_sentences = options.sentences if batch_size > 1 else options.sentences // SLOWER_ALONE
+    own = ["--shape", options.shape, "--one", "--corpus", options.corpus]
+    own += ["--sentences", num_sentences, "--batch-sizes", batch_size, "--length", options.length]
+    own += ["--threads", options.threads]
+    amounts = ["--n", num_sentences, "--bs", batch_size, "--len", options.length]
+    theirs = ["decode", "--shape", options.shape, "--data", options.corpus, *amounts]
+    found = [
+        Contender(name, module("benchmarks.decode", [*own, "--precision", precision]))
+        for precision, name in zip(PRECISIONS, (OWN_NAME, f"{OWN_NAME} bfloat16"), strict=True)
     ]
+    if options.ctranslate2:
+        source = options.corpus / "test.src"
+        threads = ["--intra", options.threads]
+        found += peer("ct2.py", [options.ctranslate2, source, *amounts, *threads], options)
+    found += peer("hf.py", theirs, options)
+    found += peer("floor.py", theirs, options)
+    return found + peer("floor.py", [*theirs, "--fullbf16"], options, "floor bfloat16")
 
 
 @torch.inference_mode()
 def decode_once(options: argparse.Namespace) -> None:
     """Translate all sentences and print the rate."""
     model = make_model(options)
+    model.prepare(getattr(torch, options.precision))
     batches = read_batches(options)
     decode(model, batches[0], options.length)
     start = time.perf_counter()
@@ -111,6 +136,15 @@ def decode_once(options: argparse.Namespace) -> None:
     seconds = time.perf_counter() - start
     num_sentences = sum(map(len, batches))
     print_measurement(f"decode {options.shape}", num_sentences / seconds, UNIT)
+
+
+def save_model(options: argparse.Namespace) -> None:
+    """Write the model that is measured, for the exporters."""
+    words = Words([f"w{number:05d}" for number in range(NUM_WORDS[options.shape])])
+    codec = TextCodec("en", "de", words, words, is_shared=True)
+    tensors = make_model(options).state_dict()
+    recipe = build(TrainRecipe, PRESETS[options.shape], {})
+    write_model(options.save, tensors, recipe, codec, {}, overwrite=False)
 
 
 def make_model(options: argparse.Namespace) -> Transformer:
@@ -128,7 +162,7 @@ def read_batches(options: argparse.Namespace) -> list[list[list[int]]]:
     words = read_words(options.corpus / "test.src", options.sentences)
     sentences = [[FIRST_WORD_ID + word for word in line] + [EOS_ID] for line in words]
     sentences.sort(key=len, reverse=True)
-    size = options.batch_size
+    (size,) = options.batch_sizes
     return [sentences[first : first + size] for first in range(0, len(sentences), size)]
 
 
@@ -141,9 +175,7 @@ def decode(model: Transformer, batch: list[list[int]], length: int) -> list[Step
         nonlocal called
         now = time.perf_counter()
         if called:
-            bias = state.prefix_bias
-            num_entries = len(times) + 1 if bias is None else bias.shape[-1]
-            times.append(StepTime(num_entries, now - called))
+            times.append(StepTime(state.prefix_bias.shape[-1], now - called))
         called = now
         logits = model.step(tokens, state)
         if len(times) < length:
@@ -162,6 +194,8 @@ def decode(model: Transformer, batch: list[list[int]], length: int) -> list[Step
 def show_growth(options: argparse.Namespace) -> None:
     """Print what a step costs after how many tokens, with and without attention to them."""
     model = make_model(options)
+    model.prepare(getattr(torch, options.precision))
+    options.batch_sizes = options.batch_sizes[:1]
     batch = read_batches(options)[0]
     rounds = [decode(model, batch, GROWTH_LENGTH) for _ in range(options.rounds)]
     rows = []
@@ -201,16 +235,16 @@ def attention_seconds(
 ) -> float:
     """Time the attention of all layers over so many entries, with nothing around it."""
     config = model.config
-    shape = (num_sentences, -1, config.heads, config.model_size // config.heads)
-    query = torch.randn(num_sentences, SEARCH.beam, config.model_size).view(shape).transpose(1, 2)
-    entries = torch.randn(num_sentences, num_entries, config.model_size)
-    entries = entries.view(shape).transpose(1, 2)
-    bias = torch.zeros(num_sentences, 1, SEARCH.beam, num_entries)
+    num_matrices, size = num_sentences * config.heads, config.model_size // config.heads
+    query = torch.randn(num_sentences, SEARCH.beam, config.model_size)
+    keys = torch.randn(num_matrices, num_entries, size).mT
+    values = torch.randn(num_matrices, num_entries, size)
+    bias = torch.zeros(num_matrices, SEARCH.beam, num_entries)
     seconds = []
     for _ in range(WINDOW * rounds):
         start = time.perf_counter()
         for _ in range(config.decoder_layers):
-            torch.nn.functional.scaled_dot_product_attention(query, entries, entries, bias)
+            attend_step(query, keys, values, bias, config.heads)
         seconds.append(time.perf_counter() - start)
     return median(seconds)
 

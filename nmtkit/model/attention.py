@@ -73,7 +73,7 @@ class SelfAttention(nn.Module):
         keys, values = state.append(
             layer, _heads_first(key, self.heads), _heads_first(value, self.heads)
         )
-        context = _attend_step(query, keys, values, state.prefix_bias, self.heads)
+        context = attend_step(query, keys, values, state.prefix_bias, self.heads)
         output: Tensor = self.output(context)
         return output
 
@@ -149,7 +149,7 @@ class MemoryAttention(nn.Module):
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
         """Attend from one position (B, W, D) of each row, all rows of a sentence at once."""
         keys, values = state.memory(layer)
-        context = _attend_step(self.query(x), keys, values, state.memory_bias, self.heads)
+        context = attend_step(self.query(x), keys, values, state.memory_bias, self.heads)
         output: Tensor = self.output(context)
         return output
 
@@ -177,7 +177,7 @@ def memory_mask(layout: Layout) -> Tensor | None:
     return None if layout.is_rectangular else layout.mask[:, None, None, :]
 
 
-def _attend_step(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads: int) -> Tensor:
+def attend_step(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads: int) -> Tensor:
     """Attend from one position of each row: softmax(Q K^T + bias) V, the keys being scaled.
 
     For so few queries these products are several times as fast on a CPU as torch's own attention.

@@ -46,6 +46,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.recomputes_layers = False
+        # Not among the modules' parameters, nor in what is saved: a matrix in another form.
         self.prepared_output: InferenceLinear | None = None
         target_tokens = token_embedding(target_size, config.model_size)
         source_tokens = (
@@ -111,7 +112,7 @@ class Transformer(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         """Project hidden vectors (..., D) to unnormalised log-probabilities (..., V)."""
         if self.prepared_output is not None:
-            return cast(Tensor, self.prepared_output(hidden)).to(hidden.dtype)
+            return cast(Tensor, self.prepared_output(hidden))
         return nn.functional.linear(hidden, self.output_weight)
 
     def narrowed(self, entries: Tensor) -> Function:
@@ -127,15 +128,18 @@ class Transformer(nn.Module):
     def prepare(self, dtype: torch.dtype) -> None:
         """Bring the weights into the form that is fastest for inference; it cannot be undone.
 
-        The model computes what it did before, up to rounding: matrix products in the given type,
-        all else in its own. It can then neither be trained nor saved.
+        The model computes what it did before, up to rounding, and can neither be trained nor saved
+        any more. The output projection keeps the precision of the model: rounded to eight bits,
+        logits of good candidates are equal too often.
 
         Args:
-            dtype: of the matrix products; bfloat16 takes about half the time on processors that
-                have instructions for it, and half the memory.
+            dtype: of the other matrix products; bfloat16 takes about half the time on processors
+                that have instructions for it, and half the memory. What is between the products
+                is computed as before.
         """
         self.eval().requires_grad_(requires_grad=False)
-        self.prepared_output = InferenceLinear(self.output_weight, None, dtype)
+        weight = self.output_weight
+        self.prepared_output = InferenceLinear(weight, None, weight.dtype)
         replace_linears(self, dtype)
 
     def start(self, memory: Packed) -> DecoderState:

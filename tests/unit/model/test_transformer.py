@@ -159,6 +159,13 @@ def test_a_model_prepared_in_bfloat16_gives_nearly_the_same_distribution(
     assert 0 < error.item() < 8 * 2**-8
 
 
+def test_a_model_prepared_in_bfloat16_projects_to_logits_in_its_own_precision() -> None:
+    model, prepared = make(TINY, torch.float32), make(TINY, torch.float32)
+    prepared.prepare(torch.bfloat16)
+    hidden = torch.randn(5, TINY.model_size)
+    torch.testing.assert_close(prepared.logits(hidden), model.logits(hidden), rtol=0.0, atol=1e-5)
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.25)])
 def test_stepping_a_prepared_model_is_decoding(dtype: torch.dtype, tolerance: float) -> None:
     model = make(SHAPES["pre"], torch.float32)
