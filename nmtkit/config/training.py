@@ -15,6 +15,11 @@ class ModelConfig:
     feed_forward_size: int = setting(
         2048, "Inner width d_ff of the feed-forward layers.", minimum=1
     )
+    activation: str = setting(
+        "relu",
+        "Between the two feed-forward layers: relu, the paper's, or silu, x * sigmoid(x).",
+        choices=("relu", "silu"),
+    )
     heads: int = setting(8, "Attention heads h.", minimum=1)
     key_size: int = setting(
         0, "Width d_k of a head's queries and keys; 0 = model_size / heads.", minimum=0
@@ -30,7 +35,10 @@ class ModelConfig:
         0.0, "Dropout of attention weights.", minimum=0, maximum=0.99
     )
     activation_dropout: float = setting(
-        0.0, "Dropout inside the feed-forward layers, after the ReLU.", minimum=0, maximum=0.99
+        0.0,
+        "Dropout inside the feed-forward layers, after the activation.",
+        minimum=0,
+        maximum=0.99,
     )
     norm: str = setting(
         "post",
@@ -52,6 +60,7 @@ class ModelConfig:
         "Share one matrix between the target embedding and the output projection, and, where "
         "the vocabulary is shared, the source embedding.",
     )
+    output_bias: bool = setting(False, "Add a learned bias to the logits of each vocabulary entry.")
 
 
 @dataclass(frozen=True, kw_only=True)

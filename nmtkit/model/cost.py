@@ -17,8 +17,8 @@ class Parameters:
     """Numbers of parameters by part.
 
     Attributes:
-        embeddings: token embeddings, learned positions and the output projection, those that are
-            shared once.
+        embeddings: token embeddings, learned positions and the output projection with its bias,
+            those that are shared once.
         encoder, decoder: layers, with the last LayerNorm where there is one.
     """
 
@@ -82,6 +82,7 @@ def count_parameters(
     attention = shape.attention + 2 * shape.keys + shape.values + config.model_size
     feed_forward = shape.feed_forward + shape.inner + config.model_size
     last_norm = norm if config.norm == "pre" else 0
+    output_bias = target_size if config.output_bias else 0
     matrices = [target_size]
     if not (config.tie_embeddings and is_shared):
         matrices.append(source_size)
@@ -90,7 +91,7 @@ def count_parameters(
     if config.positions == "learned":
         matrices += 2 * [config.max_positions]
     return Parameters(
-        embeddings=sum(matrices) * config.model_size,
+        embeddings=sum(matrices) * config.model_size + output_bias,
         encoder=config.encoder_layers * (attention + feed_forward + 2 * norm) + last_norm,
         decoder=config.decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm,
     )

@@ -6,6 +6,7 @@ sequences or over one step: its attention comes in as a function, so there is on
 
 from collections.abc import Callable
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
@@ -14,14 +15,17 @@ from nmtkit.model.dropout import Dropout
 
 Function = Callable[[Tensor], Tensor]
 
+_ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
+
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2. Source: paper, equation 2."""
+    """max(0, x W1 + b1) W2 + b2, or another activation than this. Source: paper, equation 2."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.inner = nn.Linear(config.model_size, config.feed_forward_size)
         self.outer = nn.Linear(config.feed_forward_size, config.model_size)
+        self.activation = _ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.activation_dropout)
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
@@ -29,7 +33,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform each position (..., D) alone."""
-        output: Tensor = self.outer(self.dropout(nn.functional.relu(self.inner(x))))
+        output: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
         return output
 
 

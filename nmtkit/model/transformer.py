@@ -69,6 +69,7 @@ class Transformer(nn.Module):
             if config.tie_embeddings
             else token_embedding(target_size, config.model_size)
         )
+        self.output_bias = nn.Parameter(torch.zeros(target_size)) if config.output_bias else None
 
     @property
     def output_weight(self) -> Tensor:
@@ -113,7 +114,7 @@ class Transformer(nn.Module):
         """Project hidden vectors (..., D) to unnormalised log-probabilities (..., V)."""
         if self.prepared_output is not None:
             return cast(Tensor, self.prepared_output(hidden))
-        return nn.functional.linear(hidden, self.output_weight)
+        return nn.functional.linear(hidden, self.output_weight, self.output_bias)
 
     def narrowed(self, entries: Tensor) -> Function:
         """Return what projects hidden vectors (..., D) to the logits of some entries (V',) alone.
@@ -121,9 +122,10 @@ class Transformer(nn.Module):
         Source: Jean et al. 2015 (arXiv 1412.2007), section 3.
         """
         weight = self.output_weight[entries]
+        bias = None if self.output_bias is None else self.output_bias[entries]
         if self.prepared_output is not None:
-            return InferenceLinear(weight, None, self.prepared_output.dtype)
-        return partial(nn.functional.linear, weight=weight)
+            return InferenceLinear(weight, bias, self.prepared_output.dtype)
+        return partial(nn.functional.linear, weight=weight, bias=bias)
 
     def prepare(self, dtype: torch.dtype) -> None:
         """Bring the weights into the form that is fastest for inference; it cannot be undone.
@@ -139,7 +141,7 @@ class Transformer(nn.Module):
         """
         self.eval().requires_grad_(requires_grad=False)
         weight = self.output_weight
-        self.prepared_output = InferenceLinear(weight, None, weight.dtype)
+        self.prepared_output = InferenceLinear(weight, self.output_bias, weight.dtype)
         replace_linears(self, dtype)
 
     def start(self, memory: Packed) -> DecoderState:

@@ -39,6 +39,10 @@ class Objective(nn.Module):
         ):
             memory = self.model.encode(batch.source)
             hidden = self.model.decode(batch.target_in, memory)
+        if self.model.output_bias is not None:
+            # A bias is one more column of weights, for a hidden number that is always 1.
+            weight = torch.cat([weight, self.model.output_bias[:, None]], 1)
+            hidden = torch.cat([hidden, hidden.new_ones(hidden.shape[0], 1)], 1)
         return smoothed_cross_entropy(
             hidden if self.low_precision is None else hidden.to(self.low_precision),
             weight,

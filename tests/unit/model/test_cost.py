@@ -26,6 +26,7 @@ SHAPES = {
     "untied": replace(SMALL, tie_embeddings=False),
     "learned positions": replace(SMALL, positions="learned", max_positions=9),
     "own head sizes": replace(SMALL, key_size=3, value_size=5),
+    "output bias": replace(SMALL, output_bias=True),
 }
 
 

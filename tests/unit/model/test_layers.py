@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -178,6 +179,20 @@ def test_dropout_of_a_sub_layer_leaves_the_residual_alone(norm: str) -> None:
     assert is_dropped.double().mean().item() == pytest.approx(p, abs=0.022)
     residual.eval()
     torch.testing.assert_close(residual(x, torch.ones_like), x + 1)
+
+
+@pytest.mark.parametrize(
+    ("activation", "formula"),
+    [("relu", lambda x: x.clamp(min=0)), ("silu", lambda x: x / (1 + (-x).exp()))],
+)
+def test_the_activation_is_the_one_that_is_named(
+    activation: str, formula: Callable[[Tensor], Tensor]
+) -> None:
+    own = FeedForward(replace(config("post", 0.0, 0.0), activation=activation)).double()
+    x = random_values([5])
+    inner = x @ own.inner.weight.T + own.inner.bias
+    expected = formula(inner) @ own.outer.weight.T + own.outer.bias
+    torch.testing.assert_close(own(x), expected, rtol=0.0, atol=TOLERANCE)
 
 
 def test_activation_dropout_acts_between_the_two_projections() -> None:

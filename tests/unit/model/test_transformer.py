@@ -29,6 +29,7 @@ SHAPES = {
     "learned": replace(TINY, positions="learned"),
     "unequal sizes": replace(TINY, key_size=3, value_size=5),
     "untied": replace(TINY, tie_embeddings=False),
+    "silu, output bias": replace(TINY, activation="silu", output_bias=True),
 }
 SOURCES = [[3, 4, 5, EOS_ID], [6, EOS_ID], [7, 8, 9, 10, 11, 12, EOS_ID], [EOS_ID], [9, 4, EOS_ID]]
 TARGETS = [[BOS_ID, 5, 3], [BOS_ID, 5, 6, 7, 8], [BOS_ID], [BOS_ID, 18, 17], [BOS_ID, 4]]
@@ -49,6 +50,17 @@ def logits_of(model: Transformer, sources: list[list[int]], targets: list[list[i
     target = pack_sequences(targets, CPU)
     hidden = model.decode(target, model.encode(pack_sequences(sources, CPU)))
     return model.logits(hidden)
+
+
+@shapes
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_logits_of_some_entries_are_those_of_all(config: ModelConfig, is_prepared: bool) -> None:
+    model = make(config, torch.float32)
+    if is_prepared:
+        model.prepare(torch.float32)
+    hidden, entries = torch.randn(2, 3, TINY.model_size), torch.tensor([4, 0, 17])
+    narrowed = model.narrowed(entries)(hidden)
+    torch.testing.assert_close(narrowed, model.logits(hidden)[..., entries], rtol=0.0, atol=1e-5)
 
 
 @shapes

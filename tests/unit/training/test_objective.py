@@ -70,6 +70,26 @@ def test_recomputing_keeps_less_for_the_backward_pass() -> None:
     assert kept_bytes(recomputes=True) < kept_bytes(recomputes=False) / 2
 
 
+def test_an_output_bias_takes_part_in_the_loss_as_in_the_logits() -> None:
+    objective = objective_of(replace(MODEL, dropout=0.0, output_bias=True), None).double()
+    model, batch = objective.model, ragged_batch()
+    assert model.output_bias is not None
+    torch.nn.init.normal_(model.output_bias)
+    own = objective(batch)
+    logits = model.logits(model.decode(batch.target_in, model.encode(batch.source)))
+    expected = torch.nn.functional.cross_entropy(
+        logits, batch.target_out, label_smoothing=0.1, reduction="sum"
+    )
+    torch.testing.assert_close(own.smoothed, expected, rtol=1e-12, atol=0.0)
+    parameters = [model.output_bias, model.output_weight]
+    torch.testing.assert_close(
+        torch.autograd.grad(own.smoothed, parameters),
+        torch.autograd.grad(expected, parameters),
+        rtol=0.0,
+        atol=1e-10,  # another order of summation in float64
+    )
+
+
 def test_low_precision_changes_losses_and_gradients_by_its_rounding_only() -> None:
     exact, low = objective_of(MODEL, None), objective_of(MODEL, torch.bfloat16)
     exact_gradients, low_gradients = gradients(exact), gradients(low)
