@@ -1,6 +1,6 @@
 """The codec of a dataset or model: line to ids, ids to line, for its two languages.
 
-Saved as a folder: codec.json, and one vocabulary file a side or one that both share.
+Saved as a folder: codec.json, and the files of one vocabulary a side or of one that both share.
 """
 
 import hashlib
@@ -8,11 +8,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
 
@@ -29,7 +30,7 @@ class Vocabulary(Protocol):
 
     @property
     def suffix(self) -> str:
-        """The suffix of the file's name."""
+        """The suffix of its file's name."""
 
     @property
     def size(self) -> int:
@@ -37,7 +38,7 @@ class Vocabulary(Protocol):
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file, which decide everything the vocabulary does."""
+        """The bytes of what is saved, which decide everything the vocabulary does."""
 
     @property
     def unknown_ids(self) -> frozenset[int]:
@@ -59,15 +60,20 @@ class Vocabulary(Protocol):
         """Number, from 0, the word between spaces that each token is part of."""
 
     def save(self, path: Path) -> None:
-        """Write the file."""
+        """Write the file, and others of its name if the kind has any."""
 
 
-_KINDS: dict[str, type[Subword] | type[Words]] = {Subword.kind: Subword, Words.kind: Words}
+_Kind: TypeAlias = type[Subword] | type[Words] | type[MarianVocabulary]
+_KINDS: dict[str, _Kind] = {kind.kind: kind for kind in (Subword, Words, MarianVocabulary)}
 
 
 @dataclass(frozen=True)
 class TextCodec:
-    """Two vocabularies of one kind; `is_shared` says that they are one, with the same ids."""
+    """Two vocabularies of one kind.
+
+    `is_shared` says that an id stands for the same entry on both sides: they are one vocabulary,
+    but for Marian's, which cut the text of each side by a model of its own.
+    """
 
     source_lang: str
     target_lang: str
@@ -107,11 +113,10 @@ class TextCodec:
         }
         text = json.dumps(description, indent=2) + "\n"
         (folder / "codec.json").write_text(text, encoding="utf-8")
-        if self.is_shared:
-            self.source.save(folder / f"shared{self.source.suffix}")
-        else:
-            self.source.save(folder / f"source{self.source.suffix}")
-            self.target.save(folder / f"target{self.target.suffix}")
+        for name, vocabulary in zip(
+            _names(self.source.kind, self.is_shared), (self.source, self.target), strict=False
+        ):
+            vocabulary.save(folder / f"{name}{vocabulary.suffix}")
 
     @staticmethod
     def load(folder: Path) -> "TextCodec":
@@ -122,8 +127,8 @@ class TextCodec:
         """
         description = _read_description(folder / "codec.json")
         kind = _KINDS[description["kind"]]
-        sides = ("shared",) if description["is_shared"] else ("source", "target")
-        vocabularies = [_load_vocabulary(kind, folder / f"{side}{kind.suffix}") for side in sides]
+        names = _names(kind.kind, description["is_shared"])
+        vocabularies = [_load_vocabulary(kind, folder / f"{name}{kind.suffix}") for name in names]
         return TextCodec(
             source_lang=description["source_lang"],
             target_lang=description["target_lang"],
@@ -131,6 +136,12 @@ class TextCodec:
             target=vocabularies[-1],
             is_shared=description["is_shared"],
         )
+
+
+def _names(kind: str, is_shared: bool) -> tuple[str, ...]:
+    """Return the names of the files of the source's vocabulary and, if it has its own, target's."""
+    is_one = is_shared and kind != MarianVocabulary.kind
+    return ("shared",) if is_one else ("source", "target")
 
 
 def _read_description(path: Path) -> dict[str, Any]:
@@ -157,7 +168,7 @@ def _read_description(path: Path) -> dict[str, Any]:
     return description
 
 
-def _load_vocabulary(kind: type[Subword] | type[Words], path: Path) -> Vocabulary:
+def _load_vocabulary(kind: _Kind, path: Path) -> Vocabulary:
     if not path.is_file():
         raise DamagedError(f"{path}: missing; {RESTORE}")
     try:

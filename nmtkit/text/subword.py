@@ -27,7 +27,8 @@ _CHARACTER_COVERAGE = 0.9995
 # makes the model a function of the text alone.
 _NUM_THREADS = 16
 _LOG_ERRORS_ONLY = 2
-_SPACE_SYMBOL = "\u2581"
+SPACE_SYMBOL = "\u2581"
+"""What SentencePiece writes for a space."""
 
 
 class Subword:
@@ -44,14 +45,7 @@ class Subword:
             ConfigError: its special symbols have other ids than nmtkit's.
         """
         self.data = model
-        self._processor = sentencepiece.SentencePieceProcessor()
-        try:
-            self._processor.load_from_serialized_proto(model)
-        except (RuntimeError, UnicodeDecodeError):  # the latter of the former's message
-            raise DamagedError(
-                f"{name}: not a SentencePiece model, or damaged; copy or train it again"
-            ) from None
-        processor = self._processor
+        self._processor = processor = load_processor(model, name)
         found = (processor.unk_id(), processor.bos_id(), processor.eos_id())
         if found != (UNK_ID, BOS_ID, EOS_ID):
             raise ConfigError(
@@ -133,8 +127,7 @@ class Subword:
 
     def normalise(self, line: str) -> str:
         """Return what `encode` sees of a line: NFKC, single spaces, none at the ends."""
-        text: str = self._processor.normalize(line)
-        return text.replace(_SPACE_SYMBOL, " ").removeprefix(" ")
+        return normalised(self._processor, line)
 
     def piece(self, index: int) -> str:
         """Return the entry of an id as SentencePiece spells it."""
@@ -146,14 +139,37 @@ class Subword:
 
         A space belongs to the word after it, so that one that stands alone does.
         """
-        numbers = []
-        num_begun, is_inside = 0, False
-        for piece in map(self.piece, ids):
-            is_inside = is_inside and not piece.startswith(_SPACE_SYMBOL)
-            numbers.append(num_begun - is_inside)
-            if not is_inside and piece != _SPACE_SYMBOL:
-                num_begun, is_inside = num_begun + 1, True
-        return numbers
+        return word_numbers(map(self.piece, ids))
+
+
+def word_numbers(pieces: Iterable[str]) -> list[int]:
+    """Number, from 0, the word that each piece of a text is part of; see `Subword.words`."""
+    numbers = []
+    num_begun, is_inside = 0, False
+    for piece in pieces:
+        is_inside = is_inside and not piece.startswith(SPACE_SYMBOL)
+        numbers.append(num_begun - is_inside)
+        if not is_inside and piece != SPACE_SYMBOL:
+            num_begun, is_inside = num_begun + 1, True
+    return numbers
+
+
+def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
+    """Load the bytes of a model; DamagedError, which calls it `name`, if they are none."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load_from_serialized_proto(model)
+    except (RuntimeError, UnicodeDecodeError):  # the latter of the former's message
+        raise DamagedError(
+            f"{name}: not a SentencePiece model, or damaged; copy or train it again"
+        ) from None
+    return processor
+
+
+def normalised(processor: sentencepiece.SentencePieceProcessor, line: str) -> str:
+    """Return what a model sees of a line, spaces as spaces and none at the ends."""
+    text: str = processor.normalize(line)
+    return text.replace(SPACE_SYMBOL, " ").removeprefix(" ")
 
 
 def _remember_failure(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
