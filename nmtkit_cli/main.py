@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 import traceback
+from keyword import iskeyword
 from typing import NoReturn
 
 import click
@@ -31,6 +32,8 @@ COMMANDS = {
     "shortlist": "Learn which target tokens may translate which source tokens.",
     "score": "Score translations against a reference.",
     "report": "Compare training runs: results, cost, settings, curves.",
+    "export": "Write a model in the format of another library.",
+    "import": "Turn a model of another library into one that translate takes.",
 }
 
 EXAMPLES = """\
@@ -81,7 +84,8 @@ class LazyGroup(click.Group):
         """Import a command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"nmtkit_cli.{cmd_name.replace('-', '_')}")
+        name = cmd_name.replace("-", "_")
+        module = importlib.import_module(f"nmtkit_cli.{name}{'_' if iskeyword(name) else ''}")
         command: click.Command = module.command
         return command
 

@@ -36,6 +36,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.averaging": 5,
     "nmtkit.decoding": 6,
     "nmtkit.evaluation": 6,
+    "nmtkit.interop": 7,
     "nmtkit.training": 7,
     "nmtkit.reporting": 7,
     "nmtkit": 8,
@@ -52,6 +53,7 @@ MAY_IMPORT_TORCH = (
     "nmtkit.model_path",
     "nmtkit.averaging",
     "nmtkit.decoding",
+    "nmtkit.interop",
     "nmtkit.training",
 )
 # What the command line may load before it knows which command is wanted.

@@ -1,0 +1,160 @@
+"""CTranslate2's model folder: model.bin, config.json, vocabularies; and the SentencePiece models.
+
+The library itself writes it: its specification knows the layout of its version, and checks that no
+weight is missing. It is needed in any case, to compute with what was written.
+Source: CTranslate2, python/ctranslate2/specs/transformer_spec.py.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nmtkit.config.problems import Problem
+from nmtkit.interop.limits import NUM_POSITIONS, head_sizes
+from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
+from nmtkit.interop.sentencepiece import write_sentencepiece
+from nmtkit.model.embedding import Embedding, LearnedPositions, sinusoids
+from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
+from nmtkit.model.transformer import Transformer
+from nmtkit.model_folder import LoadedModel
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.codec import TextCodec, Vocabulary
+
+_LIBRARY = _EXTRA = "ctranslate2"
+_ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
+
+
+def refusals(loaded: LoadedModel) -> Iterator[Problem]:
+    """Yield what CTranslate2 cannot hold of a model."""
+    yield from head_sizes(loaded.model.config)
+
+
+def write(loaded: LoadedModel, folder: Path) -> None:
+    """Write a model that nothing is refused of into an empty folder.
+
+    Raises:
+        ConfigError: the library is not installed.
+    """
+    specs = import_extra("ctranslate2.specs", _EXTRA)
+    config = loaded.model.config
+    spec = specs.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation=specs.Activation[_ACTIVATIONS[config.activation]],
+    )
+    _set_weights(spec, loaded.model)
+    _set_vocabularies(spec, loaded.codec)
+    spec.config.layer_norm_epsilon = config.norm_epsilon
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+    write_sentencepiece(loaded.codec, folder)
+
+
+def open_peer(folder: Path, codec: TextCodec) -> Peer:
+    """Load a folder that `write` wrote; the vocabularies of the codec spell its tokens.
+
+    Raises:
+        ConfigError: the library is not installed.
+    """
+    library = import_extra(_LIBRARY, _EXTRA)
+    translator = library.Translator(str(folder), device="cpu", compute_type="float32")
+
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        sources = [_pieces(codec.source, pair.source_ids) for pair in pairs]
+        targets = [_pieces(codec.target, pair.target_ids) for pair in pairs]
+        results = translator.score_batch(sources, targets, max_input_length=0)
+        return [sum(result.log_probs) for result in results]
+
+    return Peer(name_of(_LIBRARY), score)
+
+
+def _set_weights(spec: Any, model: Transformer) -> None:
+    (source_embeddings,) = spec.encoder.embeddings
+    _set_stack(spec.encoder, model.encoder, model.encoder_norm)
+    _set_stack(spec.decoder, model.decoder, model.decoder_norm)
+    _set_embedding(source_embeddings, spec.encoder, model.source_embedding)
+    _set_embedding(spec.decoder.embeddings, spec.decoder, model.target_embedding)
+    spec.decoder.projection.weight = _array(model.output_weight)
+    if model.output_bias is not None:
+        spec.decoder.projection.bias = _array(model.output_bias)
+
+
+def _set_embedding(tokens_spec: Any, stack_spec: Any, embedding: Embedding) -> None:
+    """Set token embeddings, which CTranslate2 scales as we do, and the table of positions.
+
+    The sinusoids that it makes without a table are others, and begin at position 1.
+    """
+    tokens_spec.weight = _array(embedding.tokens.weight)
+    positions = embedding.positions
+    stack_spec.position_encodings.encodings = _array(
+        positions.table.weight
+        if isinstance(positions, LearnedPositions)
+        else sinusoids(NUM_POSITIONS, embedding.tokens.embedding_dim)
+    )
+
+
+def _set_stack(
+    spec: Any, layers: Sequence[EncoderLayer | DecoderLayer], last_norm: nn.Module
+) -> None:
+    for layer_spec, layer in zip(spec.layer, layers, strict=True):
+        _set_layer(layer_spec, layer)
+    if isinstance(last_norm, nn.LayerNorm):
+        _set_norm(spec.layer_norm, last_norm)
+
+
+def _set_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
+    """Set the weights of a layer; our fused projections are those that CTranslate2 wants."""
+    first, *between, last = layer.residuals
+    _set_residual(spec.self_attention, first)
+    _set_linear(spec.self_attention.linear[0], layer.self_attention.query_key_value)
+    _set_linear(spec.self_attention.linear[1], layer.self_attention.output)
+    if isinstance(layer, DecoderLayer):
+        _set_residual(spec.attention, between[0])
+        _set_linear(spec.attention.linear[0], layer.memory_attention.query)
+        _set_linear(spec.attention.linear[1], layer.memory_attention.key_value)
+        _set_linear(spec.attention.linear[2], layer.memory_attention.output)
+    _set_residual(spec.ffn, last)
+    _set_linear(spec.ffn.linear_0, layer.feed_forward.inner)
+    _set_linear(spec.ffn.linear_1, layer.feed_forward.outer)
+
+
+def _set_residual(spec: Any, residual: nn.Module) -> None:
+    assert isinstance(residual, Residual)
+    _set_norm(spec.layer_norm, residual.norm)
+
+
+def _set_norm(spec: Any, norm: nn.LayerNorm) -> None:
+    spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _set_linear(spec: Any, linear: nn.Linear) -> None:
+    spec.weight, spec.bias = _array(linear.weight), _array(linear.bias)
+
+
+def _set_vocabularies(spec: Any, codec: TextCodec) -> None:
+    """Set the entries of both vocabularies, and which of them are the special symbols."""
+    spec.register_source_vocabulary(_entries(codec.source))
+    spec.register_target_vocabulary(_entries(codec.target))
+    spec.config.unk_token = codec.target.piece(UNK_ID)
+    spec.config.bos_token = spec.config.decoder_start_token = codec.target.piece(BOS_ID)
+    spec.config.eos_token = codec.target.piece(EOS_ID)
+    spec.config.add_source_eos = True
+
+
+def _entries(vocabulary: Vocabulary) -> list[str]:
+    return [vocabulary.piece(index) for index in range(vocabulary.size)]
+
+
+def _pieces(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
+    """Spell ids but for the end symbol, which CTranslate2 adds itself."""
+    return [vocabulary.piece(index) for index in ids if index != EOS_ID]
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    return tensor.detach().numpy()

@@ -1,0 +1,27 @@
+"""What other formats limit: the length of sequences, the sizes of attention heads."""
+
+from collections.abc import Iterator
+
+from nmtkit.config.problems import Problem
+from nmtkit.config.training import ModelConfig
+
+NUM_POSITIONS = 2048
+"""Longest sequence of an exported model: other libraries hold the sinusoids as a table."""
+
+
+def num_positions(config: ModelConfig) -> int:
+    """Return the longest sequence that a model can read or write once it is exported."""
+    return config.max_positions if config.positions == "learned" else NUM_POSITIONS
+
+
+def head_sizes(config: ModelConfig) -> Iterator[Problem]:
+    """Yield the sizes of heads that do not add up to the model's size, as others take for given."""
+    own = config.model_size // config.heads
+    for name, size in (("key_size", config.key_size), ("value_size", config.value_size)):
+        if size * config.heads not in (0, config.model_size):
+            yield refusal(name, size, f"model_size / heads ({own})")
+
+
+def refusal(name: str, value: object, wanted: str) -> Problem:
+    """Return the problem that a setting of the model is not the only one that a format knows."""
+    return Problem((name,), f"{name} ({value}) must be {wanted} [model.{name}]")

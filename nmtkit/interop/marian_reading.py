@@ -1,0 +1,253 @@
+"""A folder of Hugging Face's Marian as a model of ours; what ours cannot hold is refused.
+
+Ids are dealt out anew: `<unk>`, Marian's padding, with which its decoder begins, and `</s>` get the
+ids of our special symbols; the other entries follow in their order. The rows of embeddings and
+output projection go with their entries, so that nothing else of nmtkit needs to know.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmtkit.config.problems import Problem, raise_problems
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.interop.marian import (
+    CONFIG,
+    NORM_EPSILON,
+    TARGET_VOCABULARY,
+    TENSORS,
+    TOKENIZER,
+    VOCABULARY,
+    embedding_names,
+    layer_names,
+)
+from nmtkit.interop.marian_stored import AGAIN, StoredTensors, read_bytes, read_json
+from nmtkit.interop.sentencepiece import SOURCE, TARGET
+from nmtkit.model.transformer import Transformer
+from nmtkit.model_folder import LoadedModel
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.marian import MarianVocabulary
+
+_ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu"}
+_UNDERSTOOD: dict[str, tuple[object, ...]] = {
+    "model_type": ("marian",),
+    "activation_function": tuple(_ACTIVATIONS),
+    "scale_embedding": (True,),
+    "static_position_embeddings": (True, None),
+    "normalize_before": (False, None),
+    "normalize_embedding": (False, None),
+    "add_final_layer_norm": (False, None),
+    "share_encoder_decoder_embeddings": (True, False, None),
+    "tie_word_embeddings": (True, False, None),
+}
+"""The values of config.json that mean what our model is; None: it need not be there."""
+
+_SIZES = {
+    "encoder_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "model_size": "d_model",
+    "feed_forward_size": "encoder_ffn_dim",
+    "heads": "encoder_attention_heads",
+}
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+
+_SPECIAL_SYMBOLS = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "</s>"}
+"""What tokenizer_config.json calls them, and their default, in the order of our ids."""
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of a vocabulary in the order of their new ids, and the old id of each."""
+
+    pieces: list[str]
+    old_ids: Tensor
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """What the files of a folder say.
+
+    Attributes:
+        path: the folder.
+        config, tokenizer: config.json and tokenizer_config.json.
+        source, target: the entries of the two vocabularies.
+    """
+
+    path: Path
+    config: Mapping[str, Any]
+    tokenizer: Mapping[str, Any]
+    source: _Entries
+    target: _Entries
+
+    @property
+    def is_shared(self) -> bool:
+        """Source and target have one vocabulary and one embedding."""
+        return _holds(self.config, "share_encoder_decoder_embeddings")
+
+    @property
+    def is_tied(self) -> bool:
+        """The target embedding is the output projection."""
+        return _holds(self.config, "tie_word_embeddings")
+
+
+def read(path: Path) -> LoadedModel:
+    """Read a model in evaluation mode, on the CPU; its manifest says where it is from.
+
+    Raises:
+        DamagedError: a file is missing or damaged, or they do not fit each other.
+        ConfigError: the model needs what ours has not; every such thing is named.
+    """
+    config = read_json(path / CONFIG)
+    tokenizer = read_json(path / TOKENIZER) if (path / TOKENIZER).exists() else {}
+    raise_problems([*_refusals(config, tokenizer)], f"{path}: cannot be imported")
+    symbols = [_symbol(tokenizer, name) for name in _SPECIAL_SYMBOLS]
+    source = _read_entries(path / VOCABULARY, symbols)
+    is_one = not tokenizer.get("separate_vocabs")
+    target = source if is_one else _read_entries(path / TARGET_VOCABULARY, symbols)
+    folder = _Folder(path, config, tokenizer, source, target)
+    _check_ids(folder)
+    stored = StoredTensors(path / TENSORS)
+    bias = stored.take_bias(len(target.pieces))[target.old_ids]
+    recipe, codec = _recipe(folder, bool(bias.any())), _codec(folder)
+    model = Transformer(recipe.model, codec.source.size, codec.target.size, codec.is_shared).eval()
+    parameters = _parameters(folder, model, stored)
+    if model.output_bias is not None:
+        parameters["output_bias"] = bias
+    model.load_state_dict(parameters)
+    return LoadedModel(model, codec, recipe, {"update": 0, "provenance": _provenance(path)})
+
+
+def _refusals(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what config.json and tokenizer_config.json say that our model is not."""
+
+    def refusal(name: str, found: object, wanted: str) -> Problem:
+        return Problem((name,), f"{name} ({json.dumps(found)}) must be {wanted}")
+
+    for name, values in _UNDERSTOOD.items():
+        if config.get(name) not in values:
+            wanted = (json.dumps(value) for value in values if value is not None)
+            yield refusal(name, config.get(name), " or ".join(wanted))
+    for name in ("ffn_dim", "attention_heads"):
+        source, target = config.get(f"encoder_{name}"), config.get(f"decoder_{name}")
+        if source != target:
+            yield refusal(f"decoder_{name}", target, f"that of the encoder ({source})")
+    start, padding = config.get("decoder_start_token_id"), config.get("pad_token_id")
+    if start != padding:
+        yield refusal("decoder_start_token_id", start, f"pad_token_id ({padding})")
+    shares = _holds(config, "share_encoder_decoder_embeddings")
+    if shares and not _holds(config, "tie_word_embeddings"):
+        yield refusal("tie_word_embeddings", False, "true where embeddings are shared")
+    if shares and tokenizer.get("separate_vocabs"):
+        yield refusal("separate_vocabs", True, "false where embeddings are shared")
+    if tokenizer.get("sp_model_kwargs"):
+        yield refusal("sp_model_kwargs", tokenizer["sp_model_kwargs"], "empty")
+
+
+def _holds(config: Mapping[str, Any], name: str) -> bool:
+    """Tell whether something is so that is so unless it is denied."""
+    return config.get(name) is not False
+
+
+def _symbol(tokenizer: Mapping[str, Any], name: str) -> str:
+    """Return the spelling of a special symbol, which may be stored with its properties."""
+    found = tokenizer.get(name) or _SPECIAL_SYMBOLS[name]
+    return str(found.get("content") if isinstance(found, dict) else found)
+
+
+def _read_entries(path: Path, symbols: Sequence[str]) -> _Entries:
+    """Read vocab.json and put the special symbols first."""
+    ids = read_json(path)
+    if sorted(filter(_is_integer, ids.values())) != [*range(len(ids))]:
+        raise DamagedError(f"{path}: does not number its entries from 0 to {len(ids) - 1}; {AGAIN}")
+    missing = [symbol for symbol in symbols if symbol not in ids]
+    if missing:
+        raise ConfigError(
+            f"{path}: cannot be imported: it has no {', '.join(missing)}; name the special symbols "
+            f"in {TOKENIZER}"
+        )
+    others = sorted(ids.keys() - {*symbols}, key=ids.__getitem__)
+    pieces = [*symbols, *others]
+    return _Entries(pieces, torch.tensor([ids[piece] for piece in pieces]))
+
+
+def _check_ids(folder: _Folder) -> None:
+    """Check that config.json agrees with the vocabularies."""
+    _, padding, end = folder.target.old_ids[: len(_SPECIAL_SYMBOLS)].tolist()
+    expected = {
+        "pad_token_id": padding,
+        "eos_token_id": end,
+        "vocab_size": len(folder.source.pieces),
+        "decoder_vocab_size": len(folder.target.pieces),
+    }
+    for name, value in expected.items():
+        found = folder.config.get(name, value)
+        if found != value:
+            raise DamagedError(
+                f"{folder.path / CONFIG}: {name} is {found}, by the vocabulary {value}; {AGAIN}"
+            )
+
+
+def _recipe(folder: _Folder, has_bias: bool) -> TrainRecipe:
+    """Return the recipe of the model's shape; ConfigError where its sizes cannot be."""
+    config = folder.config
+    values: dict[str, Any] = {own: config.get(name) for own, name in _SIZES.items()}
+    values |= {name: config.get(name, 0.0) for name in _DROPOUTS}
+    values |= {
+        "activation": _ACTIVATIONS[config["activation_function"]],
+        "norm_epsilon": NORM_EPSILON,
+        "tie_embeddings": folder.is_tied,
+        "output_bias": has_bias,
+    }
+    try:
+        return build(TrainRecipe, values)
+    except ConfigError as error:
+        raise ConfigError(f"{folder.path / CONFIG}: cannot be imported: {error}") from error
+
+
+def _codec(folder: _Folder) -> TextCodec:
+    vocabularies = []
+    for name, entries in ((SOURCE, folder.source), (TARGET, folder.target)):
+        path = folder.path / name
+        vocabularies.append(MarianVocabulary(read_bytes(path), entries.pieces, str(path)))
+    return TextCodec(
+        source_lang=str(folder.tokenizer.get("source_lang") or "source"),
+        target_lang=str(folder.tokenizer.get("target_lang") or "target"),
+        source=vocabularies[0],
+        target=vocabularies[1],
+        is_shared=folder.is_shared,
+    )
+
+
+def _parameters(folder: _Folder, model: Transformer, stored: StoredTensors) -> dict[str, Tensor]:
+    """Return the parameters under our names, rows of embeddings in the order of our ids."""
+    expected = model.state_dict()
+    parameters = {}
+    for own, parts in layer_names(model.config):
+        shape = expected[own].chunk(len(parts))[0].shape
+        parameters[own] = torch.cat([stored.take([part], shape) for part in parts])
+    by_names: dict[tuple[str, ...], Tensor] = {}
+    for own, names in embedding_names(folder.is_shared, folder.is_tied).items():
+        side = folder.source if own.startswith("source") else folder.target
+        if names not in by_names:
+            by_names[names] = stored.take(names, expected[own].shape)[side.old_ids]
+        parameters[own] = by_names[names]
+    stored.check_is_empty()
+    return parameters
+
+
+def _provenance(path: Path) -> dict[str, str]:
+    with (path / TENSORS).open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"imported": "marian", "name": path.absolute().name, "sha256": digest}
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,30 @@
+"""`nmtkit import`."""
+
+from pathlib import Path
+
+import click
+
+from nmtkit_cli.command import FOLDER, Command
+from nmtkit_cli.streams import say
+
+EXAMPLES = """\
+# a folder with config.json, model.safetensors, source.spm, target.spm and vocab.json
+nmtkit import marian opus-mt-en-de/ model/
+nmtkit translate model/ < test.en > test.out.de"""
+
+
+@click.command("import", cls=Command, epilog=EXAMPLES)
+@click.argument("format", type=click.Choice(["marian"]), metavar="FORMAT")
+@click.argument("folder", type=FOLDER, metavar="DIR")
+@click.argument("out", type=FOLDER, metavar="OUT")
+@click.option("--overwrite", is_flag=True, help="Replace the folder OUT if it exists.")
+def command(format: str, folder: Path, out: Path, overwrite: bool) -> None:  # noqa: ARG001
+    """Turn a model of another library into one that translate takes.
+
+    FORMAT is marian: DIR is a folder of Hugging Face's MarianMTModel, as OPUS-MT models are
+    published. transformers must be installed: it scores sample sentences with the model, and if
+    nmtkit's scores are others, OUT does not appear. The largest difference is told.
+    """
+    from nmtkit.interop.importing import import_marian
+
+    import_marian(folder, out, overwrite, say)

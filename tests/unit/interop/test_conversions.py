@@ -1,0 +1,165 @@
+"""What export and import write, refuse to write, and tell; the library is one of the test's own."""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+import pytest
+import torch
+
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.interop import marian
+from nmtkit.interop.exporting import FORMATS, export
+from nmtkit.interop.importing import import_marian
+from nmtkit.interop.marian_reading import read
+from nmtkit.interop.parity import Pair, Peer, own_scores
+from nmtkit.manifest import load
+from nmtkit.model_folder import read_model
+from nmtkit.text.codec import TextCodec
+from nmtkit_cli.export import command as export_command
+from tests.conversions import (
+    scores,
+    shared_codec,
+    write_marian,
+    write_random_model,
+)
+from tests.folders import names_in
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    """Return a folder that holds the same model as `own` and as `marian`."""
+    loaded = write_random_model(tmp_path / "own", shared_codec(), {"activation": "silu"})
+    write_marian(loaded, tmp_path / "marian")
+    return tmp_path
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+def use_peer(monkeypatch: pytest.MonkeyPatch, difference: float) -> None:
+    """Let our own reader stand for the library, whose scores it changes by a difference."""
+
+    def open_peer(folder: Path, codec: TextCodec) -> Peer:
+        peer = read(folder)
+        assert peer.codec.source.size == codec.source.size
+
+        def score(pairs: Sequence[Pair]) -> list[float]:
+            return [score + difference for score in own_scores(peer.model, pairs)]
+
+        return Peer("library 1.2", score)
+
+    monkeypatch.setattr(marian, "open_peer", open_peer)
+
+
+def test_an_exported_model_appears_whole(
+    models: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_peer(monkeypatch, 5e-4)
+    export(models / "own", "marian", models / "out", overwrite=False, report=told.append)
+    assert scores(read(models / "out"), shared_codec()) == scores(
+        read(models / "marian"), shared_codec()
+    )
+    assert names_in(models / "out") == sorted([*names_in(models / "marian"), "manifest.json"])
+    assert load(models / "out")["format"] == "nmtkit-export-marian"
+    first, second = told
+    assert first.startswith("library 1.2 scores 64 drawn pairs of sentences as nmtkit does")
+    assert "difference is 5.0e-04" in first
+    assert second == f"exported {models / 'own'} to {models / 'out'}"
+
+
+def test_an_imported_model_is_a_model(
+    models: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_peer(monkeypatch, 5e-4)
+    import_marian(models / "marian", models / "out", overwrite=False, report=told.append)
+    loaded = read_model(models / "out", torch.device("cpu"))
+    assert scores(loaded, shared_codec()) == scores(read(models / "marian"), shared_codec())
+    assert loaded.manifest["provenance"]["imported"] == "marian"
+    assert loaded.manifest["provenance"]["name"] == "marian"
+    assert "difference is 5.0e-04" in told[0]
+    assert told[1] == f"imported {models / 'marian'} to {models / 'out'}"
+
+
+Conversion = Callable[[Path, Path, bool, Callable[[str], None]], None]
+
+
+def export_own(folder: Path, out: Path, overwrite: bool, report: Callable[[str], None]) -> None:
+    export(folder / "own", "marian", out, overwrite, report)
+
+
+def import_own(folder: Path, out: Path, overwrite: bool, report: Callable[[str], None]) -> None:
+    import_marian(folder / "marian", out, overwrite, report)
+
+
+@pytest.mark.parametrize("convert", [export_own, import_own])
+def test_a_mismatch_leaves_nothing_behind(
+    convert: Conversion, models: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_peer(monkeypatch, 2e-3)
+    with pytest.raises(DamagedError, match="out: not written, because the two models differ"):
+        convert(models, models / "out", False, told.append)
+    assert names_in(models) == ["marian", "own"]
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("format", "library", "extra"),
+    [
+        ("marian", "transformers", "huggingface"),
+        ("ctranslate2", "ctranslate2", "ctranslate2"),
+    ],
+)
+def test_a_missing_library_leaves_nothing_behind(
+    format: str, library: str, extra: str, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    told = f"{library}, which is not installed; run `pip install 'nmtkit[{extra}]'`"
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        export(models / "own", format, models / "out", overwrite=False, report=print)
+    assert names_in(models) == ["marian", "own"]
+
+
+@pytest.mark.parametrize("format", ["marian", "ctranslate2"])
+def test_what_a_format_cannot_hold_is_told_at_once(format: str, tmp_path: Path) -> None:
+    write_random_model(tmp_path / "own", shared_codec(), {"key_size": 3, "value_size": 5})
+    told = (
+        f"own: cannot be held by {format}; train otherwise: key_size (3) must be model_size / "
+        "heads (8) [model.key_size]; value_size (5) must be"
+    )
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        export(tmp_path / "own", format, tmp_path / "out", overwrite=False, report=print)
+
+
+def test_a_folder_of_another_format_is_not_replaced(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_peer(monkeypatch, 0.0)
+    export(models / "own", "marian", models / "out", overwrite=False, report=print)
+    export(models / "own", "marian", models / "out", overwrite=True, report=print)
+    with pytest.raises(ConfigError, match="out: already exists; choose another name"):
+        export(models / "own", "marian", models / "out", overwrite=False, report=print)
+    with pytest.raises(ConfigError, match="is not a folder of format nmtkit-export-ctranslate2"):
+        export(models / "own", "ctranslate2", models / "out", overwrite=True, report=print)
+    with pytest.raises(ConfigError, match="is not a folder of format nmtkit-model"):
+        import_marian(models / "marian", models / "out", overwrite=True, report=print)
+
+
+def test_the_command_offers_every_format() -> None:
+    (choice,) = (one.type for one in export_command.params if one.name == "format")
+    assert isinstance(choice, click.Choice)
+    assert [*choice.choices] == [*FORMATS]
+
+
+def test_an_imported_model_is_exported_as_it_came(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_peer(monkeypatch, 0.0)
+    import_marian(models / "marian", models / "own2", overwrite=False, report=print)
+    export(models / "own2", "marian", models / "again", overwrite=False, report=print)
+    for name in names_in(models / "marian"):
+        assert (models / "again" / name).read_bytes() == (models / "marian" / name).read_bytes()

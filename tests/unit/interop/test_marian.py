@@ -1,0 +1,89 @@
+"""Our own writer and reader of Marian's format are each other's inverse, and refuse by name."""
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.training import ModelConfig
+from nmtkit.interop import ctranslate2, marian
+from nmtkit.interop.marian_reading import read
+from nmtkit.text.codec import TextCodec
+from tests.conversions import (
+    random_model,
+    scores,
+    separate_codec,
+    shared_codec,
+    write_marian,
+)
+from tests.tiny import tiny_codec
+
+CARRIED = {
+    "activation": "silu",
+    "output_bias": True,
+    "tie_embeddings": False,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "model_size": 8,
+    "feed_forward_size": 10,
+    "heads": 4,
+    "dropout": 0.3,
+    "attention_dropout": 0.2,
+    "activation_dropout": 0.25,
+}
+REFUSED = {
+    "key_size": 3,
+    "value_size": 5,
+    "norm": "pre",
+    "norm_epsilon": 1e-6,
+    "positions": "learned",
+}
+WITHOUT_EFFECT = {"max_positions"}
+
+
+@pytest.mark.parametrize("make_codec", [shared_codec, separate_codec])
+@pytest.mark.parametrize("settings", [{}, *({name: CARRIED[name]} for name in CARRIED)], ids=str)
+def test_a_model_that_was_written_is_read_back(
+    settings: dict[str, Any], make_codec: Callable[[], TextCodec], tmp_path: Path
+) -> None:
+    codec = make_codec()
+    loaded = random_model(codec, settings)
+    assert [*marian.refusals(loaded)] == []
+    again = read(write_marian(loaded, tmp_path / "marian"))
+    assert again.recipe.model == loaded.recipe.model
+    assert scores(again, codec) == scores(loaded, codec)
+    assert (again.codec.source_lang, again.codec.target_lang) == ("en", "de")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_marian_cannot_hold_is_refused_by_name(name: str) -> None:
+    (problem,) = marian.refusals(random_model(shared_codec(), {name: REFUSED[name]}))
+    assert re.fullmatch(rf"{name} \({REFUSED[name]}\) must be .* \[model\.{name}\]", problem.text)
+
+
+def test_every_setting_of_a_model_is_carried_or_refused() -> None:
+    decided = {*CARRIED, *REFUSED, *WITHOUT_EFFECT}
+    assert decided == {field.name for field in fields(ModelConfig)}
+
+
+def test_words_are_refused() -> None:
+    (problem,) = marian.refusals(random_model(tiny_codec(), {}))
+    assert problem.text == "the vocabulary (words) must be one of SentencePiece"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"key_size": 3}, ["key_size (3) must be model_size / heads (8) [model.key_size]"]),
+        ({"value_size": 5}, ["value_size (5) must be model_size / heads (8) [model.value_size]"]),
+        ({"key_size": 8, "value_size": 8, "norm": "pre", "positions": "learned"}, []),
+    ],
+)
+def test_ctranslate2_refuses_sizes_of_heads_alone(
+    settings: dict[str, Any], told: list[str]
+) -> None:
+    problems = [*ctranslate2.refusals(random_model(tiny_codec(), settings))]
+    assert [problem.text for problem in problems] == told

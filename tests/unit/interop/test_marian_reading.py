@@ -1,0 +1,323 @@
+"""Folders of Marian: numbered as others number them, and those that are refused, by name."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.interop.marian_reading import read
+from nmtkit.model.embedding import sinusoids
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from tests.conversions import (
+    random_model,
+    scores,
+    separate_codec,
+    shared_codec,
+    write_marian,
+)
+
+SHARED = "model.shared.weight"
+COPIES = (
+    "lm_head.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+)
+POSITIONS = "model.encoder.embed_positions.weight"
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_marian(random_model(shared_codec(), {"output_bias": True}), tmp_path / "marian")
+
+
+def edit(path: Path, change: Callable[[Json], object]) -> None:
+    content = json.loads(path.read_bytes())
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def edit_tensors(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    change(tensors)
+    safetensors.torch.save_file(tensors, path)
+
+
+# ------------------------------------------------------------------------------------------- ids
+
+
+def renumber(folder: Path) -> None:
+    """Number the entries as OPUS-MT does: </s>, <unk>, the others, padding last."""
+    size = shared_codec().source.size
+    order = [EOS_ID, UNK_ID, *reversed(range(EOS_ID + 1, size)), BOS_ID]
+    new_ids = {old: new for new, old in enumerate(order)}
+
+    def number(vocabulary: Json) -> None:
+        for piece, old in [*vocabulary.items()]:
+            vocabulary[piece] = new_ids[old]
+        vocabulary["<pad>"] = vocabulary.pop("<s>")
+
+    def sort(tensors: dict[str, Tensor]) -> None:
+        tensors[SHARED] = tensors[SHARED][order]
+        tensors["final_logits_bias"] = tensors["final_logits_bias"][:, order]
+
+    edit(folder / "vocab.json", number)
+    edit_tensors(folder, sort)
+    special = dict.fromkeys(("pad_token_id", "decoder_start_token_id"), size - 1)
+    edit(folder / "config.json", lambda config: config.update(special, eos_token_id=0))
+    (folder / "tokenizer_config.json").unlink()  # nothing in it but what is usual
+
+
+def test_how_entries_are_numbered_does_not_matter(folder: Path) -> None:
+    original = read(folder)
+    renumber(folder)
+    renumbered = read(folder)
+    # The sum over the vocabulary is taken in another order.
+    expected = pytest.approx(scores(original, shared_codec()), abs=1e-4)
+    assert scores(renumbered, shared_codec()) == expected
+    assert renumbered.codec.source.piece(BOS_ID) == "<pad>"
+    assert renumbered.codec.fingerprint != original.codec.fingerprint
+
+
+def test_special_symbols_are_those_that_the_tokenizer_names(folder: Path) -> None:
+    expected = scores(read(folder), shared_codec())
+
+    def rename(vocabulary: Json) -> None:
+        vocabulary["END"] = vocabulary.pop("</s>")
+
+    edit(folder / "vocab.json", rename)
+    edit(folder / "tokenizer_config.json", lambda t: t.update(eos_token={"content": "END"}))
+    assert scores(read(folder), shared_codec()) == expected
+
+
+# --------------------------------------------------------------------------------------- tensors
+
+
+def test_copies_of_the_embedding_and_our_positions_may_be_stored(folder: Path) -> None:
+    expected = scores(read(folder), shared_codec())
+
+    def add(tensors: dict[str, Tensor]) -> None:
+        tensors.update({name: tensors[SHARED].clone() for name in COPIES})
+        tensors[POSITIONS] = sinusoids(30, 16)
+
+    edit_tensors(folder, add)
+    assert scores(read(folder), shared_codec()) == expected
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_the_embedding_may_be_stored_under_any_of_its_names(name: str, folder: Path) -> None:
+    expected = scores(read(folder), shared_codec())
+    edit_tensors(folder, lambda tensors: tensors.update({name: tensors.pop(SHARED)}))
+    assert scores(read(folder), shared_codec()) == expected
+
+
+def test_half_precision_becomes_single(folder: Path) -> None:
+    edit_tensors(folder, lambda ts: ts.update({name: t.half() for name, t in ts.items()}))
+    assert {p.dtype for p in read(folder).model.parameters()} == {torch.float32}
+
+
+def test_a_bias_of_zeros_is_none(folder: Path) -> None:
+    edit_tensors(folder, lambda tensors: tensors["final_logits_bias"].zero_())
+    without = read(folder)
+    assert without.model.output_bias is None
+    edit_tensors(folder, lambda tensors: tensors.pop("final_logits_bias"))
+    assert scores(read(folder), shared_codec()) == scores(without, shared_codec())
+
+
+LAYER = "model.encoder.layers.0.fc1.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda ts: ts.pop(LAYER), f"{LAYER} is missing; download the folder again"),
+        (
+            lambda ts: ts.update({LAYER: torch.zeros(24, 15)}),
+            f"{LAYER} is not the one tensor of shape (24, 16) that config.json tells of",
+        ),
+        (
+            lambda ts: ts.update({COPIES[0]: ts[SHARED] + 1}),
+            f"{SHARED} or {COPIES[0]} is not the one tensor of shape (290, 16)",
+        ),
+        (
+            lambda ts: ts.update({"final_logits_bias": torch.zeros(1, 289)}),
+            "final_logits_bias is not the one tensor of shape (1, 290)",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(
+    change: Callable[[dict[str, Tensor]], object], told: str, folder: Path
+) -> None:
+    edit_tensors(folder, change)
+    with pytest.raises(DamagedError, match=re.escape(f"model.safetensors: {told}")):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "told"),
+    [
+        (
+            "model.encoder.layer_norm.weight",
+            torch.zeros(16),
+            "our model has nothing for model.encoder.layer_norm.weight; take a model without it",
+        ),
+        *(
+            (POSITIONS, table, f"{POSITIONS} holds other positions than Marian's sinusoids; take")
+            for table in (sinusoids(31, 16)[1:], torch.zeros(4), torch.zeros(3, 15))
+        ),
+    ],
+)
+def test_tensors_that_our_model_has_no_place_for_are_refused(
+    name: str, tensor: Tensor, told: str, folder: Path
+) -> None:
+    edit_tensors(folder, lambda tensors: tensors.update({name: tensor.contiguous()}))
+    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {told}")):
+        read(folder)
+
+
+def test_a_pickle_is_never_read(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(DamagedError, match=r"model\.safetensors: missing; download the folder"):
+        read(folder)
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(DamagedError) as refused:
+        read(folder)
+    told = str(refused.value)
+    assert "missing; the weights in pytorch_model.bin are a pickle, which is never read" in told
+    assert (
+        f"`python -c 'from transformers import MarianMTModel as M; M.from_pretrained(\"{folder}"
+        in told
+    )
+
+
+# ------------------------------------------------------------------------------------- the shape
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("model_type", "bart", 'model_type ("bart") must be "marian"'),
+        (
+            "activation_function",
+            "gelu",
+            'activation_function ("gelu") must be "relu" or "silu" or "swish"',
+        ),
+        ("scale_embedding", False, "scale_embedding (false) must be true"),
+        ("static_position_embeddings", False, "static_position_embeddings (false) must be true"),
+        ("normalize_before", True, "normalize_before (true) must be false"),
+        ("normalize_embedding", True, "normalize_embedding (true) must be false"),
+        ("add_final_layer_norm", True, "add_final_layer_norm (true) must be false"),
+        ("decoder_ffn_dim", 25, "decoder_ffn_dim (25) must be that of the encoder (24)"),
+        ("decoder_attention_heads", 4, "decoder_attention_heads (4) must be that of the encoder"),
+        ("decoder_start_token_id", 2, "decoder_start_token_id (2) must be pad_token_id (1)"),
+        (
+            "tie_word_embeddings",
+            False,
+            "tie_word_embeddings (false) must be true where embeddings are shared",
+        ),
+        ("tie_word_embeddings", "x", 'tie_word_embeddings ("x") must be true or false'),
+        (
+            "share_encoder_decoder_embeddings",
+            1.5,
+            "share_encoder_decoder_embeddings (1.5) must be true or false",
+        ),
+        ("d_model", None, "model_size (None) must be a whole number"),
+        ("encoder_layers", "2", "encoder_layers ('2') must be a whole number"),
+    ],
+)
+def test_what_our_model_is_not_is_refused_by_name(
+    name: str, value: object, told: str, folder: Path
+) -> None:
+    edit(folder / "config.json", lambda config: config.update({name: value}))
+    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {told}")):
+        read(folder)
+
+
+def test_what_is_not_said_is_as_usual(folder: Path) -> None:
+    usual = ("share_encoder_decoder_embeddings", "tie_word_embeddings", "normalize_before")
+    expected = scores(read(folder), shared_codec())
+    edit(folder / "config.json", lambda config: config.update(dict.fromkeys(usual)))
+    assert scores(read(folder), shared_codec()) == expected
+    edit(folder / "config.json", lambda config: [config.pop(name) for name in usual])
+    assert scores(read(folder), shared_codec()) == expected
+
+
+def test_all_that_is_refused_is_told_at_once(folder: Path) -> None:
+    edit(folder / "config.json", lambda c: c.update(normalize_before=True, decoder_ffn_dim=1))
+    with pytest.raises(ConfigError, match=r"normalize_before .*; decoder_ffn_dim "):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("separate_vocabs", True, "separate_vocabs (true) must be false where embeddings are"),
+        ("sp_model_kwargs", {"alpha": 1}, 'sp_model_kwargs ({"alpha": 1}) must be empty'),
+        ("pad_token", "<PAD>", "it has no <PAD>; name the special symbols in tokenizer_config"),
+        ("eos_token", {}, None),
+        ("eos_token", {"x": 1}, "it has no None; name the special symbols"),
+    ],
+)
+def test_what_a_tokenizer_needs_is_refused_by_name(
+    name: str, value: object, told: str | None, folder: Path
+) -> None:
+    edit(folder / "tokenizer_config.json", lambda tokenizer: tokenizer.update({name: value}))
+    if told is None:
+        read(folder)
+    else:
+        with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {told}")):
+            read(folder)
+
+
+# --------------------------------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("config.json", None, "config.json: No such file or directory; download the folder"),
+        ("config.json", "[]", "config.json: not a JSON object; download"),
+        ("vocab.json", "{", "vocab.json: not a JSON object; download"),
+        ("vocab.json", '{"a": 0, "b": 2}', "vocab.json: does not number its entries from 0 to 1"),
+        ("vocab.json", '{"a": 0, "b": []}', "vocab.json: does not number its entries"),
+        ("vocab.json", '{"a": 0, "b": true}', "vocab.json: does not number its entries"),
+        ("tokenizer_config.json", "1", "tokenizer_config.json: not a JSON object"),
+        ("source.spm", None, "source.spm: No such file or directory; download"),
+        ("target.spm", "x", "target.spm: not a SentencePiece model, or damaged"),
+        ("model.safetensors", "x", "model.safetensors: damaged"),
+    ],
+)
+def test_a_damaged_file_is_named(name: str, content: str | None, told: str, folder: Path) -> None:
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_text(content)
+    with pytest.raises(DamagedError, match=told):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["eos_token_id", "pad_token_id", "vocab_size", "decoder_vocab_size"]
+)
+def test_numbers_that_the_vocabulary_denies_are_named(name: str, folder: Path) -> None:
+    numbers: dict[str, object] = {name: 7}
+    if name == "pad_token_id":
+        numbers["decoder_start_token_id"] = 7
+    edit(folder / "config.json", lambda config: config.update(numbers))
+    with pytest.raises(DamagedError, match=rf"config\.json: {name} is 7, by the vocabulary "):
+        read(folder)
+
+
+def test_two_vocabularies_are_read_of_two_files(tmp_path: Path) -> None:
+    folder = write_marian(random_model(separate_codec(), {}), tmp_path / "marian")
+    (folder / "target_vocab.json").unlink()
+    with pytest.raises(DamagedError, match=r"target_vocab\.json: No such file"):
+        read(folder)

@@ -1,0 +1,111 @@
+"""Two models are compared by the scores of pairs; a difference is told, and refuses."""
+
+import math
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.interop.parity import (
+    TOLERANCE,
+    Pair,
+    Peer,
+    check_parity,
+    draw_pairs,
+    import_extra,
+    own_scores,
+    parity_line,
+)
+from nmtkit.packed import pack_sequences
+from nmtkit.symbols import BOS_ID, EOS_ID
+from tests.conversions import random_model, separate_codec, shared_codec
+from tests.tiny import tiny_codec, tiny_model
+
+OUT = Path("out")
+
+
+def peer_that_adds(difference: float, place: int) -> Peer:
+    """Return a peer whose score of one pair differs from ours."""
+    loaded = random_model(shared_codec(), {})
+
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        scores = own_scores(loaded.model, pairs)
+        scores[place] += difference
+        return scores
+
+    return Peer("library 1.2", score)
+
+
+@torch.inference_mode()
+def test_a_score_is_the_sum_of_the_steps_log_probabilities() -> None:
+    codec = tiny_codec()
+    model = tiny_model(codec)
+    pairs = draw_pairs(codec, longest=50)[:5]
+    for pair, score in zip(pairs, own_scores(model, pairs), strict=True):
+        state = model.start(model.encode(pack_sequences([pair.source_ids], torch.device("cpu"))))
+        total = 0.0
+        for token, following in zip([BOS_ID, *pair.target_ids], pair.target_ids, strict=False):
+            logits = model.step(torch.tensor([[token]]), state)[0, 0]
+            total += logits.log_softmax(-1)[following].item()
+        assert score == pytest.approx(total, abs=1e-4)
+
+
+def test_pairs_are_text_with_its_ids() -> None:
+    codec = separate_codec()
+    pairs = draw_pairs(codec, longest=2000)
+    assert pairs == draw_pairs(codec, longest=2000)
+    for pair in pairs:
+        assert pair.source_ids == codec.encode_source(pair.source)
+        assert pair.target_ids == codec.encode_target(pair.target)
+    drawn = {index for pair in pairs for index in pair.source_ids}
+    assert len(drawn) > 0.5 * codec.source.size
+
+
+def test_pairs_are_cut_to_what_the_model_can_read() -> None:
+    loaded = random_model(shared_codec(), {"positions": "learned", "max_positions": 5})
+    pairs = draw_pairs(loaded.codec, longest=5)
+    assert {pair.source_ids[-1] for pair in pairs} == {EOS_ID}
+    assert max(len(pair.source_ids) for pair in pairs) == 5
+    same = Peer("library 1.2", lambda pairs: own_scores(loaded.model, pairs))
+    assert check_parity(loaded, same, OUT) == 0.0
+
+
+@pytest.mark.parametrize("place", [0, 37, 63])
+def test_the_largest_difference_is_told(place: int) -> None:
+    difference = check_parity(random_model(shared_codec(), {}), peer_that_adds(-0.0007, place), OUT)
+    assert difference == pytest.approx(0.0007, abs=1e-5)
+    line = parity_line(peer_that_adds(0.0, 0), difference)
+    assert line.startswith("library 1.2 scores 64 drawn pairs")
+    assert "the largest difference is 7.0e-04, and 1e-03 would be refused" in line
+
+
+@pytest.mark.parametrize("difference", [2 * TOLERANCE, -2 * TOLERANCE, math.nan, -math.inf])
+@pytest.mark.parametrize("place", [0, 63])
+def test_another_score_is_refused(difference: float, place: int) -> None:
+    loaded = random_model(shared_codec(), {})
+    pair = draw_pairs(loaded.codec, longest=2000)[place]
+    told = (
+        f"out: not written, because the two models differ: as translation of {pair.source!r}, "
+        f"library 1.2 gives {pair.target!r} the score "
+    )
+    with pytest.raises(DamagedError, match=re.escape(told)) as refused:
+        check_parity(loaded, peer_that_adds(difference, place), OUT)
+    assert str(refused.value).endswith("; install another version of library")
+
+
+def test_a_missing_library_is_told_with_the_extra_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    told = (
+        "what is converted is compared with ctranslate2, which is not installed; run `pip install "
+        "'nmtkit[ctranslate2]'`"
+    )
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        import_extra("ctranslate2", "ctranslate2")
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        import_extra("ctranslate2.specs", "ctranslate2")
