@@ -17,6 +17,16 @@ from nmtkit.model.layers import Function
 
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
 
+BLOCK_ROWS = 128
+"""Rows that are multiplied at a time; more are not faster.
+
+oneDNN compiles code for each number of rows that it meets, which takes a millisecond and the better
+part of a megabyte, and keeps it. So it is shown few numbers: blocks, and smaller usual sizes.
+"""
+
+ROWS_STEP = 16
+"""Usual sizes are powers of two up to here, then its multiples."""
+
 
 class InferenceLinear(nn.Module):
     """x W^T + b without gradients; x is brought to a given type, which the result has too."""
@@ -68,10 +78,28 @@ def _packs(dtype: torch.dtype) -> bool:
 
 def _packed_multiplication(weight: Tensor, bias: Tensor | None) -> Function:
     packed = torch.ops.mkldnn._reorder_linear_weight.default(weight)
-    multiply = torch.ops.mkldnn._linear_pointwise.default
+    operator = torch.ops.mkldnn._linear_pointwise.default
+
+    def multiply(x: Tensor) -> Tensor:
+        product: Tensor = operator(x, packed, bias, "none", [], "")
+        return product
 
     def apply(x: Tensor) -> Tensor:
-        product: Tensor = multiply(x, packed, bias, "none", [], "")
+        num_rows = x.shape[:-1].numel()
+        if num_rows == usual_size(num_rows) <= BLOCK_ROWS:
+            return multiply(x)
+        *blocks, last = x.flatten(0, -2).split(BLOCK_ROWS)
+        padding = usual_size(len(last)) - len(last)
+        products = [multiply(block) for block in blocks]
+        products.append(multiply(F.pad(last, (0, 0, 0, padding)))[: len(last)])
+        product: Tensor = torch.cat(products).unflatten(0, x.shape[:-1])
         return product
 
     return apply
+
+
+def usual_size(num_rows: int) -> int:
+    """Return the number of rows that is used in place of this one: never less, seldom much more."""
+    if num_rows <= ROWS_STEP:
+        return 1 << (num_rows - 1).bit_length()
+    return -(-num_rows // ROWS_STEP) * ROWS_STEP

@@ -123,8 +123,7 @@ class Transformer(nn.Module):
         """
         weight = self.output_weight[entries]
         bias = None if self.output_bias is None else self.output_bias[entries]
-        if self.prepared_output is not None:
-            return InferenceLinear(weight, bias, self.prepared_output.dtype)
+        # Not prepared: it serves one batch only, and oneDNN would compile code for its size.
         return partial(nn.functional.linear, weight=weight, bias=bias)
 
     def prepare(self, dtype: torch.dtype) -> None:

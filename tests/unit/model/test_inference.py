@@ -1,12 +1,19 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from nmtkit.model import inference
-from nmtkit.model.inference import InferenceLinear, replace_linears
+from nmtkit.model.inference import (
+    BLOCK_ROWS,
+    InferenceLinear,
+    replace_linears,
+    usual_size,
+)
 from nmtkit.model.layers import Function
 
-ROWS = [(1,), (3,), (2, 5), (700,)]
+ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (700,)]
 
 
 @pytest.fixture(params=["packed", "plain"])
@@ -36,6 +43,35 @@ def test_the_product_is_that_of_a_linear_layer_in_float64(
         assert actual.dtype == dtype
         # Numbers of about 1, rounded to so many bits: x, weights and result.
         torch.testing.assert_close(actual.double(), expected, rtol=0.0, atol=8 * 2.0**-bits)
+
+
+def test_usual_sizes_are_few_and_near() -> None:
+    sizes = {rows: usual_size(rows) for rows in range(1, BLOCK_ROWS + 1)}
+    assert all(rows <= size <= max(2 * rows - 1, 1) for rows, size in sizes.items())
+    assert all(size <= rows * 1.5 for rows, size in sizes.items() if rows > 32)
+    assert {usual_size(size) for size in sizes.values()} == set(sizes.values())
+    assert len(set(sizes.values())) == 12
+    assert max(sizes.values()) == BLOCK_ROWS
+
+
+def test_the_operator_sees_usual_numbers_of_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+
+    def operator(x: Tensor, weight: Tensor, *_: object) -> Tensor:
+        seen.add(x.shape[:-1].numel())
+        return x @ weight.T
+
+    library = SimpleNamespace(
+        _reorder_linear_weight=SimpleNamespace(default=lambda weight: weight),
+        _linear_pointwise=SimpleNamespace(default=operator),
+    )
+    monkeypatch.setattr(torch.ops, "mkldnn", library)
+    monkeypatch.setattr(inference, "_packs", lambda _: True)
+    prepared = InferenceLinear(torch.eye(3), None, torch.float32)
+    for rows in range(1, 400):
+        x = torch.randn(rows, 3)
+        assert torch.equal(prepared(x), x)
+    assert seen == {usual_size(rows) for rows in range(1, BLOCK_ROWS + 1)}
 
 
 @pytest.mark.usefixtures("_operators")
