@@ -25,6 +25,9 @@ from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 
 _LIBRARY = _EXTRA = "ctranslate2"
+_BATCH_SENTENCES = 8
+"""Scored together; CTranslate2 holds the logits of all their tokens."""
+
 _ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
 
 
@@ -68,7 +71,9 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
     def score(pairs: Sequence[Pair]) -> list[float]:
         sources = [_pieces(codec.source, pair.source_ids) for pair in pairs]
         targets = [_pieces(codec.target, pair.target_ids) for pair in pairs]
-        results = translator.score_batch(sources, targets, max_input_length=0)
+        results = translator.score_batch(
+            sources, targets, max_input_length=0, max_batch_size=_BATCH_SENTENCES
+        )
         return [sum(result.log_probs) for result in results]
 
     return Peer(name_of(_LIBRARY), score)
