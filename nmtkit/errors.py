@@ -55,7 +55,7 @@ class ToldElsewhereError(NmtkitError):
 
 
 class StoppedError(NmtkitError):
-    """Training stopped by SIGTERM or SIGUSR1 after saving; the same command continues it."""
+    """Training stopped by SIGTERM, SIGUSR1 or SIGHUP, and saved; the same command continues it."""
 
     exit_code = 75
 

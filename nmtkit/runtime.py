@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -14,8 +15,11 @@ from nmtkit.errors import ConfigError
 
 KIBIBYTE = 1024
 
-CONTROL_GROUP = Path("/sys/fs/cgroup")
-"""Where a process sees the limits of its control group, version 2."""
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+"""Where a process sees the limits of control groups, version 2."""
+
+OWN_GROUPS = Path("/proc/self/cgroup")
+"""Which of them a process belongs to."""
 
 
 def set_up(runtime: RuntimeConfig) -> torch.device:
@@ -109,15 +113,37 @@ def _free_on_machine() -> int:
 
 
 def _free_in_group() -> int:
-    """Return what a container or a scheduler's control group leaves; without one, any number."""
+    """Return what containers and schedulers' control groups leave; without one, any number."""
+    return min((_left_by(group) for group in _control_groups()), default=sys.maxsize)
+
+
+def _control_groups() -> Iterator[Path]:
+    """Yield the folders of this process's control group, version 2, and of those it is within.
+
+    In a container the path of its own may be seen from outside, and only the root be there.
+    """
+    memberships = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    own = next((line[3:] for line in memberships if line.startswith("0::")), "/")
+    group = CONTROL_GROUPS / own.lstrip("/")
+    while group != CONTROL_GROUPS:
+        yield group
+        group = group.parent
+    yield CONTROL_GROUPS
+
+
+def _left_by(group: Path) -> int:
+    """Return the bytes that a control group may still use; any number without a limit."""
     try:
         limit, used = (
-            int((CONTROL_GROUP / name).read_text(encoding="ascii"))
+            int((group / name).read_text(encoding="ascii"))
             for name in ("memory.max", "memory.current")
         )
+        status = (group / "memory.stat").read_text(encoding="ascii")
     except (OSError, ValueError):  # no group, or one without a limit
         return sys.maxsize
-    return max(limit - used, 0)
+    # Copies of files that nothing has asked for lately; they go when memory is needed.
+    reclaimable = re.search(r"^inactive_file ([0-9]+)$", status, re.M)
+    return max(limit - used + (int(reclaimable[1]) if reclaimable else 0), 0)
 
 
 def _resident() -> int:

@@ -55,7 +55,7 @@ EXIT_CODES = {
     5: "out of disk or memory, or a place that cannot be written to",
     6: "training diverged",
     7: "a process that trains with others died or does not answer; the same command continues",
-    75: "training stopped by SIGTERM or SIGUSR1 after saving; the same command continues it",
+    75: "training stopped by SIGTERM, SIGUSR1 or SIGHUP, and saved; the same command continues it",
     EXIT_INTERRUPTED: "interrupted; a training was saved first, unless interrupted twice",
     EXIT_READER_GONE: "whoever read standard output has closed it",
 }
@@ -134,6 +134,10 @@ def main() -> NoReturn:
     except OSError as error:
         exit_code = exit_code or report(error)
         _discard_output()
+    if "RANK" in os.environ:
+        # Threads of an exchange may still want the interpreter, whose end would have them abort.
+        sys.stderr.flush()
+        os._exit(exit_code)
     sys.exit(exit_code)
 
 

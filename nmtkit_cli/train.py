@@ -49,12 +49,15 @@ def command(recipe: TrainRecipe, data: Path, out: Path | None, plan: bool) -> No
     if out is None:
         raise click.UsageError("Missing option '--out'.", click.get_current_context())
 
-    from nmtkit.training.launch import launch, num_processes
-    from nmtkit.training.run import train
+    from nmtkit.training.stopping import held_back
 
-    processes = num_processes(recipe)
-    if processes == 1:
-        train(recipe, data, out)
-    else:
-        context = click.get_current_context()
-        context.exit(launch(context.ensure_object(Session).arguments, processes, out, say))
+    with held_back():  # importing torch takes its time
+        from nmtkit.training.launch import launch, num_processes
+        from nmtkit.training.run import train
+
+        processes = num_processes(recipe)
+        if processes == 1:
+            train(recipe, data, out)
+        else:
+            context = click.get_current_context()
+            context.exit(launch(context.ensure_object(Session).arguments, processes, out, say))

@@ -7,12 +7,14 @@ numbers of an update through `Ranks.sum`, and what rank 0 alone reads and decide
 Whatever launches the ranks says so in the environment, as torchrun does.
 """
 
+import ctypes
+import math
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -22,7 +24,15 @@ from torch._C._distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from nmtkit.errors import LostRankError, NmtkitError, ToldElsewhereError
+from nmtkit.errors import (
+    InterruptedByUserError,
+    LostRankError,
+    NmtkitError,
+    ResourceError,
+    StoppedError,
+    ToldElsewhereError,
+    is_out_of_memory,
+)
 
 ROLL_CALL_S = 3.0
 """When an exchange has failed, a rank that does not say so within this time is lost."""
@@ -30,10 +40,16 @@ ROLL_CALL_S = 3.0
 LEAVING_S = 20.0
 """Rank 0 waits no longer than this for the others to leave."""
 
-EXIT_CODE_PATH = "NMTKIT_EXIT_CODE_PATH"
-"""Environment variable that says where rank 0 is to leave its exit code."""
+LAUNCHER = "NMTKIT_LAUNCHER"
+"""Environment variable that names the process without which a rank is not to live on."""
 
-_BETWEEN = "between two updates"
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2): which signal a process gets when its parent ends."""
+
+DEVICE_POLL_S = 2e-4
+
+TOGETHER = (StoppedError.exit_code, InterruptedByUserError.exit_code)
+"""Exit codes of what all ranks have agreed to end with."""
 
 Made = TypeVar("Made")
 
@@ -52,6 +68,7 @@ class Ranks:
         size: int = 1,
         store: Store | None = None,
         control: dist.ProcessGroup | None = None,
+        timeout_s: float = math.inf,
     ) -> None:
         """Store where this process stands.
 
@@ -60,11 +77,14 @@ class Ranks:
             store: what they know of each other beside exchanges; None for one alone.
             control: exchanges what is on the host, so that the loss of a rank is noticed there,
                 and not by a device that waits for ever; None = what exchanges tensors.
+            timeout_s: how long to wait for a device.
         """
         self.rank = rank
         self.size = size
         self._store = store
         self._control = control
+        self._timeout_s = timeout_s
+        self._num_arrivals = 0
 
     @property
     def is_first(self) -> bool:
@@ -80,13 +100,39 @@ class Ranks:
         """Return a module whose backward pass adds up the gradients of all ranks, divided by W."""
         if self.is_alone:
             return module
-        return DistributedDataParallel(module, gradient_as_bucket_view=True)
+        with self._between_updates():
+            return DistributedDataParallel(module, gradient_as_bucket_view=True)
+
+    def arrive(self) -> None:
+        """Let the others know that this rank waits for them: should one be lost, it is not this."""
+        if self._store is not None:
+            self._num_arrivals += 1
+            self._store.set(f"arrivals/{self.rank}", str(self._num_arrivals))
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over all ranks of a tensor, which is overwritten."""
         if not self.is_alone:
             dist.all_reduce(values, group=None if values.is_cuda else self._control)
         return values
+
+    def await_device(self, when: str) -> None:
+        """Wait until this rank's GPU is done, but not for ever: that of another may hang.
+
+        Args:
+            when: what the ranks were doing, for the message.
+
+        Raises:
+            LostRankError, ToldElsewhereError: it did not end in time.
+        """
+        if self._control is None:  # a CPU is done, and so will be a GPU that waits for no other
+            return
+        done = torch.cuda.Event()
+        done.record()
+        deadline = time.monotonic() + self._timeout_s
+        while not done.query():
+            if time.monotonic() > deadline:
+                raise self._lost(when)
+            time.sleep(DEVICE_POLL_S)
 
     def is_first_to(self, what: str) -> bool:
         """Tell whether no other rank has asked for this before; one alone always is."""
@@ -103,7 +149,7 @@ class Ranks:
         error, box = None, [None]
         if self.is_first:
             box, error = _boxed(make)
-        with self.exchange(_BETWEEN):
+        with self._between_updates():
             dist.broadcast_object_list(box, src=0, group=self._control)
         if error is not None:
             raise error
@@ -116,7 +162,7 @@ class Ranks:
         """Overwrite tensors by those of rank 0, which gives equal shapes in equal order."""
         if self.is_alone:
             return
-        with self.exchange(_BETWEEN):
+        with self._between_updates():
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
@@ -125,7 +171,7 @@ class Ranks:
         if self.is_alone:
             return [value]
         values: list[Any] = [None] * self.size
-        with self.exchange(_BETWEEN):
+        with self._between_updates():
             dist.all_gather_object(values, value, group=self._control)
         return values
 
@@ -172,6 +218,12 @@ class Ranks:
         if self._control is not None:
             dist.destroy_process_group()
 
+    @contextmanager
+    def _between_updates(self) -> Iterator[None]:
+        with self.exchange("between two updates"):
+            self.arrive()
+            yield
+
     def _is_broken(self, error: RuntimeError) -> bool:
         """Tell the failure of an exchange from other errors of torch."""
         is_told_by_gloo = "/gloo/" in str(error) or "gloo::" in str(error)
@@ -181,15 +233,22 @@ class Ranks:
         """Find out which ranks are still there, and make the error of this one."""
         others = [rank for rank in range(self.size) if rank != self.rank]
         try:
-            missing, ended = self._call_roll(others)
+            silent, ended = self._call_roll(others)
+            missing = [rank for rank in silent if self._is_behind(rank)] or silent
         except RuntimeError:  # the store went with the rank, or the launcher, that kept it
-            return LostRankError(_told("rank 0, or the launcher,", when))
+            return LostRankError(_told("rank 0, or the launcher, was", when))
         if ended:
             return ToldElsewhereError(max(ended))
         if any(rank < self.rank and rank not in missing for rank in others):
             return ToldElsewhereError(LostRankError.exit_code)
-        names = " and ".join(f"rank {rank}" for rank in missing)
-        return LostRankError(_told(names or "the connection between ranks", when))
+        names = " and ".join(f"rank {rank}" for rank in missing) or "the connection between ranks"
+        return LostRankError(_told(f"{names} {'were' if len(missing) > 1 else 'was'}", when))
+
+    def _is_behind(self, rank: int) -> bool:
+        """Tell whether a rank that does not answer has not come as far as this one."""
+        assert self._store is not None, "a rank that is alone has no one to lose"
+        key = f"arrivals/{rank}"
+        return not self._store.check([key]) or int(self._store.get(key)) < self._num_arrivals
 
     def _call_roll(self, others: list[int]) -> tuple[list[int], list[int]]:
         """Return which ranks are silent, and the exit codes of those that told an error."""
@@ -219,6 +278,7 @@ def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
 
     Raises:
         LostRankError: the others cannot be reached.
+        ResourceError: the block ran out of memory, which the others are told.
     """
     if not is_launched():
         yield Ranks()
@@ -231,22 +291,38 @@ def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
             f"({error}); see what ended them, or whether that address can be reached"
         ) from error
     try:
-        yield ranks
+        with _want_of_memory_told():
+            yield ranks
     except NmtkitError as error:
-        if not isinstance(error, LostRankError):
+        if error.exit_code in TOGETHER:
+            ranks.leave()
+        elif not isinstance(error, LostRankError):
             ranks.tell_end(error.exit_code)
-        _tell_launcher(ranks, error.exit_code)
         raise
     else:
-        _tell_launcher(ranks, 0)
         ranks.leave()
 
 
-def _tell_launcher(ranks: Ranks, exit_code: int) -> None:
-    """Leave the exit code of rank 0 where `launch` asks for it."""
-    path = os.environ.get(EXIT_CODE_PATH)
-    if path and ranks.is_first:
-        Path(path).write_text(str(exit_code), encoding="ascii")
+@contextmanager
+def _want_of_memory_told() -> Iterator[None]:
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ResourceError(
+            "out of memory; take a smaller --max-tokens, or a larger machine"
+        ) from error
+
+
+def end_with_launcher() -> None:
+    """Have this process killed when the launcher that started it, if one did, is killed."""
+    launcher = os.environ.get(LAUNCHER)
+    if launcher is None:
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(launcher):  # which was killed before that
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _join(device: torch.device, timeout: timedelta) -> Ranks:
@@ -261,7 +337,7 @@ def _join(device: torch.device, timeout: timedelta) -> Ranks:
         device_id=device if is_gpu else None,
     )
     control = dist.new_group(backend="gloo", timeout=timeout) if is_gpu else None
-    return Ranks(rank, size, PrefixStore("ranks", store), control)
+    return Ranks(rank, size, PrefixStore("ranks", store), control, timeout.total_seconds())
 
 
 def is_launched() -> bool:
@@ -278,6 +354,6 @@ def _boxed(make: Callable[[], Made]) -> tuple[list[Any], NmtkitError | None]:
 
 def _told(who: str, when: str) -> str:
     return (
-        f"{who} was lost {when}: died, or did not answer within --rank-timeout; the same command "
+        f"{who} lost {when}: died, or did not answer within --rank-timeout; the same command "
         "goes on from the last checkpoint"
     )

@@ -1,38 +1,51 @@
 """Starting one process a device on this machine: what torchrun does, with `--devices` alone.
 
-PyTorch's elastic launcher starts the ranks, watches them, and ends all when one is lost. Here they
-are started again from the last checkpoint, as long as every start gets further than the one before.
+The launcher keeps the store through which the ranks find each other, hands on the signals that ask
+for a stop, and starts all ranks again from the last checkpoint when one is lost, as long as every
+start gets further than the one before. It waits for ranks that were asked to stop as long as they
+take: they may be saving.
 """
 
-import logging
+import math
 import os
 import signal
+import socket
+import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
-from torch.distributed.elastic.multiprocessing.api import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+from torch._C._distributed_c10d import TCPStore
 
 from nmtkit.checkpoint import RunFolder, is_run
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import (
     ConfigError,
+    InterruptedByUserError,
     LostRankError,
     ResourceError,
+    StoppedError,
 )
-from nmtkit.training.distributed import EXIT_CODE_PATH, is_launched
+from nmtkit.training.distributed import LAUNCHER, is_launched
 from nmtkit.training.pieces import FILE as PIECES
-from nmtkit.training.stopping import StopRequest
+from nmtkit.training.stopping import held_back, next_request
 
 MAX_STARTS_WITHOUT_PROGRESS = 3
-"""So many starts in a row that save no new checkpoint are enough."""
+"""So many starts in a row without a new checkpoint or finer cuts are enough."""
 
 LOOPBACK = "127.0.0.1"
+
+POLL_S = 0.1
+
+GRACE_S = 30.0
+"""When a rank has failed, one that has not ended by itself after this time is killed."""
+
+ORDERLY = (0, StoppedError.exit_code, InterruptedByUserError.exit_code)
+"""Exit codes with which ranks end together."""
+
+Rank = subprocess.Popen[bytes]
 
 
 def num_processes(recipe: TrainRecipe) -> int:
@@ -67,54 +80,109 @@ def launch(
     Returns:
         The exit code; whatever it means has been told.
     """
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
     starts = 0
-    while True:
-        before, cuts = _last(run_dir), _cuts(run_dir)
-        with tempfile.TemporaryDirectory() as folder:
-            code, lost = _run(arguments, processes, Path(folder))
-        if lost is None or (code == ResourceError.exit_code and _cuts(run_dir) == cuts):
-            return code
-        starts = 1 if _last(run_dir) != before else starts + 1
-        if starts >= MAX_STARTS_WITHOUT_PROGRESS:
-            say(f"nmtkit: error: {lost}, in {starts} starts without a new checkpoint")
-            return code
-        say(f"{lost}; starting all ranks again from the last checkpoint")
+    with held_back():  # for the ranks too, until they can note it
+        while True:
+            last, cuts = _last(run_dir), _cuts(run_dir)
+            code, lost = _run(arguments, processes, say)
+            is_cut = _cuts(run_dir) != cuts
+            if lost is None or (code == ResourceError.exit_code and not is_cut):
+                return code
+            starts = 1 if is_cut or _last(run_dir) != last else starts + 1
+            if starts >= MAX_STARTS_WITHOUT_PROGRESS:
+                say(f"nmtkit: error: {lost}, in {starts} starts without a new checkpoint")
+                return code
+            say(f"{lost}; starting all ranks again from the last checkpoint")
 
 
-def _run(arguments: Sequence[str], processes: int, folder: Path) -> tuple[int, str | None]:
+def _run(
+    arguments: Sequence[str], processes: int, say: Callable[[str], None]
+) -> tuple[int, str | None]:
     """Start all ranks and wait; returns the exit code, and what was lost if another start helps."""
-    exit_code_path = folder / "exit-code"
-    os.environ[EXIT_CODE_PATH] = str(exit_code_path)
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=processes,
-        run_id=str(os.getpid()),
-        rdzv_backend="c10d",
-        rdzv_endpoint=f"{LOOPBACK}:0",
-        local_addr=LOOPBACK,
-        max_restarts=0,
-        signals_to_handle=",".join(kind.name for kind in StopRequest.SIGNALS),
-        logs_specs=DefaultLogsSpecs(log_dir=str(folder)),  # else it stays in /tmp for ever
+    with socket.create_server((LOOPBACK, 0)) as server:
+        port = server.getsockname()[1]
+        store = TCPStore(
+            LOOPBACK,
+            port,
+            is_master=True,
+            wait_for_workers=False,
+            master_listen_fd=server.detach(),  # else it would listen on every interface
+        )
+    ranks = [_start(arguments, rank, processes, port) for rank in range(processes)]
+    failed, asked = _watch(ranks)
+    del store  # which served until now
+    if failed is None:
+        return ranks[0].returncode, None
+    code, lost = _judge(failed, ranks[failed].returncode)
+    if asked and lost:
+        say(
+            f"nmtkit: error: stopped by {asked.name}, and {lost}; run the same command again to "
+            "continue"
+        )
+        kind = InterruptedByUserError if asked is signal.SIGINT else StoppedError
+        return kind.exit_code, None
+    return code, lost
+
+
+def _start(arguments: Sequence[str], rank: int, processes: int, port: int) -> Rank:
+    """Start a rank, which ends with this process, in a session that no terminal can interrupt."""
+    defaults = {
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // processes)),
+    }
+    place = {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": str(True),  # the store is there; rank 0 makes none
+        LAUNCHER: str(os.getpid()),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "nmtkit_cli", *arguments],
+        env={**defaults, **os.environ, **place},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
     )
-    try:
-        elastic_launch(config, sys.executable)("-m", "nmtkit_cli", *arguments)
-    except SignalException:  # handed on to the ranks; those that took too long were killed
-        if not exit_code_path.exists():
-            return LostRankError.exit_code, None
-        return int(exit_code_path.read_text(encoding="ascii")), None
-    except ChildFailedError as failed:
-        return _judge(failed)
-    return 0, None
 
 
-def _judge(failed: ChildFailedError) -> tuple[int, str | None]:
-    """Return the exit code of the rank that failed first, and what happened if a start may help."""
-    rank, failure = failed.get_first_failure()
-    code = failure.exitcode
+def _watch(ranks: Sequence[Rank]) -> tuple[int | None, signal.Signals | None]:
+    """Wait until all ranks have ended, and hand on what asks for a stop.
+
+    Returns:
+        Which rank failed first, and which signal came first; None for neither.
+    """
+    failed, asked, deadline = None, None, math.inf
+    while any(rank.poll() is None for rank in ranks):
+        request = next_request(POLL_S)
+        if request:
+            asked = asked or request
+            _send(request, ranks)
+        if failed is None and (failed := _first_failed(ranks)) is not None:
+            deadline = time.monotonic() + GRACE_S
+            _send(signal.SIGTERM, ranks)
+        if time.monotonic() > deadline:
+            _send(signal.SIGKILL, ranks)
+    return (_first_failed(ranks) if failed is None else failed), asked
+
+
+def _send(number: signal.Signals, ranks: Sequence[Rank]) -> None:
+    for rank in ranks:
+        rank.send_signal(number)  # does nothing where it has ended
+
+
+def _first_failed(ranks: Sequence[Rank]) -> int | None:
+    """Return a rank that has failed; of several one that has not done so for the loss of others."""
+    codes = {number: rank.poll() for number, rank in enumerate(ranks)}
+    failed = {number: code for number, code in codes.items() if code and code not in ORDERLY}
+    return min(failed, key=lambda rank: failed[rank] == LostRankError.exit_code, default=None)
+
+
+def _judge(rank: int, code: int) -> tuple[int, str | None]:
+    """Return the exit code of a rank that failed, and what happened if another start may help."""
     if code < 0:
         return LostRankError.exit_code, f"rank {rank} was killed by {signal.Signals(-code).name}"
     is_worth_a_start = code in (LostRankError.exit_code, ResourceError.exit_code)

@@ -1,18 +1,24 @@
 """What fits into a device's memory, found out before the first update.
 
 The largest slots that the data can bring are computed once, forwards and backwards: those of the
-longest source, of the longest target, and of the most sentences. So training does not run out of
-memory after days, and `--max-tokens auto` takes the largest slots that fit.
+longest source, of the longest target, of the most sentences, and those that attention, which pads,
+makes the largest blocks of. So training does not run out of memory after days, and `--max-tokens
+auto` takes the largest slots that fit.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Pairs
+from nmtkit.data.sampler import cut_sorted
 from nmtkit.errors import ResourceError, is_out_of_memory
 from nmtkit.packed import pack_sequences
 from nmtkit.runtime import forget_peak, memory_limit, peak_memory
@@ -20,6 +26,7 @@ from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
 from nmtkit.training.objective import Objective
+from nmtkit.training.updating import Cut
 
 SHARE = 0.9
 """So much of the memory is filled at most; fragments and other libraries take some of the rest."""
@@ -28,42 +35,88 @@ _NOTHING_FITS = (
     "out of memory, even for one pair at a time; take a smaller model or a larger machine"
 )
 
-Lengths = tuple[int, int]
+Lengths = NDArray[np.int64]
+"""(B, 2) source and target tokens of pairs."""
 
 
-def extreme_lengths(shards: Sequence[Pairs]) -> list[Lengths]:
-    """Return the source and target lengths of the pairs that need the most memory in their ways.
+class _AskedToStop(Exception):  # noqa: N818
+    """Someone wants training to end while it is tried what fits."""
 
-    Returns:
-        The pair of the longest source, that of the longest target, and the shortest pair.
+
+@dataclass(frozen=True)
+class Extremes:
+    """What needs the most memory in its way, of some training pairs.
+
+    Attributes:
+        update_tokens: source tokens, and target tokens, of an update at most.
+        pairs: (3, 2) lengths of the pair of the longest source, of that of the longest target, and
+            of the shortest pair.
+        updates: lengths of the pairs of the updates whose blocks of sources, and of targets, are
+            the largest when they are padded; they are the same in each epoch, as is every update
+            but for which pairs of equal lengths it has.
     """
-    found: list[Lengths] = []
-    for pairs in shards:
-        source, target = pairs.source.lengths(), pairs.target.lengths()
-        if len(source):
-            places = (source.argmax(), target.argmax(), (source.astype(int) + target).argmin())
-            found += [(int(source[place]), int(target[place])) for place in places]
-    longest_source = max(found, key=lambda lengths: lengths[0])
-    longest_target = max(found, key=lambda lengths: lengths[1])
-    return [longest_source, longest_target, min(found, key=sum)]
+
+    update_tokens: int
+    pairs: Lengths
+    updates: Sequence[Lengths]
+
+    @staticmethod
+    def of(shards: Sequence[Pairs], update_tokens: int) -> "Extremes":
+        """Find them among all pairs of some shards, at least one."""
+        found = [_in_shard(shard, update_tokens) for shard in shards if len(shard)]
+        sources, targets, shortest, *updates = zip(*found, strict=True)
+        sides = (partial(_block, side=0), partial(_block, side=1))
+        longest = [max(sources, key=sides[0]), max(targets, key=sides[1])]
+        return Extremes(
+            update_tokens,
+            pairs=np.concatenate([*longest, min(shortest, key=np.sum)]),
+            updates=[max(one, key=side) for one, side in zip(updates, sides, strict=True)],
+        )
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest side of a pair."""
+        return int(self.pairs.max())
+
+    def slots(self, tokens: int, num_slots: int) -> Iterator[Lengths]:
+        """Yield the lengths of the pairs of the slots that need the most memory.
+
+        Args:
+            tokens: source tokens, and target tokens, of a slot at most, but for one pair that is
+                longer.
+            num_slots: into how many slots updates are cut.
+        """
+        for pair in self.pairs:
+            yield np.tile(pair, (max(1, tokens // int(pair.max())), 1))
+        for side, update in enumerate(self.updates):
+            yield update[int(update[:, side].argmax()) % num_slots :: num_slots]
 
 
-def largest_slots(
-    extremes: Sequence[Lengths], tokens: int, device: torch.device
-) -> Iterator[Batch]:
-    """Yield the batches of a slot of so many tokens that need the most memory, one a time.
+def _in_shard(pairs: Pairs, update_tokens: int) -> list[Lengths]:
+    """Return what is extreme in a shard: three pairs, (1, 2) each, and two updates."""
+    lengths = np.stack([pairs.source.lengths(), pairs.target.lengths()], axis=1).astype(np.int64)
+    places = (lengths[:, 0].argmax(), lengths[:, 1].argmax(), lengths.sum(axis=1).argmin())
+    cuts = cut_sorted(lengths[:, 0], lengths[:, 1], update_tokens)
+    updates = [lengths[cut] for cut in cuts]
+    return [
+        *(lengths[[place]] for place in places),
+        *(max(updates, key=partial(_block, side=side)) for side in (0, 1)),
+    ]
 
-    Args:
-        extremes: what `extreme_lengths` returned.
-        tokens: source tokens, and target tokens, at most, but for one pair that is longer.
-        device: where the batches go.
-    """
-    for source, target in extremes:
-        count = max(1, tokens // max(source, target))
+
+def _block(lengths: Lengths, side: int) -> int:
+    """Return how large a block attention makes of one side of some pairs."""
+    return len(lengths) * int(lengths[:, side].max())
+
+
+def batches_of(slots: Iterator[Lengths], device: torch.device) -> Iterator[Batch]:
+    """Yield a batch of pairs of given lengths for each slot."""
+    for lengths in slots:
+        source, target = lengths.T.tolist()
         yield Batch(
-            pack_sequences([[EOS_ID] * source] * count, device),
-            pack_sequences([[BOS_ID] * target] * count, device),
-            torch.full((target * count,), EOS_ID, device=device),
+            pack_sequences([[EOS_ID] * length for length in source], device),
+            pack_sequences([[BOS_ID] * length for length in target], device),
+            torch.full((sum(target),), EOS_ID, device=device),
         )
 
 
@@ -130,56 +183,100 @@ def fewest_slots(
 
 
 def slots_that_fit(
-    objective: Objective, shards: Sequence[Pairs], update_tokens: int, ranks: Ranks
-) -> int:
+    objective: Objective, extremes: Extremes, ranks: Ranks, is_stopping: Callable[[], bool]
+) -> int | None:
     """Find into how few slots updates can be cut so that each fits into every rank's device.
+
+    Args:
+        objective: of the model that is to be trained.
+        extremes: of the pairs that it is trained on.
+        ranks: all of them; each has a device of its own.
+        is_stopping: a request to end it before the next batch; of one rank, it ends it on all.
+
+    Returns:
+        The number; None if asked to stop.
 
     Raises:
         ResourceError: not even one pair at a time fits.
     """
-    device = objective.model.output_weight.device
-    extremes = extreme_lengths(shards)
+    device, update_tokens = objective.model.output_weight.device, extremes.update_tokens
 
     def need(tokens: int) -> int | None:
-        return (
-            peak_memory(device)
-            if fits(objective, largest_slots(extremes, tokens, device))
-            else None
-        )
+        slots = extremes.slots(tokens, math.ceil(update_tokens / tokens))
+        is_enough = fits(objective, batches_of(_until(is_stopping, slots), device))
+        return peak_memory(device) if is_enough else None
 
-    smallest = max(max(lengths) for lengths in extremes)
-    slots = fewest_slots(update_tokens, ranks.size, smallest, need, memory_limit(device))
-    return max(ranks.gather(slots))
+    def find() -> int:
+        limit = memory_limit(device)
+        return fewest_slots(update_tokens, ranks.size, extremes.longest, need, limit)
+
+    return _most_of_all(ranks, find)
 
 
 def pieces_that_fit(
-    objective: Objective, shards: Sequence[Pairs], slot_tokens: int, pieces: int, ranks: Ranks
-) -> int:
-    """Find into how many pieces slots must be cut, at least `pieces`, so that each fits.
+    objective: Objective,
+    extremes: Extremes,
+    before: Cut,
+    ranks: Ranks,
+    is_stopping: Callable[[], bool],
+) -> int | None:
+    """Find into how many pieces slots must be cut, at least as many as before, so that each fits.
+
+    Args:
+        before: how updates are cut now.
+        objective, extremes, ranks, is_stopping: as of `slots_that_fit`.
+
+    Returns:
+        The number; None if asked to stop.
 
     Raises:
         ResourceError: not even one pair at a time fits.
     """
     device = objective.model.output_weight.device
-    extremes = extreme_lengths(shards)
-    largest = slot_tokens + max(max(lengths) for lengths in extremes)  # slots are not quite even
+    slot_tokens = extremes.update_tokens // before.num_slots
+    largest = slot_tokens + extremes.longest  # slots are not quite even
     limit = SHARE * memory_limit(device)
-    while not (
-        fits(objective, largest_slots(extremes, largest // pieces, device))
-        and peak_memory(device) <= limit
-    ):
-        if pieces > slot_tokens:
-            raise ResourceError(_NOTHING_FITS)
-        pieces *= 2
-        forget_peak(device)
-    return max(ranks.gather(pieces))
+
+    def is_enough(pieces: int) -> bool:
+        slots = extremes.slots(largest // pieces, before.num_slots * pieces)
+        batches = batches_of(_until(is_stopping, slots), device)
+        return fits(objective, batches) and peak_memory(device) <= limit
+
+    def find() -> int:
+        pieces = before.num_pieces
+        while not is_enough(pieces):
+            if pieces > slot_tokens:
+                raise ResourceError(_NOTHING_FITS)
+            pieces *= 2
+            forget_peak(device)
+        return pieces
+
+    return _most_of_all(ranks, find)
+
+
+def _until(is_stopping: Callable[[], bool], slots: Iterator[Lengths]) -> Iterator[Lengths]:
+    for slot in slots:
+        if is_stopping():
+            raise _AskedToStop
+        yield slot
+
+
+def _most_of_all(ranks: Ranks, find: Callable[[], int]) -> int | None:
+    """Return the largest number that a rank finds; None if one was asked to stop meanwhile."""
+    try:
+        own = find()
+    except _AskedToStop:
+        own = 0
+    found = ranks.gather(own)
+    return max(found) if all(found) else None
 
 
 @contextmanager
 def room_for_moments(learner: Learner) -> Iterator[None]:
     """Hold the memory that the optimiser will need from its first step on, while room is sought."""
     is_there = bool(learner.optimizer.state)
-    held = [] if is_there else [torch.empty_like(p) for p in learner.model.parameters()]
-    held += [torch.empty_like(tensor) for tensor in held]
+    # A system gives a process memory when something is written there, and not before.
+    held = [] if is_there else [torch.ones_like(p) for p in learner.model.parameters()]
+    held += [torch.ones_like(tensor) for tensor in held]
     yield
     del held

@@ -22,6 +22,8 @@ from nmtkit.training.updating import Cut, Updater
 
 WARM_UP_UPDATES = 3
 TIMED_UPDATES = 20
+MEASURED_S = 60.0
+"""No further update is done after so long; on a CPU one of a large model may take minutes."""
 
 SECONDS_A_MINUTE = 60
 
@@ -132,8 +134,9 @@ class Plan:
         """Tell the size of a checkpoint, and of all that are kept at the same time."""
         model = self.parameters.total * FLOAT_BYTES
         state = model * (NUM_MOMENTS + bool(self.recipe.training.average_decay))
+        checkpoints = self.recipe.checkpoints
         # The newest scheduled ones, the best, one by time, and the one that is being written.
-        models = self.recipe.checkpoints.keep + 3
+        models = checkpoints.keep + checkpoints.keep_best + 2
         whole = models * model + (NUM_WITH_STATE + 1) * state
         return (
             f"{_giga(model)}B, with {_giga(state)}B to go on from; "
@@ -172,18 +175,21 @@ def make_plan(recipe: TrainRecipe, dataset: Dataset, updater: Updater, cut: Cut)
 def _measure(dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut) -> Measured:
     device = updater.objective.model.output_weight.device
     updates = islice(sampler.updates(Position(0, 0, 0)), WARM_UP_UPDATES + TIMED_UPDATES)
-    timed: list[Update] = []
-    start = time.monotonic()
+    done: list[Update] = []
+    times = [time.monotonic()]
     for number, (_, update) in enumerate(updates, start=1):
         updater.compute(dataset.train[update.shard], update, number, cut, time.monotonic)
         updater.apply(number, learning_rate=0.0)
-        timed.append(update)
-        if number == WARM_UP_UPDATES:
-            timed, start = [], time.monotonic()
-    _wait(device)
+        _wait(device)
+        done.append(update)
+        times.append(time.monotonic())
+        if times[-1] - times[0] > MEASURED_S:
+            break
+    warm_up = min(WARM_UP_UPDATES, len(done) - 1)
+    timed = done[warm_up:]
     return Measured(
         updates=len(timed),
-        seconds=time.monotonic() - start,
+        seconds=times[-1] - times[warm_up],
         work=_work(timed),
         peak_rate=product_rate(device, updater.objective.low_precision),
         peak_memory=peak_memory(device),

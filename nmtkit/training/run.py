@@ -16,14 +16,14 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler, check_budget
 from nmtkit.durable import locked
-from nmtkit.errors import ConfigError
+from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
 from nmtkit.runtime import forget_peak, low_precision, make_deterministic, set_up
-from nmtkit.training.distributed import Ranks, joined
+from nmtkit.training.distributed import Ranks, end_with_launcher, joined
 from nmtkit.training.learner import Learner
-from nmtkit.training.memory import pieces_that_fit, room_for_moments, slots_that_fit
+from nmtkit.training.memory import Extremes, pieces_that_fit, room_for_moments, slots_that_fit
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.pieces import Pieces
@@ -62,15 +62,16 @@ def train(recipe: TrainRecipe, data_dir: Path, run_dir: Path) -> None:
 
     Raises:
         ConfigError: the folder holds another run, or something else.
-        DamagedError: the dataset or every checkpoint is damaged.
+        DamagedError: the dataset or every checkpoint is damaged; or ranks have other datasets.
         StoppedError, InterruptedByUserError, DivergedError, ResourceError, LostRankError,
             ToldElsewhereError: see `Trainer.fit`.
     """
+    end_with_launcher()
     device = set_up(recipe.runtime)
     if recipe.engine.deterministic:
         make_deterministic()
-    with joined(device, recipe.ranks.rank_timeout) as ranks, StopRequest() as stop:
-        dataset = _open(recipe, data_dir)
+    with StopRequest() as stop, joined(device, recipe.ranks.rank_timeout) as ranks:
+        dataset = _open_alike(recipe, data_dir, ranks)
         folder = ranks.share(lambda: RunFolder.create_or_open(run_dir))
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
@@ -98,7 +99,8 @@ def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
     slots = decide_slots(RunState(), recipe, num_ranks=1)
     if not slots:
         with room_for_moments(learner):
-            slots = slots_that_fit(objective, dataset.train, recipe.training.update_tokens, Ranks())
+            extremes = Extremes.of(dataset.train, recipe.training.update_tokens)
+            slots = slots_that_fit(objective, extremes, Ranks(), lambda: False) or 0
     updater = Updater(objective, learner, recipe, Ranks(), StopRequest())  # signals end it at once
     yield from make_plan(recipe, dataset, updater, Cut(slots, 1)).lines()
 
@@ -159,7 +161,12 @@ def _run(scene: Scene, trainer: Trainer) -> None:
             "--max-updates, --max-epochs, --max-minutes or --patience"
         )
         return
-    _make_room(scene, trainer)
+    with trainer.meter.excluded():
+        _make_room(scene, trainer)
+    trainer.end_if_asked()
+    if not scene.recipe.training.max_tokens:  # what was found to fit holds for validation too
+        slot_tokens = scene.recipe.training.update_tokens // state.num_slots
+        trainer.parts.validator.batch_tokens = slot_tokens
     _announce(scene, trainer)
     with closing(reporter), closing(saver):  # nothing is written once the lock is let go
         trainer.fit()
@@ -167,22 +174,24 @@ def _run(scene: Scene, trainer: Trainer) -> None:
 
 
 def _make_room(scene: Scene, trainer: Trainer) -> None:
-    """Decide how updates are cut, so that they fit into memory."""
+    """Decide how updates are cut, so that they fit into memory; or not, if asked to stop."""
     recipe, state, parts = scene.recipe, trainer.state, trainer.parts
-    objective, shards = parts.updater.objective, scene.dataset.train
-    ranks = scene.ranks
+    objective, ranks = parts.updater.objective, scene.ranks
     state.num_slots = ranks.share(lambda: decide_slots(state, recipe, ranks.size))
     if state.num_slots and scene.device.type != "cuda":
         return
+    extremes = Extremes.of(scene.dataset.train, recipe.training.update_tokens)
+
+    def is_stopping() -> bool:
+        return scene.stop.is_requested
+
     with room_for_moments(parts.updater.learner):
         if not state.num_slots:
-            update_tokens = recipe.training.update_tokens
-            state.num_slots = slots_that_fit(objective, shards, update_tokens, ranks)
+            state.num_slots = slots_that_fit(objective, extremes, ranks, is_stopping) or 0
         else:
-            before = parts.pieces.at(state.update + 1)
-            slot_tokens = recipe.training.update_tokens // state.num_slots
-            pieces = pieces_that_fit(objective, shards, slot_tokens, before, ranks)
-            if pieces > before:
+            before = Cut(state.num_slots, parts.pieces.at(state.update + 1))
+            pieces = pieces_that_fit(objective, extremes, before, ranks, is_stopping)
+            if pieces and pieces > before.num_pieces:
                 scene.reporter.message(f"slots do not fit into memory; each is cut in {pieces}")
                 parts.pieces.cut(state.update + 1, pieces, writes=ranks.is_first)
     forget_peak(scene.device)
@@ -201,6 +210,17 @@ def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
     with ExitStack() as held:
         ranks.share(lambda: held.enter_context(locked(run_dir)))
         yield
+
+
+def _open_alike(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
+    """Open the dataset, which must be that of rank 0."""
+    fingerprint = ranks.share(lambda: _open(recipe, data_dir).fingerprint)
+    dataset = _open(recipe, data_dir)
+    if dataset.fingerprint != fingerprint:
+        raise DamagedError(
+            f"{data_dir}: is another dataset here than rank 0 trains on; give all ranks the same"
+        )
+    return dataset
 
 
 def _open(recipe: TrainRecipe, data_dir: Path) -> Dataset:

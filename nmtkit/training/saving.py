@@ -68,8 +68,14 @@ class Saver:
         """Tell whether the checkpoint after this update is one that averaging takes."""
         return state.update % self.trained.recipe.checkpoints.save_every == 0
 
+    def is_due(self, state: RunState) -> bool:
+        """Tell whether to save: this update is scheduled, or the last save was too long ago."""
+        minutes = self.trained.recipe.checkpoints.save_minutes
+        is_overdue = 0 < minutes * 60 <= time.monotonic() - self._last_save
+        return self.is_scheduled(state) or is_overdue
+
     def save_if_due(self, state: RunState) -> None:
-        """Save if this update is scheduled, or if the last save was too long ago.
+        """Save if it is due.
 
         Raises:
             ResourceError: it cannot be written, and neither could the one before.
@@ -77,9 +83,7 @@ class Saver:
         """
         if self._writing is not None and self._writing.done():
             self.finish()
-        minutes = self.trained.recipe.checkpoints.save_minutes
-        is_overdue = 0 < minutes * 60 <= time.monotonic() - self._last_save
-        if self.is_scheduled(state) or is_overdue:
+        if self.is_due(state):
             self._start(state)
 
     def save_now(self, state: RunState) -> None:

@@ -1,33 +1,62 @@
-"""Requests from outside to stop training: SIGTERM, SIGUSR1 and SIGINT.
+"""Requests from outside to stop training: SIGTERM, SIGUSR1, SIGINT and SIGHUP.
 
 A handler only notes the signal; the trainer looks at the note between slots, and ranks tell each
-other in every update.
+other in every update. Until there is a handler, requests are held back, so that none is lost while
+a process starts.
 """
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
 from nmtkit.errors import InterruptedByUserError, NmtkitError, StoppedError
 
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+"""What asks for a stop; SIGUSR1 is what schedulers can be told to send ahead of a job's end."""
+
+
+def heeded_signals() -> list[signal.Signals]:
+    """Return those of `SIGNALS` that count; SIGHUP does not where it is ignored, as by nohup."""
+    is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in SIGNALS if number is not signal.SIGHUP or not is_deaf]
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Have requests wait until a `StopRequest` notes them, here or in a child, or the block ends.
+
+    Enter it before threads are started, as by importing torch: they would take a signal.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, heeded_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def next_request(timeout_s: float) -> signal.Signals | None:
+    """Wait so long, at most, for a request that is held back, and take it."""
+    taken = signal.sigtimedwait(heeded_signals(), timeout_s)
+    return signal.Signals(taken.si_signo) if taken else None
+
 
 class StopRequest:
     """Notes the first signal that asks for a stop within the `with` block.
 
-    SIGUSR1 is what schedulers can be told to send ahead of a job's end. A second SIGINT interrupts
-    at once, without saving.
+    A second SIGINT interrupts at once, without saving.
     """
-
-    SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
     def __init__(self) -> None:
         self._received: signal.Signals | None = None
+        self._is_interrupted = False
         self._previous: dict[signal.Signals, signal._HANDLER] = {}
 
     def __enter__(self) -> Self:
-        for number in self.SIGNALS:
+        for number in heeded_signals():
             self._previous[number] = signal.signal(number, self._handle)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return self
 
     def __exit__(
@@ -47,7 +76,7 @@ class StopRequest:
     @property
     def requests(self) -> list[float]:
         """For each of `SIGNALS`, 1 if it was the one that arrived here, else 0."""
-        return [float(self._received is number) for number in self.SIGNALS]
+        return [float(self._received is number) for number in SIGNALS]
 
     def note(self, requests: Sequence[float]) -> None:
         """Note a signal that another rank received, if any did.
@@ -56,7 +85,7 @@ class StopRequest:
             requests: the sum of the `requests` of all ranks.
         """
         if self._received is None and any(requests):
-            self._received = max(zip(requests, self.SIGNALS, strict=True))[1]
+            self._received = max(zip(requests, SIGNALS, strict=True))[1]
 
     def error(self, update: int) -> NmtkitError:
         """Make the error with which a run ends that was stopped, and saved after an update."""
@@ -68,6 +97,7 @@ class StopRequest:
         )
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        if self._received is signal.SIGINT and number == signal.SIGINT:
+        if number == signal.SIGINT and self._is_interrupted:
             raise KeyboardInterrupt
-        self._received = signal.Signals(number)
+        self._is_interrupted |= number == signal.SIGINT
+        self._received = self._received or signal.Signals(number)

@@ -91,7 +91,7 @@ class Trainer:
             LostRankError: another rank is gone.
             ToldElsewhereError: another rank tells the error.
         """
-        stop, state, ranks = self.parts.stop, self.state, self.parts.ranks
+        state, ranks = self.state, self.parts.ranks
         self.parts.updater.objective.train()
         if self._is_validation_due():  # and was cut short by the end of the last session
             with self.meter.excluded():
@@ -106,9 +106,19 @@ class Trainer:
         ranks.share(lambda: self.parts.saver.save_now(state))
         if self.is_finished() and self.owes_validation():
             self._validate()
-        self._agree_to_stop()
+        self.end_if_asked()
+
+    def end_if_asked(self) -> None:
+        """End if any rank was asked to stop, be it after the last update; what is done is saved.
+
+        Raises:
+            StoppedError, InterruptedByUserError: one was.
+        """
+        stop = self.parts.stop
+        of_all = self.parts.ranks.gather(stop.requests)
+        stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
         if stop.is_requested:
-            raise self._told_once(stop.error(state.update))
+            raise self._told_once(stop.error(self.state.update))
 
     def is_finished(self) -> bool:
         """Tell whether the recipe's end, or that of the run's patience, is reached."""
@@ -202,12 +212,6 @@ class Trainer:
             "has its pairs"
         )
 
-    def _agree_to_stop(self) -> None:
-        """Have all ranks know of a request that only some received after the last update."""
-        stop = self.parts.stop
-        of_all = self.parts.ranks.gather(stop.requests)
-        stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
-
     def _told_once(self, error: NmtkitError) -> NmtkitError:
         """Return an error that all ranks meet for rank 0, and a silent end for the others."""
         return error if self.parts.ranks.is_first else ToldElsewhereError(error.exit_code)
@@ -218,7 +222,9 @@ class Trainer:
 
     def _after_update(self) -> None:
         """Report, save and validate what is due; `fit` does so where the run ends."""
-        if self.state.update % self.parts.recipe.logging.log_every == 0:
+        is_logged = self.state.update % self.parts.recipe.logging.log_every == 0
+        # The log holds all that a checkpoint has behind it, however the session ends.
+        if is_logged or self.parts.saver.is_due(self.state):
             self._report()
         elif time.monotonic() - self._last_glance >= SECONDS_BETWEEN_GLANCES:
             self._last_glance = time.monotonic()

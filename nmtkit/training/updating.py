@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -109,7 +110,8 @@ class Updater:
         """
         slots = list(self._own_slots(update, cut))
         losses = torch.zeros(2, dtype=torch.float64, device=self._device)
-        with self.ranks.exchange(f"in update {number}"):
+        when = f"in update {number}"
+        with self.ranks.exchange(when):
             for place, slot in enumerate(slots, 1):
                 is_last = place == len(slots)
                 # The other ranks wait for the last pass, whatever becomes of the update.
@@ -126,6 +128,7 @@ class Updater:
             )
             norm = norm.to(totals)  # without any gradient, as when asked to stop, a CPU's 0
             # The one point of an update where the host waits for the device.
+            self.ranks.await_device(when)
             smoothed, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
         self.stop.note(requests)
         if any(requests):
@@ -156,7 +159,9 @@ class Updater:
             return
         own = sum(float(p.detach().sum(dtype=torch.float64)) for p in self.objective.parameters())
         sums = self.ranks.gather(own)
-        strays = [rank for rank, other in enumerate(sums) if not math.isclose(other, sums[0])]
+        # What is finite on no rank has diverged, which saving it tells.
+        is_equal = np.isclose(sums, sums[0], rtol=1e-9, atol=0, equal_nan=True)
+        strays = np.flatnonzero(~is_equal).tolist()
         if strays and not self.ranks.is_first:
             raise ToldElsewhereError(LostRankError.exit_code)
         if strays:
@@ -188,6 +193,8 @@ class Updater:
             losses = self._parallel(gather(pairs, slot.pairs, self._device))
             # Gradients of the ranks are summed and divided by W.
             share = slot.weight * self.ranks.size
+            if is_last:
+                self.ranks.arrive()
             (losses.smoothed * share / update.num_target_tokens).backward()
         return torch.stack((losses.smoothed.detach(), losses.nll)).double() * slot.weight
 

@@ -5,6 +5,7 @@ Translations are made by the `Translator` of `nmtkit translate` from the raw tex
 randomness of training.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -30,8 +31,9 @@ class Validation:
 
     Attributes:
         loss: negative log-likelihood a target token, without smoothing, in nats.
-        bleu: BLEU of the translations, or None where it was not asked for.
-        signature: how BLEU was computed.
+        bleu: BLEU of the translations, or None where it was not asked for; 0 where the loss is not
+            finite, with which there are no translations.
+        signature: how BLEU was computed, if it was.
     """
 
     loss: float
@@ -100,6 +102,8 @@ class Validator:
         loss = sum(share.nll for share in finished) / num_tokens
         if self.search is None:
             return Validation(loss, None, None)
+        if not math.isfinite(loss):
+            return Validation(loss, 0.0, None)
         hypotheses = [line for share in finished for line in share.translations]
         (score,) = score_corpus(["bleu"], hypotheses, self.dataset.valid_target)
         return Validation(loss, score.score, score.signature)
@@ -107,7 +111,8 @@ class Validator:
     def _share(self, is_stopping: Callable[[], bool]) -> Share | None:
         """Do this rank's share of the work; None if asked to stop before its end."""
         nll = self._nll(is_stopping)
-        translations = self._translate(is_stopping) if self.search else []
+        is_sound = math.isfinite(nll)  # else the probabilities are none that a search can use
+        translations = self._translate(is_stopping) if self.search and is_sound else []
         return None if is_stopping() else Share(nll, translations)
 
     @torch.inference_mode()

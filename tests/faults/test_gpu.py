@@ -1,4 +1,4 @@
-"""On one GPU, with deterministic kernels, a run that is resumed is the uninterrupted one."""
+"""On one GPU, with --deterministic, a run that is resumed is the uninterrupted one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,16 +17,20 @@ NUM_UPDATES = 8
 
 
 @pytest.fixture(autouse=True)
-def _deterministic(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _leaves_torch_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # As --deterministic sets it; it is put back afterwards.
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True)
     yield
     torch.use_deterministic_algorithms(False)
 
 
 def recipe_of(max_updates: int) -> TrainRecipe:
     recipe = tiny_train_recipe(max_updates, dropout=0.1)
-    return replace(recipe, runtime=replace(recipe.runtime, device="cuda"))
+    return replace(
+        recipe,
+        runtime=replace(recipe.runtime, device="cuda"),
+        engine=replace(recipe.engine, deterministic=True),
+    )
 
 
 def last_model(run: Path) -> dict[str, torch.Tensor]:

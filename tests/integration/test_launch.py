@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from nmtkit.model_path import read_tensors
 from tests.tiny import tiny_dataset
 
 TIMEOUT_S = 120
+LISTENING = "0A"
 SETTINGS = (
     "--encoder-layers 1 --decoder-layers 1 --model-size 16 --feed-forward-size 32 --heads 2 "
     "--update-tokens 24 --max-tokens 12 --warmup-updates 4 --save-every 5 --validate-every 0 "
@@ -31,10 +32,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
-def start(data: Path, run: Path, *settings: str) -> subprocess.Popen[bytes]:
+def start(data: Path, run: Path, *settings: str, code: str = "") -> subprocess.Popen[bytes]:
+    """Train in a process of its own, in which, and in its ranks, some code is run first."""
+    if code:
+        hooks = run.with_name("hooks")
+        hooks.mkdir(exist_ok=True)
+        (hooks / "sitecustomize.py").write_text(code, encoding="utf-8")
+        path = f"{hooks}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "nmtkit_cli", "train", str(data), "--out", str(run)]
     return subprocess.Popen(
-        [*command, *SETTINGS.split(), *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*command, *SETTINGS.split(), *settings],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path} if code else None,
     )
 
 
@@ -50,9 +60,13 @@ def parameters(run: Path) -> torch.Tensor:
 
 
 def wait_for_checkpoint(run: Path, update: int) -> None:
+    wait_for((run / "checkpoints" / f"{update:08}" / "manifest.json").exists)
+
+
+def wait_for(is_there: Callable[[], bool]) -> None:
     deadline = time.monotonic() + TIMEOUT_S
-    while not (run / "checkpoints" / f"{update:08}" / "manifest.json").exists():
-        assert time.monotonic() < deadline, "no checkpoint was made"
+    while not is_there():
+        assert time.monotonic() < deadline, "what was waited for has not come"
         time.sleep(0.02)
 
 
@@ -72,6 +86,15 @@ def children(parent: int) -> Iterator[int]:
                 yield int(entry.name)
 
 
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there, and not only until whoever adopted it looks at its end."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
 def environment(pid: int) -> bytes:
     return b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0"
 
@@ -83,8 +106,12 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert code == 0, talk
     assert "ranks=2" in talk
     assert talk.count("event=start") == 1
-    assert "torch" not in talk
+    assert_only_nmtkit_talks(talk)
     return run
+
+
+def assert_only_nmtkit_talks(talk: str) -> None:
+    assert not re.search(r"torch|Traceback|gloo|terminate", talk), talk
 
 
 def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Path) -> None:
@@ -118,7 +145,8 @@ def test_a_lost_rank_is_told_and_all_start_again_from_the_last_checkpoint(
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGINT, 130)]
+    ("number", "code"),
+    [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGHUP, 75), (signal.SIGINT, 130)],
 )
 def test_a_signal_to_the_launcher_stops_all_after_saving(
     number: signal.Signals, code: int, data: Path, tmp_path: Path
@@ -132,7 +160,109 @@ def test_a_signal_to_the_launcher_stops_all_after_saving(
     last = RunFolder(tmp_path).last()
     assert last is not None
     assert int(last.name) == int(update)
-    assert "Traceback" not in talk
+    assert_only_nmtkit_talks(talk)
+
+
+def holds_signals_back(process: int) -> bool:
+    """Tell whether a process is in the seconds in which it imports torch."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    blocked = re.search(r"^SigBlk:\s*([0-9a-f]+)$", status, re.M)
+    return blocked is not None and bool(int(blocked[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.parametrize(
+    ("devices", "moment"),
+    [
+        ("1", holds_signals_back),
+        ("2", holds_signals_back),
+        ("2", lambda launcher: len(list(children(launcher))) == 2),
+    ],
+)
+def test_a_signal_while_processes_start_stops_them_in_order(
+    devices: str, moment: Callable[[int], bool], data: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path / "run", "--max-updates", "1000000", "--devices", devices)
+    wait_for(lambda: moment(process.pid))
+    process.send_signal(signal.SIGTERM)
+    code, talk = end(process)
+    assert code == 75, talk
+    assert "error: stopped by SIGTERM before its first update" in talk
+    assert_only_nmtkit_talks(talk)
+
+
+def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
+    data: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
+    wait_for_checkpoint(tmp_path, 5)
+    os.kill(rank_process(process.pid, 1), signal.SIGKILL)
+    assert process.stderr is not None
+    told = b""
+    while b"starting all ranks again" not in told:
+        told = process.stderr.readline()
+        assert told
+    process.send_signal(signal.SIGTERM)
+    code, talk = end(process)
+    assert code == 75, talk
+    assert "error: stopped by SIGTERM after update" in talk
+
+
+def test_ranks_end_with_their_launcher_and_the_same_command_goes_on(
+    data: Path, whole: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path, "--max-updates", "400", "--devices", "2")
+    wait_for_checkpoint(tmp_path, 20)
+    ranks = [rank_process(process.pid, rank) for rank in range(2)]
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not any(is_running(rank) for rank in ranks))
+    code, talk = end(start(data, tmp_path, "--max-updates", "400", "--devices", "2"))
+    assert code == 0, talk
+    assert torch.equal(parameters(tmp_path), parameters(whole))
+
+
+def test_the_launcher_waits_for_a_save_that_takes_longer_than_its_patience(
+    data: Path, tmp_path: Path
+) -> None:
+    slow_save = """
+import time
+import nmtkit.checkpoint, nmtkit.training.launch
+save = nmtkit.checkpoint.RunFolder.save
+def save_slowly(self, snapshot):
+    time.sleep(4)
+    save(self, snapshot)
+nmtkit.checkpoint.RunFolder.save = save_slowly
+nmtkit.training.launch.GRACE_S = 1.0
+"""
+    run = tmp_path / "run"
+    settings = ("--max-updates", "1000000", "--save-every", "1000000", "--devices", "2")
+    process = start(data, run, *settings, code=slow_save)
+    wait_for(lambda: (run / "metrics.jsonl").exists())
+    process.send_signal(signal.SIGUSR1)
+    code, talk = end(process)
+    assert code == 75, talk
+    assert parameters(run).isfinite().all()
+
+
+def test_the_store_of_the_ranks_listens_on_the_loopback_interface_alone(
+    data: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
+    wait_for_checkpoint(tmp_path, 5)
+    places = [places_of_listeners(pid) for pid in (process.pid, *children(process.pid))]
+    process.send_signal(signal.SIGTERM)
+    end(process)
+    assert places[0]
+    assert {address for found in places for address in found} == {"0100007F"}
+
+
+def places_of_listeners(pid: int) -> list[str]:
+    """Return the addresses, as the kernel writes them, on which a process waits for others."""
+    files = (str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    sockets = {file.removeprefix("socket:[").removesuffix("]") for file in files}
+    tables = (Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
+    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
+    return [row[1].partition(":")[0] for row in rows if row[3] == LISTENING and row[9] in sockets]
 
 
 def test_an_error_of_the_ranks_is_told_once_with_its_exit_code(data: Path, tmp_path: Path) -> None:

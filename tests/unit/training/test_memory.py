@@ -1,30 +1,55 @@
 """Slots are as large as memory allows, and the largest that the data can bring are tried."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 
-from nmtkit.config.training import ModelConfig
-from nmtkit.data.batch import Batch
+from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.data.batch import Batch, cut_into_slots
 from nmtkit.data.binary import Dataset
+from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import ResourceError
 from nmtkit.model.transformer import Transformer
+from nmtkit.runtime import peak_memory
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.learner import Learner
 from nmtkit.training.memory import (
     SHARE,
-    extreme_lengths,
+    Extremes,
+    Lengths,
+    batches_of,
     fewest_slots,
     fits,
-    largest_slots,
     pieces_that_fit,
+    room_for_moments,
     slots_that_fit,
 )
 from nmtkit.training.objective import Objective
+from nmtkit.training.updating import Cut
 from tests.tiny import tiny_dataset
 
 CPU = torch.device("cpu")
 MODEL = ModelConfig(encoder_layers=1, decoder_layers=1, model_size=8, feed_forward_size=8, heads=2)
+
+
+@dataclass(frozen=True)
+class Side:
+    of_each: Lengths
+
+    def lengths(self) -> Lengths:
+        return self.of_each
+
+
+@dataclass(frozen=True)
+class Shard:
+    source: Side
+    target: Side
+
+    def __len__(self) -> int:
+        return len(self.source.of_each)
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +58,32 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture
+def extremes(dataset: Dataset) -> Extremes:
+    return Extremes.of(dataset.train, update_tokens=64)
+
+
+@pytest.fixture
 def objective() -> Objective:
     return Objective(Transformer(MODEL, 19, 19, is_shared=True), 0.1, None)
 
 
-def test_extremes_are_the_longest_sides_and_the_shortest_pair(dataset: Dataset) -> None:
+def some_batch() -> Iterator[Batch]:
+    return batches_of(iter([np.array([(3, 4)] * 3)]), CPU)
+
+
+def no_request() -> bool:
+    return False
+
+
+def test_extremes_are_the_longest_sides_and_the_shortest_pair(
+    dataset: Dataset, extremes: Extremes
+) -> None:
     pairs = [
         (int(source), int(target))
         for shard in dataset.train
         for source, target in zip(shard.source.lengths(), shard.target.lengths(), strict=True)
     ]
-    longest_source, longest_target, shortest = extreme_lengths(dataset.train)
+    longest_source, longest_target, shortest = map(tuple, extremes.pairs.tolist())
     assert {longest_source, longest_target, shortest} <= set(pairs)
     assert longest_source[0] == max(source for source, _ in pairs)
     assert longest_target[1] == max(target for _, target in pairs)
@@ -51,20 +91,42 @@ def test_extremes_are_the_longest_sides_and_the_shortest_pair(dataset: Dataset) 
 
 
 @pytest.mark.parametrize("tokens", [1, 10, 64])
-def test_the_batches_that_are_tried_fill_a_slot(tokens: int) -> None:
-    for batch, lengths in zip(
-        largest_slots([(9, 2), (3, 8)], tokens, CPU), [(9, 2), (3, 8)], strict=True
-    ):
+def test_the_batches_of_equal_pairs_fill_a_slot(tokens: int, extremes: Extremes) -> None:
+    equal = [slot for slot in extremes.slots(tokens, 1) if (slot == slot[0]).all()]
+    assert len(equal) >= 3
+    for batch, lengths in zip(batches_of(iter(equal), CPU), equal, strict=True):
         layouts = (batch.source.layout, batch.target_in.layout)
-        assert tuple(layout.longest for layout in layouts) == lengths
+        assert tuple(layout.longest for layout in layouts) == tuple(lengths[0])
         largest = max(layout.num_tokens for layout in layouts)
         assert largest <= tokens or batch.source.layout.num_sentences == 1
-        assert largest + max(lengths) > tokens
+        assert largest + lengths[0].max() > tokens
         assert batch.target_out.shape == (layouts[1].num_tokens,)
 
 
+@pytest.mark.parametrize("num_slots", [1, 3, 8])
+def test_no_slot_of_any_update_pads_to_larger_blocks_than_those_that_are_tried(
+    num_slots: int,
+) -> None:
+    random = np.random.default_rng(1)
+    lengths = random.integers(2, 16, (2, 4000, 2))
+    lengths[1, 7] = (250, 9)  # among pairs of nine tokens, each is padded to 250
+    lengths[0, 8] = (3, 200)
+    shards = [Shard(Side(one[:, 0]), Side(one[:, 1])) for one in lengths]
+    tried = list(Extremes.of(shards, 2000).slots(2000 // num_slots, num_slots))  # type: ignore[arg-type]
+    updates = Sampler(shards, 2000, seed=3).updates(Position(0, 0, 0))
+    for position, update in updates:
+        for pairs in cut_into_slots(update, num_slots):
+            slot = lengths[update.shard][pairs]
+            for side in (0, 1):
+                longest = int(slot[:, side].max())
+                most = max(len(one) * int(one[:, side].max()) for one in tried)
+                assert len(slot) * longest <= most + longest  # slots differ by one pair
+        if position.epoch == 2:
+            break
+
+
 def test_trying_leaves_no_gradients_and_other_errors_pass(objective: Objective) -> None:
-    assert fits(objective, largest_slots([(3, 4)], 12, CPU))
+    assert fits(objective, some_batch())
     assert all(parameter.grad is None for parameter in objective.parameters())
 
     def broken() -> Iterator[Batch]:
@@ -83,7 +145,7 @@ def test_what_does_not_fit_is_no_error(
     objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objective, "forward", runs_out)
-    assert not fits(objective, largest_slots([(3, 4)], 12, CPU))
+    assert not fits(objective, some_batch())
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2, 8])
@@ -120,13 +182,13 @@ def test_memory_for_nothing_is_an_error(fits_once: bool) -> None:
         fewest_slots(100, 1, 20, lambda _tokens: next(answers, None), 10)
 
 
-def test_slots_of_a_tiny_model_fit_as_they_are(objective: Objective, dataset: Dataset) -> None:
-    assert slots_that_fit(objective, dataset.train, 64, Ranks()) == 1
-    assert pieces_that_fit(objective, dataset.train, 64, 1, Ranks()) == 1
+def test_slots_of_a_tiny_model_fit_as_they_are(objective: Objective, extremes: Extremes) -> None:
+    assert slots_that_fit(objective, extremes, Ranks(), no_request) == 1
+    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request) == 1
 
 
 def test_slots_that_do_not_fit_are_cut_until_they_do(
-    objective: Objective, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    objective: Objective, extremes: Extremes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hold_little(batch: Batch) -> object:
         if batch.source.layout.num_tokens > 20:
@@ -134,7 +196,44 @@ def test_slots_that_do_not_fit_are_cut_until_they_do(
         return Objective.forward(objective, batch)
 
     monkeypatch.setattr(objective, "forward", hold_little)
-    assert pieces_that_fit(objective, dataset.train, 64, 1, Ranks()) == 4
+    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request) == 4
     monkeypatch.setattr(objective, "forward", runs_out)
     with pytest.raises(ResourceError, match="even for one pair at a time"):
-        pieces_that_fit(objective, dataset.train, 64, 1, Ranks())
+        pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request)
+
+
+def stopping_after(calls: int) -> Callable[[], bool]:
+    answers = iter([False] * calls)
+    return lambda: next(answers, True)
+
+
+@pytest.mark.parametrize("num_batches", [0, 1, 3])
+def test_a_request_to_stop_ends_trying_before_the_next_batch(
+    num_batches: int,
+    objective: Objective,
+    extremes: Extremes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[Batch] = []
+
+    def note(batch: Batch) -> object:
+        tried.append(batch)
+        return Objective.forward(objective, batch)
+
+    monkeypatch.setattr(objective, "forward", note)
+    is_stopping = stopping_after(num_batches)
+    assert slots_that_fit(objective, extremes, Ranks(), is_stopping) is None
+    assert len(tried) == num_batches
+    is_stopping = stopping_after(num_batches)
+    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), is_stopping) is None
+    assert len(tried) == 2 * num_batches
+
+
+def test_room_for_moments_is_really_taken() -> None:
+    large = ModelConfig(encoder_layers=0, decoder_layers=0, model_size=1024, heads=1)
+    model = Transformer(large, 2**15, 2**15, is_shared=True)
+    learner = Learner.of(model, TrainingConfig())
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    before = peak_memory(CPU)
+    with room_for_moments(learner):
+        assert peak_memory(CPU) - before > 1.5 * weights

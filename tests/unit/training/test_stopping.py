@@ -2,11 +2,12 @@
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from nmtkit.errors import InterruptedByUserError, StoppedError
-from nmtkit.training.stopping import StopRequest
+from nmtkit.training.stopping import SIGNALS, StopRequest, held_back, next_request
 
 
 def test_nothing_is_requested_at_first_and_handlers_are_put_back() -> None:
@@ -43,3 +44,58 @@ def test_a_stop_before_the_first_update_claims_nothing_saved() -> None:
     assert str(stop.error(0)) == (
         "stopped by SIGTERM before its first update; run the same command again to continue"
     )
+
+
+@pytest.mark.parametrize("later", SIGNALS)
+def test_the_first_signal_is_the_one_that_is_told(later: signal.Signals) -> None:
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        if later is not signal.SIGINT:
+            os.kill(os.getpid(), later)
+    assert "stopped by SIGINT " in str(stop.error(1))
+
+
+def test_an_interrupt_after_that_of_another_rank_is_the_first_here() -> None:
+    with StopRequest() as stop:
+        stop.note([float(number is signal.SIGINT) for number in SIGNALS])
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def hangups_ignored() -> Iterator[None]:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_hangup_asks_for_a_stop() -> None:
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert "stopped by SIGHUP after update 3" in str(stop.error(3))
+
+
+@pytest.mark.usefixtures("hangups_ignored")
+def test_under_nohup_a_hangup_asks_for_nothing() -> None:
+    with held_back():
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert next_request(0.01) is None
+        with StopRequest() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.is_requested
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_request_that_is_held_back_is_noted_later_or_taken(number: signal.Signals) -> None:
+    # Raised in this thread: others, of pytest, were started before and would take it.
+    with held_back():
+        signal.raise_signal(number)
+        with StopRequest() as stop:
+            assert stop.is_requested
+    with held_back():
+        assert next_request(0.01) is None
+        signal.raise_signal(number)
+        assert next_request(0.01) is number
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
