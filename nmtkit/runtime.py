@@ -122,7 +122,7 @@ def _control_groups() -> Iterator[Path]:
 
     In a container the path of its own may be seen from outside, and only the root be there.
     """
-    memberships = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    memberships = OWN_GROUPS.read_text(encoding="utf-8").split("\n")
     own = next((line[3:] for line in memberships if line.startswith("0::")), "/")
     group = CONTROL_GROUPS / own.lstrip("/")
     while group != CONTROL_GROUPS:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.training.stopping import held_back
 from nmtkit_cli.command import FOLDER, Session
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import say, write_lines
@@ -49,14 +50,11 @@ def command(recipe: TrainRecipe, data: Path, out: Path | None, plan: bool) -> No
     if out is None:
         raise click.UsageError("Missing option '--out'.", click.get_current_context())
 
-    from nmtkit.training.stopping import held_back
-
     with held_back():  # importing torch takes its time
         from nmtkit.training.launch import launch, num_processes
         from nmtkit.training.run import train
 
-        processes = num_processes(recipe)
-        if processes == 1:
+        if (processes := num_processes(recipe)) == 1:
             train(recipe, data, out)
         else:
             context = click.get_current_context()

@@ -7,9 +7,17 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import torch
+
+from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import NmtkitError, ToldElsewhereError
+from nmtkit.training import updating
+from nmtkit.training.run import train
+from nmtkit.training.seeds import slot_seed
+from tests.tiny import tiny_train_recipe
 
 TIMEOUT_S = 90
 UNEXPECTED = 99
@@ -22,6 +30,12 @@ class RankEnd:
 
     exit_code: int
     told: str
+
+
+NUM_UPDATES = 20
+DONE = RankEnd(0, "")
+Hook = Callable[[int, int], None]
+"""Called by each rank with its number and an update's before each of its slots."""
 
 
 def run_ranks(size: int, work: Callable[[int], None]) -> list[RankEnd]:
@@ -69,3 +83,54 @@ def _wait(pid: int, pipe: int) -> RankEnd:
         told = stream.read().decode()
     _, status = os.waitpid(pid, 0)
     return RankEnd(os.waitstatus_to_exitcode(status), told)
+
+
+def recipe_of(dropout: float, num_slots: int, max_updates: int = NUM_UPDATES) -> TrainRecipe:
+    """Return a recipe whose updates are of a few pairs, saved after every fifth.
+
+    The loss does not depend on the biases of keys, so that their gradients are rounding alone,
+    which Adam makes as large as any other: the smaller the learning rate, the less of it is seen.
+    """
+    recipe = tiny_train_recipe(max_updates=max_updates, dropout=dropout)
+    slots = {"update_tokens": 24, "max_tokens": 24 // num_slots}
+    return replace(
+        recipe,
+        training=replace(recipe.training, learning_rate_scale=0.03, **slots),
+        checkpoints=replace(recipe.checkpoints, save_every=5),
+        validation=replace(recipe.validation, validate_every=10),
+    )
+
+
+def train_on(
+    size: int,
+    recipe: TrainRecipe,
+    data: Path,
+    run: Path,
+    dtype: torch.dtype = torch.float64,
+    hook: Hook | None = None,
+) -> list[RankEnd]:
+    """Train with so many processes; returns how each of them ended."""
+
+    def work(rank: int) -> None:
+        def seed(seed: int, update: int, slot: int, piece: int) -> int:
+            if hook is not None:
+                hook(rank, update)
+            return slot_seed(seed, update, slot, piece)
+
+        vars(updating)["slot_seed"] = seed
+        torch.set_default_dtype(dtype)
+        train(recipe, data, run)
+
+    return run_ranks(size, work)
+
+
+def once(hook: Hook) -> Hook:
+    """Return a hook that is called once for each rank and update, not for every slot."""
+    seen: set[tuple[int, int]] = set()
+
+    def call(rank: int, update: int) -> None:
+        if (rank, update) not in seen:
+            seen.add((rank, update))
+            hook(rank, update)
+
+    return call

@@ -198,6 +198,10 @@ class Ranks:
                 raise
             raise self._lost(when) from error
 
+    def told_once(self, error: NmtkitError) -> NmtkitError:
+        """Return an error that all ranks meet for rank 0, and a silent end for the others."""
+        return error if self.is_first else ToldElsewhereError(error.exit_code)
+
     def tell_end(self, exit_code: int) -> None:
         """Let the other ranks know that this one ends, and has told why."""
         if self._store is not None:
@@ -296,7 +300,7 @@ def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
     except NmtkitError as error:
         if error.exit_code in TOGETHER:
             ranks.leave()
-        elif not isinstance(error, LostRankError):
+        elif error.exit_code != LostRankError.exit_code:  # who is lost, each finds out
             ranks.tell_end(error.exit_code)
         raise
     else:

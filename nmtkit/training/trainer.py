@@ -15,9 +15,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler, Update
 from nmtkit.errors import (
     DivergedError,
-    NmtkitError,
     ResourceError,
-    ToldElsewhereError,
     is_out_of_memory,
 )
 from nmtkit.model.likelihood import perplexity
@@ -118,7 +116,7 @@ class Trainer:
         of_all = self.parts.ranks.gather(stop.requests)
         stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
         if stop.is_requested:
-            raise self._told_once(stop.error(self.state.update))
+            raise self.parts.ranks.told_once(stop.error(self.state.update))
 
     def is_finished(self) -> bool:
         """Tell whether the recipe's end, or that of the run's patience, is reached."""
@@ -199,7 +197,7 @@ class Trainer:
         state.num_skipped_in_a_row += 1
         if state.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
             self.parts.saver.finish()
-            raise self._told_once(
+            raise self.parts.ranks.told_once(
                 DivergedError(
                     f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a "
                     f"row, up to update {state.update}, were not finite; the last checkpoint is "
@@ -211,10 +209,6 @@ class Trainer:
             f"update={state.update} skipped: its gradient norm is {gradient_norm}; metrics.jsonl "
             "has its pairs"
         )
-
-    def _told_once(self, error: NmtkitError) -> NmtkitError:
-        """Return an error that all ranks meet for rank 0, and a silent end for the others."""
-        return error if self.parts.ranks.is_first else ToldElsewhereError(error.exit_code)
 
     def _elapsed(self) -> float:
         """Return the seconds of training, all sessions together."""

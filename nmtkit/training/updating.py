@@ -18,7 +18,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import cut_into_slots, gather
 from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import Indices, Update
-from nmtkit.errors import LostRankError, ToldElsewhereError
+from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
 from nmtkit.training.objective import Objective
@@ -154,22 +154,29 @@ class Updater:
 
         Raises:
             LostRankError, ToldElsewhereError: they do not; or see `Ranks.exchange`.
+            DivergedError: they are finite on no rank.
         """
         if self.ranks.is_alone:
             return
         own = sum(float(p.detach().sum(dtype=torch.float64)) for p in self.objective.parameters())
         sums = self.ranks.gather(own)
-        # What is finite on no rank has diverged, which saving it tells.
+        if not any(map(math.isfinite, sums)):
+            raise self.ranks.told_once(
+                DivergedError(
+                    f"training diverged: the weights are not finite after update {number}; begin "
+                    "again in another --out with a lower --learning-rate-scale, or with --clip-norm"
+                )
+            )
         is_equal = np.isclose(sums, sums[0], rtol=1e-9, atol=0, equal_nan=True)
         strays = np.flatnonzero(~is_equal).tolist()
-        if strays and not self.ranks.is_first:
-            raise ToldElsewhereError(LostRankError.exit_code)
         if strays:
             names = " and ".join(f"rank {rank}" for rank in strays)
-            raise LostRankError(
-                f"the weights of {names} are not those of rank 0 after update {number}: a device "
-                "computes wrongly, or runs other software; mend it, and run the same command "
-                "again to go on from the last checkpoint"
+            raise self.ranks.told_once(
+                LostRankError(
+                    f"the weights of {names} are not those of rank 0 after update {number}: a "
+                    "device computes wrongly, or runs other software; mend it, and run the same "
+                    "command again to go on from the last checkpoint"
+                )
             )
 
     @property

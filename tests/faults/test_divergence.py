@@ -134,3 +134,22 @@ def test_updates_that_stay_bad_end_the_run_where_the_last_checkpoint_is_good(
     assert_equal(last_model(tmp_path / "run"), good)
     train(quiet_recipe(NUM_UPDATES), data, tmp_path / "run")
     assert_equal(last_model(tmp_path / "run"), last_model(tmp_path / "undisturbed"))
+
+
+def test_a_run_that_diverges_is_validated_without_translating_and_so_is_its_resume(
+    data: Path, tmp_path: Path
+) -> None:
+    recipe = tiny_train_recipe(NEVER, dropout=0.1)
+    recipe = replace(
+        recipe,
+        training=replace(recipe.training, learning_rate_scale=1e25),
+        validation=replace(recipe.validation, validate_every=5),
+        checkpoints=replace(recipe.checkpoints, save_every=5),
+    )
+    for _ in range(2):
+        with pytest.raises(DivergedError, match="training diverged"):
+            train(recipe, data, tmp_path)
+    validations = MetricsLog(tmp_path / "metrics.jsonl").validations()
+    assert [(one.update, one.loss, one.bleu) for one in validations] == [
+        (update, math.inf, 0.0) for update in range(5, validations[-1].update + 1, 5)
+    ]

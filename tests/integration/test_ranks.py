@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,59 +24,14 @@ from nmtkit.training import objective, updating
 from nmtkit.training.loss import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
 from nmtkit.training.saving import Saver
-from nmtkit.training.seeds import slot_seed
 from nmtkit.training.state import RunState
-from tests.ranks import RankEnd, run_ranks
-from tests.tiny import tiny_dataset, tiny_train_recipe
-
-NUM_UPDATES = 20
-DONE = RankEnd(0, "")
-Hook = Callable[[int, int], None]
-"""Called by each rank with its number and an update's before each of its slots."""
+from tests.ranks import DONE, NUM_UPDATES, RankEnd, once, recipe_of, run_ranks, train_on
+from tests.tiny import tiny_dataset
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_dataset(tmp_path_factory.mktemp("corpus"))
-
-
-def recipe_of(dropout: float, num_slots: int, max_updates: int = NUM_UPDATES) -> TrainRecipe:
-    """Return a recipe whose updates are of a few pairs, saved after every fifth.
-
-    The loss does not depend on the biases of keys, so that their gradients are rounding alone,
-    which Adam makes as large as any other: the smaller the learning rate, the less of it is seen.
-    """
-    recipe = tiny_train_recipe(max_updates=max_updates, dropout=dropout)
-    slots = {"update_tokens": 24, "max_tokens": 24 // num_slots}
-    return replace(
-        recipe,
-        training=replace(recipe.training, learning_rate_scale=0.03, **slots),
-        checkpoints=replace(recipe.checkpoints, save_every=5),
-        validation=replace(recipe.validation, validate_every=10),
-    )
-
-
-def train_on(
-    size: int,
-    recipe: TrainRecipe,
-    data: Path,
-    run: Path,
-    dtype: torch.dtype = torch.float64,
-    hook: Hook | None = None,
-) -> list[RankEnd]:
-    """Train with so many processes; returns how each of them ended."""
-
-    def work(rank: int) -> None:
-        def seed(seed: int, update: int, slot: int, piece: int) -> int:
-            if hook is not None:
-                hook(rank, update)
-            return slot_seed(seed, update, slot, piece)
-
-        vars(updating)["slot_seed"] = seed
-        torch.set_default_dtype(dtype)
-        train(recipe, data, run)
-
-    return run_ranks(size, work)
 
 
 def parameters(run: Path) -> torch.Tensor:
@@ -245,18 +199,6 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_update(
     assert second.told == ""
     assert train_on(2, recipe, data, tmp_path) == [DONE] * 2
     assert_same_model(tmp_path, whole)
-
-
-def once(hook: Hook) -> Hook:
-    """Return a hook that is called once for each rank and update, not for every slot."""
-    seen: set[tuple[int, int]] = set()
-
-    def call(rank: int, update: int) -> None:
-        if (rank, update) not in seen:
-            seen.add((rank, update))
-            hook(rank, update)
-
-    return call
 
 
 @pytest.mark.parametrize("lost", [0, 1])

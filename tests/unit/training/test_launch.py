@@ -1,6 +1,9 @@
 """How many processes a command starts."""
 
+import json
+import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +11,8 @@ import torch
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.training import RanksConfig
 from nmtkit.errors import ConfigError
-from nmtkit.training.launch import num_processes
+from nmtkit.training import launch as launching
+from nmtkit.training.launch import MAX_STARTS_WITHOUT_PROGRESS, launch, num_processes
 
 
 def recipe_of(devices: int, device: str = "auto") -> TrainRecipe:
@@ -52,3 +56,93 @@ def test_a_process_that_was_launched_as_a_rank_launches_nothing(
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "1")
     assert num_processes(recipe_of(8, "cpu")) == 1
+
+
+def starts_of(run: Path, monkeypatch: pytest.MonkeyPatch, num_cuts: int) -> tuple[int, list[str]]:
+    """Launch ranks that run out of memory for ever, the first times with finer cuts noted.
+
+    Returns:
+        How often they were started, and what was told.
+    """
+    cuts: list[dict[str, int]] = []
+    starts: list[int] = []
+
+    def run_out(*_: object) -> tuple[int, str]:
+        starts.append(1)
+        if len(cuts) < num_cuts:
+            cuts.append({"from_update": 1, "pieces": 2 ** (len(cuts) + 1)})
+            (run / "pieces.json").write_text(json.dumps(cuts), encoding="ascii")
+        return 5, "rank 1 ended with exit code 5"
+
+    told: list[str] = []
+    monkeypatch.setattr(launching, "_run", run_out)
+    assert launch([], 2, run, told.append) == 5
+    return len(starts), told
+
+
+def test_finer_cuts_are_progress_and_without_them_want_of_memory_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_cuts = MAX_STARTS_WITHOUT_PROGRESS + 2
+    num_starts, told = starts_of(tmp_path, monkeypatch, num_cuts)
+    assert num_starts == num_cuts + 1
+    assert (
+        told
+        == ["rank 1 ended with exit code 5; starting all ranks again from the last checkpoint"]
+        * num_cuts
+    )
+
+
+def test_ranks_that_are_lost_again_and_again_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(launching, "_run", lambda *_: (7, "rank 1 was killed by SIGKILL"))
+    assert launch([], 2, tmp_path, told.append) == 7
+    assert len(told) == MAX_STARTS_WITHOUT_PROGRESS
+    assert told[-1] == (
+        "nmtkit: error: rank 1 was killed by SIGKILL, in 3 starts without a new checkpoint"
+    )
+
+
+class Ended:
+    """A rank that has ended."""
+
+    def __init__(self, code: int) -> None:
+        self.returncode = code
+
+    def poll(self) -> int:
+        return self.returncode
+
+
+@pytest.mark.parametrize(
+    ("codes", "end"),
+    [
+        ((0, 0), (0, None)),
+        ((75, 75), (75, None)),
+        ((7, -9), (7, "rank 1 was killed by SIGKILL")),
+        ((7, 7), (7, "rank 0 ended with exit code 7")),
+        ((7, 5), (5, "rank 1 ended with exit code 5")),
+        ((2, 2), (2, None)),
+    ],
+)
+def test_what_ended_the_ranks_is_what_is_not_a_consequence(
+    codes: tuple[int, int], end: tuple[int, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(codes)
+    monkeypatch.setattr(launching, "_start", lambda *_: Ended(left.pop(0)))
+    assert launching._run([], 2, pytest.fail) == end
+
+
+def test_a_rank_lost_while_all_were_asked_to_stop_is_told_and_not_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(launching, "_start", lambda *_: Ended(-9))
+    for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
+        monkeypatch.setattr(launching, "_watch", lambda _, number=number: (1, number))
+        assert launching._run([], 2, told.append) == (code, None)
+        assert told.pop() == (
+            f"nmtkit: error: stopped by {number.name}, and rank 1 was killed by SIGKILL; run the "
+            "same command again to continue"
+        )

@@ -58,6 +58,26 @@ def test_every_fact_has_a_figure_and_a_moving_average_costs_disk(
     assert told["a checkpoint"] != facts(averaged, data)["a checkpoint"]
 
 
+def test_checkpoints_that_are_kept_for_being_the_best_cost_disk(
+    recipe: TrainRecipe, data: Path
+) -> None:
+    def whole(keep_best: int) -> float:
+        checkpoints = replace(recipe.checkpoints, keep_best=keep_best)
+        told = facts(replace(recipe, checkpoints=checkpoints), data)["a checkpoint"]
+        model, rest, sizes = re.findall(r"([0-9.]+) kB", told)
+        assert float(rest) > float(model)
+        return float(sizes) / float(model)
+
+    assert whole(11) - whole(1) == pytest.approx(10, rel=0.05)  # figures have three digits
+
+
+def test_no_further_update_is_done_once_the_time_for_it_is_over(
+    recipe: TrainRecipe, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "MEASURED_S", 0.0)
+    assert " in 1 updates on one device" in facts(recipe, data)["speed"]
+
+
 def test_the_measured_peak_is_that_of_products() -> None:
     cpu = torch.device("cpu")
     assert planning.product_rate(cpu, None) > 1e6

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
 from nmtkit.model_path import read_tensors
+from nmtkit.training import run as running
 from nmtkit.training import updating
 from nmtkit.training.run import train
 from nmtkit.training.seeds import slot_seed
+from nmtkit.training.validation import Validation, Validator
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
 NUM_UPDATES = 9
@@ -224,3 +227,40 @@ def test_seeds_of_slots_differ_in_every_part() -> None:
     }
     assert len(seeds) == 3 * 29 * 4 * 2
     assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_what_a_checkpoint_has_behind_it_is_logged(data: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
+    recipe = replace(
+        recipe,
+        logging=replace(recipe.logging, log_every=1000),
+        checkpoints=replace(recipe.checkpoints, save_every=4),
+    )
+    train(recipe, data, tmp_path)
+    logged = [one["update"] for one in records(tmp_path) if one["event"] == "training"]
+    assert logged == [4, 8, NUM_UPDATES]
+
+
+def test_what_is_found_to_fit_holds_for_validation_and_its_time_is_in_no_rate(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch_tokens: list[int] = []
+    validate = Validator.validate
+
+    def find_slowly(*_: object) -> int:
+        time.sleep(0.4)
+        return 2
+
+    def note_and_validate(self: Validator, is_stopping: Callable[[], bool]) -> Validation | None:
+        batch_tokens.append(self.batch_tokens)
+        return validate(self, is_stopping)
+
+    monkeypatch.setattr(running, "slots_that_fit", find_slowly)
+    monkeypatch.setattr(Validator, "validate", note_and_validate)
+    recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
+    recipe = replace(recipe, training=replace(recipe.training, max_tokens=0))
+    train(recipe, data, tmp_path)
+    assert batch_tokens == [recipe.training.update_tokens // 2]
+    first = records(tmp_path)[0]
+    assert isinstance(first["updates_per_second"], float)
+    assert first["updates_per_second"] > 1 / 0.4

@@ -1,0 +1,37 @@
+"""What a rank knows of the others, as far as it can be seen without them."""
+
+import pytest
+import torch
+from torch._C._distributed_c10d import HashStore, ProcessGroup
+
+from nmtkit.errors import LostRankError
+from nmtkit.training import distributed
+from nmtkit.training.distributed import Ranks
+
+
+class Event:
+    """Stands for what a GPU has been asked to do, which it will never have done."""
+
+    def record(self) -> None:
+        pass
+
+    def query(self) -> bool:
+        return False
+
+
+def test_an_exchange_between_devices_that_does_not_end_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(distributed, "ROLL_CALL_S", 0.02)
+    store = HashStore()
+    store.set("present/1", "")  # its host answers
+    control = ProcessGroup(store, 0, 2)
+    ranks = Ranks(0, 2, store, control, timeout_s=0.01)
+    with pytest.raises(LostRankError, match="the connection between ranks was lost in update 3"):
+        ranks.await_device("in update 3")
+
+
+def test_one_rank_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    Ranks().await_device("in update 3")
