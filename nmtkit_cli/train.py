@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.training.stopping import held_back
 from nmtkit_cli.command import FOLDER, Session
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import say, write_lines
@@ -38,8 +37,7 @@ def command(recipe: TrainRecipe, data: Path, out: Path | None, plan: bool) -> No
     """Train a model on the dataset DATA, or continue where training stopped.
 
     Writes checkpoints into the folder of the run; each is a complete model. Given the folder of a
-    run that was stopped, training goes on as if it had not been; settings that make the model
-    what it is may not change then.
+    run that was stopped, training goes on; settings that make the model what it is stay the same.
     """
     if plan:
         from nmtkit.training.run import plan as say_plan
@@ -49,6 +47,7 @@ def command(recipe: TrainRecipe, data: Path, out: Path | None, plan: bool) -> No
         return
     if out is None:
         raise click.UsageError("Missing option '--out'.", click.get_current_context())
+    from nmtkit.training.stopping import held_back
 
     with held_back():  # importing torch takes its time
         from nmtkit.training.launch import launch, num_processes
