@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help install demo test test-system test-faults check format docs golden bench clean
 
 help:  ## list the chores
-	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9%-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
 
 install: $(INSTALLED)  ## set up the environment, with nmtkit in it
 	@echo "nmtkit is installed: $(VENV)/bin/nmtkit --help"
@@ -49,7 +49,10 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	  -s en -t de --vocab-size 4000 --sample-lines 20000 --times 3 60
 	$(BIN)/python -m benchmarks.average_memory
 
-clean:  ## remove everything that these chores made
+wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
+	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*
+
+clean:  ## remove everything that these chores made, but for wmt14
 	rm -rf $(VENV) demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,0 +1,112 @@
+"""Tar archives: whether they are what they were, and some of their files.
+
+What an archive says of paths, owners and links is never followed.
+"""
+
+import gzip
+import hashlib
+import posixpath
+import shutil
+import tarfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from examples.wmt14.trouble import DAMAGED, FetchError, disk_errors
+
+CHUNK_BYTES = 2**20
+GZIP_MAGIC = b"\x1f\x8b"
+# What Python raises of an archive that is cut off or has wrong bytes.
+DAMAGES = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
+
+
+def check_digest(archive: Path, archives: Path) -> str:
+    """Return the SHA-256 of an archive.
+
+    Raises:
+        FetchError: another one was recorded.
+    """
+    with archive.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    sums = archives / "SHA256SUMS"
+    recorded = read_digests(sums).get(archive.name, digest)
+    if digest != recorded:
+        raise FetchError(
+            DAMAGED,
+            f"{archive}: SHA-256 {digest} is not {recorded}, which {sums} has; delete the archive "
+            "to download it again, or that line if a new version is what you want",
+        )
+    return digest
+
+
+def record_digest(name: str, digest: str, archives: Path) -> None:
+    """Remember the SHA-256 of an archive, in the form that `sha256sum -c` reads."""
+    sums = archives / "SHA256SUMS"
+    digests = {**read_digests(sums), name: digest}
+    part = archives / "SHA256SUMS.part"
+    with disk_errors(sums):
+        part.write_text("".join(f"{digests[key]}  {key}\n" for key in sorted(digests)), "utf-8")
+        part.replace(sums)
+
+
+def read_digests(sums: Path) -> dict[str, str]:
+    """Return what is recorded, by the names of archives."""
+    lines = sums.read_text("utf-8").split("\n") if sums.exists() else []
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
+
+
+def unpack(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
+    """Extract some members of a tar archive, which may be gzipped, into a folder.
+
+    The whole archive is read, so that a fault anywhere in it is found.
+
+    Raises:
+        FetchError: the archive is damaged, lacks a member, or has one that is no plain file, or
+            any whose path leads out of the folder.
+    """
+    found: dict[str, Path] = {}
+    try:
+        with open_bytes(archive) as stream:
+            with tarfile.open(fileobj=stream, mode="r|") as tar:
+                for member in tar:
+                    name = safe_path(member.name, archive)
+                    if name in members and member.isfile():
+                        found[name] = folder / str(members.index(name))
+                        copy(cast(BinaryIO, tar.extractfile(member)), found[name])
+            while stream.read(CHUNK_BYTES):  # to the end, where gzip has its checksum
+                pass
+    except DAMAGES as error:
+        raise FetchError(
+            DAMAGED, f"{archive}: damaged ({error}); delete it to download it again"
+        ) from None
+    for name in members:
+        if name not in found:
+            raise FetchError(DAMAGED, f"{archive}: holds no file {name}; is it another archive?")
+    return [found[name] for name in members]
+
+
+def safe_path(name: str, archive: Path) -> str:
+    """Return the path of a member without dots; those that lead elsewhere are an error.
+
+    `tarfile` has filters for that from Python 3.11.4 on; this is for the earlier ones too.
+    """
+    path = posixpath.normpath(name)
+    if path.startswith(("/", "..")):
+        raise FetchError(
+            DAMAGED, f"{archive}: {name} leads out of the archive; do not trust it, and delete it"
+        )
+    return path
+
+
+def copy(content: BinaryIO, path: Path) -> None:
+    """Write a member to a file."""
+    with content, path.open("wb") as file:
+        shutil.copyfileobj(content, file, CHUNK_BYTES)
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading, uncompressed if it is gzipped."""
+    with path.open("rb") as stream:
+        is_gzip = stream.read(2) == GZIP_MAGIC
+    return cast(BinaryIO, gzip.open(path)) if is_gzip else path.open("rb")

@@ -1,0 +1,169 @@
+"""Downloads that go on where they were cut off, and try again where the network fails."""
+
+import http.client
+import shutil
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+
+from examples.wmt14.trouble import (
+    NO_ROOM,
+    TRY_AGAIN,
+    USAGE,
+    FetchError,
+    disk_errors,
+    megabytes,
+    say,
+)
+
+CHUNK_BYTES = 2**20
+TIMEOUT_S = 60
+MAX_FAILURES = 8  # in a row, without a byte in between
+FIRST_PAUSE_S = 1.0  # doubles with every failure: two minutes in all
+PROGRESS_S, TERMINAL_PROGRESS_S = 30.0, 0.5
+LINE_WIDTH = 72
+# Refusals that may be none the next time.
+PASSING = (
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+)
+
+
+def download(address: str, path: Path, pause: Callable[[float], None]) -> None:
+    """Download a file; until it is whole, it is PATH.part, from which the next download goes on.
+
+    Args:
+        address: http or https.
+        path: where to put it.
+        pause: waits for so many seconds before another try.
+
+    Raises:
+        FetchError: the server refuses it, it fails too often, or the disk is full.
+    """
+    part = path.with_name(f"{path.name}.part")
+    failures = 0
+    while True:
+        size_before = size(part)
+        try:
+            transfer(address, part)
+            break
+        except (OSError, http.client.HTTPException) as error:
+            failures = failures + 1 if size(part) <= size_before else 1
+            if is_final(error):
+                raise FetchError(
+                    USAGE, f"{address}: {error}; look for a mirror that has it"
+                ) from None
+            if failures == MAX_FAILURES:
+                raise FetchError(
+                    TRY_AGAIN,
+                    f"{address}: {error}; when the network is back, the same command goes on",
+                ) from None
+            say(f"{path.name}: {error}; trying again")
+            pause(FIRST_PAUSE_S * 2 ** (failures - 1))
+    with disk_errors(path):
+        part.replace(path)
+
+
+def transfer(address: str, part: Path) -> None:
+    """Append to `part` what is missing of a file; returns when it is whole.
+
+    Raises:
+        OSError, HTTPException: the connection fails, or ends too early.
+        FetchError: the disk is full or cannot be written to.
+    """
+    offset = size(part)
+    headers = {"Range": f"bytes={offset}-"} if offset else {}
+    try:
+        response = urllib.request.urlopen(
+            urllib.request.Request(address, headers=headers), timeout=TIMEOUT_S
+        )
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        if error.headers.get("Content-Range") == f"bytes */{offset}":
+            return
+        part.unlink()  # longer than the file: not a part of it
+        raise
+    with response:
+        is_continued = response.status == HTTPStatus.PARTIAL_CONTENT
+        offset = offset if is_continued else 0
+        length = response.headers.get("Content-Length")
+        total = None if length is None else offset + int(length)
+        check_room(part, (total or 0) - offset)
+        progress = Progress(part.name.removesuffix(".part"), offset, total)
+        with disk_errors(part), part.open("ab" if is_continued else "wb") as stream:
+            while chunk := receive(response):
+                stream.write(chunk)
+                progress.advance(len(chunk))
+        progress.finish()
+    if total is not None and size(part) != total:
+        raise http.client.HTTPException(f"ended after {size(part)} of {total} bytes")
+
+
+def receive(response: http.client.HTTPResponse) -> bytes:
+    """Return what comes next; faults of the network are told from those of the disk."""
+    try:
+        return response.read(CHUNK_BYTES)
+    except OSError as error:
+        raise http.client.HTTPException(str(error)) from error
+
+
+def is_final(error: Exception) -> bool:
+    """Tell whether a server will say the same again, as it does of a file that it does not have."""
+    if not isinstance(error, urllib.error.HTTPError):
+        return False
+    return HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and (
+        error.code not in PASSING
+    )
+
+
+def check_room(path: Path, num_bytes: int) -> None:
+    """Refuse to begin what the disk has no room for."""
+    free = shutil.disk_usage(path.parent).free
+    if num_bytes > free:
+        raise FetchError(
+            NO_ROOM,
+            f"{path}: {megabytes(num_bytes)} are to come and {megabytes(free)} are free; "
+            "free some space there, or choose a folder on another disk",
+        )
+
+
+class Progress:
+    """How far a download is: one line that changes on a terminal, now and then one elsewhere."""
+
+    def __init__(self, name: str, num_bytes: int, total: int | None) -> None:
+        self._name = name
+        self._num_bytes = num_bytes
+        self._total = total
+        self._first_bytes = num_bytes
+        self._began = self._told = time.monotonic()
+
+    def advance(self, num_bytes: int) -> None:
+        """Count bytes, and tell of them if the last time was long enough ago."""
+        self._num_bytes += num_bytes
+        is_terminal = sys.stderr.isatty()
+        if time.monotonic() - self._told > (TERMINAL_PROGRESS_S if is_terminal else PROGRESS_S):
+            self._told = time.monotonic()
+            say(self._line(), end="\r" if is_terminal else "\n")
+
+    def finish(self) -> None:
+        """Tell how far it came."""
+        say(self._line())
+
+    def _line(self) -> str:
+        seconds = max(time.monotonic() - self._began, 1e-3)
+        rate = megabytes((self._num_bytes - self._first_bytes) / seconds)
+        of = "" if self._total is None else f" of {megabytes(self._total)}"
+        # As long as any, so that a line covers the one before on a terminal.
+        return f"{self._name}: {megabytes(self._num_bytes)}{of}, {rate}/s".ljust(LINE_WIDTH)
+
+
+def size(path: Path) -> int:
+    """Return the bytes of a file, 0 if it is not there."""
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,90 @@
+"""Archives with the names and layouts of those that WMT14 is made of, of any text."""
+
+import gzip
+import html
+import io
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+Pairs = Sequence[tuple[str, str]]
+
+SEGMENTS_A_DOCUMENT = 7
+
+
+def write_wmt14(folder: Path, lang: str, training: Pairs, valid: Pairs, test: Pairs) -> None:
+    """Write what `make en-LANG-base` downloads.
+
+    Args:
+        folder: where to; is made.
+        lang: de or fr.
+        training: is dealt out to the training corpora.
+        valid, test: become newstest2013 and newstest2014.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pair = f"{lang}-en"
+    plain = [
+        ("training-parallel-europarl-v7.tgz", f"training/europarl-v7.{pair}"),
+        ("training-parallel-commoncrawl.tgz", f"commoncrawl.{pair}"),
+        ("training-parallel-nc-v9.tgz", f"training/news-commentary-v9.{pair}"),
+    ]
+    if lang == "de":
+        name = f"training-parallel-nc-v11/news-commentary-v11.{pair}"
+        plain.append(("training-parallel-nc-v11.tgz", name))
+    if lang == "fr":
+        plain.append(("training-parallel-un.tgz", f"un/undoc.2000.{pair}"))
+    num_parts = len(plain) + (lang == "fr")
+    for number, (archive, name) in enumerate(plain):
+        sides = plain_text(training[number::num_parts])
+        files = {f"{name}.{suffix}": text for suffix, text in zip(("en", lang), sides, strict=True)}
+        write_tar(folder / archive, {f"{name}.annotation": b"of no use\n", **files})
+    if lang == "fr":
+        sides = plain_text(training[len(plain) :: num_parts])
+        name = "giga-fren.release2.fixed"
+        giga = {
+            f"{name}.{s}.gz": gzip.compress(t) for s, t in zip(("en", "fr"), sides, strict=True)
+        }
+        write_tar(folder / "training-giga-fren.tar", giga)
+    write_tar(
+        folder / "test.tgz",
+        {
+            "test/newstest2013-src.en.sgm": sgm([source for source, _ in valid], "srcset"),
+            f"test/newstest2013-src.{lang}.sgm": sgm([target for _, target in valid], "srcset"),
+        },
+    )
+    name = f"test-full/newstest2014-{lang}en"
+    write_tar(
+        folder / "test-full.tgz",
+        {
+            f"{name}-src.en.sgm": sgm([source for source, _ in test], "srcset"),
+            f"{name}-src.{lang}.sgm": sgm(["wrong file"] * len(test), "srcset"),
+            f"{name}-ref.{lang}.sgm": sgm([target for _, target in test], "refset"),
+            f"{name}-ref.en.sgm": sgm(["wrong file"] * len(test), "refset"),
+        },
+    )
+
+
+def plain_text(pairs: Pairs) -> tuple[bytes, bytes]:
+    """Return source and target, a line each."""
+    source, target = ("".join(f"{line}\n" for line in side) for side in zip(*pairs, strict=True))
+    return source.encode(), target.encode()
+
+
+def sgm(lines: Sequence[str], kind: str) -> bytes:
+    """Return a test set as WMT writes it."""
+    text = [f'<{kind} setid="newstest" srclang="any">\n']
+    for first in range(0, len(lines), SEGMENTS_A_DOCUMENT):
+        text.append(f'<doc sysid="ref" docid="news.{first}" genre="news" origlang="en">\n<p>\n')
+        for number, line in enumerate(lines[first : first + SEGMENTS_A_DOCUMENT], 1):
+            text.append(f'<seg id="{number}">{html.escape(line)}</seg>\n')
+        text.append("</p>\n</doc>\n")
+    return "".join([*text, f"</{kind}>\n"]).encode()
+
+
+def write_tar(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write a tar archive, gzipped unless it is called .tar."""
+    with tarfile.open(path, "w" if path.suffix == ".tar" else "w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
