@@ -72,7 +72,7 @@ def settings(*flags: str) -> list[str]:
 
 def check_result(done: subprocess.CompletedProcess[str], folder: Path, lang: str) -> None:
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^BLEU \d+\.\d+ ", done.stdout, re.MULTILINE)
+    assert re.search(r"^BLEU = \d+\.\d+ ", done.stdout, re.MULTILINE)
     assert (folder / f"test.{lang}").read_text("utf-8").count("\n") == SIZES["test"]
 
 

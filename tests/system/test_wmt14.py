@@ -51,7 +51,7 @@ def test_real_text_goes_from_archives_to_a_score(tmp_path: Path, lang: str) -> N
             "TRANSLATE_FLAGS=--beam 1 --extra-length 5",
         )
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^BLEU \d+\.\d+ ", done.stdout, re.MULTILINE)
+    assert re.search(r"^BLEU = \d+\.\d+ ", done.stdout, re.MULTILINE)
     folder = tmp_path / f"{pair}-v9"
     for side, suffix in enumerate(("en", lang)):
         found = (folder / "text" / f"newstest2014.{suffix}").read_text("utf-8").split("\n")
