@@ -1,8 +1,8 @@
 # From parallel text to a score: preprocess, train, average, translate, score. What is finished is
 # not done again; what was stopped goes on.
 #
-# For your own corpus, copy this file and a recipe to this folder, change the four lines, and
-# `make -f your-copy.mk`.
+# For your own corpus, copy this file and a recipe to where you like, change the four lines, and
+# `make -f corpus.mk`. What is given on the command line wins over what stands here.
 
 # train.en, train.de, valid.en, valid.de, which may be gzipped (.gz), and test.en, test.de.
 CORPUS ?= /path/to/corpus

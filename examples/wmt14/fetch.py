@@ -93,7 +93,9 @@ def main() -> int:
     """Read the command line, fetch, and return the exit code."""
     parser = argparse.ArgumentParser(description="Fetch corpora of WMT as plain parallel text.")
     parser.add_argument("pair", help="source and target language, such as en-de")
-    parser.add_argument("corpora", nargs="+", choices=CORPORA, metavar="CORPUS")
+    parser.add_argument(
+        "corpora", nargs="+", choices=CORPORA, metavar="CORPUS", help=f"of {', '.join(CORPORA)}"
+    )
     parser.add_argument("--archives", type=Path, required=True, help="folder for downloads")
     parser.add_argument("--out", type=Path, required=True, help="folder for the text")
     parser.add_argument(

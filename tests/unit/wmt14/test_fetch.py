@@ -1,5 +1,6 @@
 """Fetching ends with parallel text under its final names, or with an error and none of it."""
 
+import fcntl
 import gzip
 import os
 import sys
@@ -231,3 +232,20 @@ def test_a_disk_that_is_full_leaves_no_text(
         fetch(("en", "de"), ["commoncrawl"], archives, out, str(mirror))
     assert caught.value.exit_code == NO_ROOM
     assert not names(out)
+
+
+def test_two_processes_do_not_write_to_the_same_downloads(
+    archives: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lock(*_: object) -> None:
+        descriptor = os.open(archives, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "fetch_one", lock)
+        with pytest.raises(BlockingIOError):
+            fetch(("en", "de"), ["commoncrawl"], archives, out, "")
+    lock()  # it is free again
