@@ -16,9 +16,10 @@ from typing import Any
 import torch
 
 from benchmarks.common import print_json, print_table
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.decoding.loading import load_translator
-from nmtkit.evaluation.metrics import parse_metrics, score_corpus
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.interop.ctranslate2 import open_peer
 from nmtkit.interop.exporting import export
 from nmtkit.interop.parity import Pair, import_extra, own_scores
@@ -120,7 +121,7 @@ def translate_by_peer(
 
 def bleu(lines: Sequence[str], references: Sequence[str]) -> float:
     """Score translations."""
-    (score,) = score_corpus(parse_metrics("bleu"), list(lines), list(references))
+    (score,) = score_corpus(make_metrics(MetricsConfig()), lines, [references])
     return score.score
 
 

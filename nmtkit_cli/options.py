@@ -81,10 +81,14 @@ def recipe_command(
     return decorate
 
 
-def changed_flags(recipe: Recipe) -> list[str]:
-    """Return the flags of those settings that are not at their defaults."""
-    fields, values = fields_of(type(recipe)), values_of(recipe)
-    return [_flag(fields[name]) for name in fields if values[name] != fields[name].default]
+def changed_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
+    """Return the flags of those settings of some sections that are not at their defaults."""
+    values = values_of(recipe)
+    return [
+        _flag(field)
+        for name, field in fields_of(type(recipe)).items()
+        if field.section in sections and values[name] != field.default
+    ]
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions

@@ -1,34 +1,76 @@
-"""The two ways of `nmtkit score`: against a reference, and by a model."""
+"""The two ways of `nmtkit score`: against references, and by a model."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from nmtkit.config.schema import ScoreRecipe
-from nmtkit.errors import DataError
+from nmtkit_cli.command import given_one, refuse_without_effect
+from nmtkit_cli.options import changed_flags
 from nmtkit_cli.streams import Progress, say, standard_input, warn, write_lines
 
+BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
 INPUT = "standard input"
 
 
-def score_by_reference(reference: Path, metric: str, as_json: bool) -> None:
-    """Print the metrics of the translations on standard input."""
-    from nmtkit.evaluation.metrics import parse_metrics, score_corpus
-    from nmtkit.text.lines import decode_lines, read_lines
-
-    metrics = parse_metrics(metric)
-    translations = list(decode_lines(standard_input(), INPUT, "error", warn))
-    references = list(read_lines(reference))
-    if len(translations) != len(references):
-        raise DataError(
-            f"{INPUT} has {len(translations)} lines and {reference} has "
-            f"{len(references)}; give one translation a reference, in the same order"
-        )
-    scores = score_corpus(metrics, translations, references)
-    if as_json:
-        table = {one.name: {"score": one.score, "signature": one.signature} for one in scores}
-        write_lines([json.dumps(table)])
+def check_usage(
+    recipe: ScoreRecipe,
+    systems: Sequence[Path],
+    references: Sequence[Path],
+    model: Path | None,
+    source: Path | None,
+) -> None:
+    """Raise click.UsageError unless one way is chosen, and nothing is given for the other one."""
+    test_set = recipe.metrics.test_set
+    given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
+    if given_one(given) is None:
+        raise click.UsageError("give --reference, --test-set, or --model and --source")
+    if (model is None) != (source is None):
+        raise click.UsageError("--model and --source go together; give both or neither")
+    if model is None:
+        refuse_without_effect(changed_flags(recipe, BY_MODEL), "without --model")
     else:
-        write_lines(f"{one.name} = {one.score:.2f}  {one.signature}" for one in scores)
+        files = ["SYSTEM"] if systems else []
+        refuse_without_effect([*files, *changed_flags(recipe, BY_REFERENCE)], "with --model")
+
+
+def score_by_reference(
+    recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], as_json: bool
+) -> None:
+    """Print the scores of translations, which are on standard input if there are no files."""
+    from nmtkit.evaluation.doubts import doubts
+    from nmtkit.evaluation.evaluate import evaluate, score_lines
+    from nmtkit.evaluation.metrics import make_metrics
+    from nmtkit.evaluation.test_sets import read_test_set
+    from nmtkit.evaluation.texts import Text, Texts, read_text
+    from nmtkit.reporting.scores import as_objects, as_text
+    from nmtkit.text.lines import decode_lines
+
+    metrics = make_metrics(recipe.metrics)
+    right = [read_text(path) for path in references]
+    if recipe.metrics.test_set:
+        right = read_test_set(recipe.metrics.test_set, recipe.metrics.language_pair)
+    translations = [read_text(path) for path in systems]
+    if not systems:
+        lines = decode_lines(standard_input(), INPUT, "error", warn)
+        translations = [Text(INPUT, list(lines))]
+    texts = Texts(translations, right)
+    texts.check()
+    for doubt in doubts(texts):
+        warn(doubt)
+    if not recipe.breakdown.sentence:
+        evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown)
+        objects = as_objects(evaluation)
+        write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
+        return
+    for scores in score_lines(texts, metrics):
+        table = {metric.name: score for metric, score in zip(metrics, scores, strict=True)}
+        plain = "\t".join(f"{score:.2f}" for score in scores)
+        write_lines([json.dumps(table) if as_json else plain])
+    for metric in metrics:
+        say(f"{metric.name}: {metric.line_signature()}")
 
 
 def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:

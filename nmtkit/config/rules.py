@@ -1,10 +1,18 @@
 """Rules that settings must keep among each other; a setting without effect breaks one."""
 
+import re
 from collections.abc import Iterator
 
 from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.problems import Problem
-from nmtkit.config.schema import PreprocessRecipe, Recipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.metrics import METRICS, MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.config.problems import Problem, suggestion
+from nmtkit.config.schema import (
+    PreprocessRecipe,
+    Recipe,
+    ScoreRecipe,
+    TrainRecipe,
+    TranslateRecipe,
+)
 from nmtkit.config.training import ModelConfig
 
 SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "extra_length")
@@ -24,6 +32,10 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
             yield from _without_effect(recipe, SEARCH, "in training without validation BLEU")
     if isinstance(recipe, TranslateRecipe):
         yield from _translation(recipe)
+    if isinstance(recipe, ScoreRecipe):
+        yield from _metrics(recipe)
+        yield from _languages(recipe.metrics)
+        yield from _significance(recipe)
 
 
 def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
@@ -154,3 +166,54 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
             f"patience ({validation.patience}) counts validations and validate_every is 0; "
             "give --validate-every or leave --patience out [validation.patience]",
         )
+
+
+def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
+    names = metric_names(recipe.metrics)
+    for name in names:
+        if name not in METRICS:
+            told = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
+            yield Problem(("metric", "tokenize", "lowercase"), told)
+    if "bleu" not in names:
+        yield from _without_effect(recipe, ("tokenize",), "without the metric bleu")
+    if names == ["ter"]:
+        yield from _without_effect(recipe, ("lowercase",), "on TER, which ignores case anyway")
+
+
+def _languages(metrics: MetricsConfig) -> Iterator[Problem]:
+    pair = metrics.language_pair
+    needy = [f"metric {name}" for name in metric_names(metrics) if name in MOSES_METRICS]
+    if metrics.test_set:
+        needy.append("test_set")
+    if pair and not re.fullmatch("[^-]+-[^-]+", pair):
+        yield Problem(
+            ("language_pair",),
+            f"language_pair ({pair!r}) must be two languages and a hyphen, such as en-de "
+            "[metrics.language_pair]",
+        )
+    elif needy and not pair:
+        yield Problem(
+            ("language_pair", "metric", "test_set"),
+            f"{needy[0]} needs to know the languages; give --language-pair, such as en-de "
+            "[metrics.language_pair]",
+        )
+
+
+def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
+    wanted = recipe.significance
+    if wanted.paired_bs and wanted.paired_ar:
+        yield Problem(
+            ("paired_bs", "paired_ar"),
+            "paired_bs and paired_ar exclude each other; give one of them [significance.paired_bs]",
+        )
+    if wanted.paired_bs:
+        when = "with --paired-bs, which tells intervals anyway"
+        yield from _without_effect(recipe, ("confidence",), when)
+    if not wanted.paired_ar:
+        yield from _without_effect(recipe, ("trials",), "without --paired-ar")
+    if not (wanted.confidence or wanted.paired_bs):
+        when = "without --confidence or --paired-bs"
+        yield from _without_effect(recipe, ("resamples",), when)
+    if recipe.breakdown.sentence:
+        names = ("confidence", "paired_bs", "paired_ar", "by_length", "by_frequency")
+        yield from _without_effect(recipe, names, "with --sentence")

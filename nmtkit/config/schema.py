@@ -9,6 +9,7 @@ validate.py and rules.py.
 
 from dataclasses import dataclass, field
 
+from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.setting import setting
 from nmtkit.config.training import (
     CheckpointConfig,
@@ -343,8 +344,11 @@ class ScoringConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRecipe:
-    """The settings of `nmtkit score`."""
+    """The settings of `nmtkit score`: three sections with --reference, two with --model."""
 
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    significance: SignificanceConfig = field(default_factory=SignificanceConfig)
+    breakdown: BreakdownConfig = field(default_factory=BreakdownConfig)
     scoring: ScoringConfig = field(default_factory=ScoringConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 

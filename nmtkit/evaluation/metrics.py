@@ -1,77 +1,228 @@
-"""Corpus scores by sacreBLEU, with its default settings and signatures.
+"""Metrics: scores of translations against references, computed and named by sacreBLEU.
 
-sacreBLEU is imported when a score is computed, so that importing this module costs nothing.
+Two kinds of BLEU that sacreBLEU does not have are its BLEU over words that are cut here:
+moses-bleu counts as multi-bleu.perl does over text of Moses' tokenizer.perl; paper-bleu splits
+compounds as well, as "Attention Is All You Need" was scored. sacreBLEU and sacremoses are imported
+when a metric is made, so that importing this module costs nothing.
 """
 
-from collections.abc import Sequence
+import string
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from nmtkit.config.problems import suggestion
-from nmtkit.errors import ConfigError, DataError
+from nmtkit.config.metrics import MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.errors import ConfigError
+from nmtkit.text.moses import Moses, split_compounds
 
-METRICS = ("bleu", "chrf", "ter")
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as SacreMetric
+    from sacrebleu.metrics.base import Signature
+
+_LOWER_ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+"""What multi-bleu.perl -lc does, which reads bytes."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What 95 % of the texts score that a bootstrap draws.
+
+    Attributes:
+        mean: of their scores.
+        half_width: half the way from the lowest to the highest.
+    """
+
+    mean: float
+    half_width: float
 
 
 @dataclass(frozen=True)
 class Score:
-    """One metric's result.
+    """What one metric says of one system.
 
     Attributes:
-        name: what sacreBLEU calls it: BLEU, chrF2, TER.
+        name: of the metric: BLEU, chrF2, chrF2++, TER, moses-BLEU, paper-BLEU.
         score: 0 to 100, but for TER, which has no upper end and where lower is better.
         signature: every setting that the score depends on, and sacreBLEU's version.
+        details: of BLEU, the precisions, the brevity penalty and the lengths.
+        interval: if it was asked for.
+        p_value: how probable so large a difference from the first system is if there is none;
+            None for the first system, and where that was not asked for.
     """
 
     name: str
     score: float
     signature: str
+    details: str
+    interval: Interval | None = None
+    p_value: float | None = None
 
 
-def parse_metrics(text: str) -> list[str]:
-    """Return the metrics that a comma-separated list names, each once; ConfigError for others."""
-    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
-    for name in names:
-        if name not in METRICS:
-            raise ConfigError(f"no metric {name!r}; {suggestion(name, METRICS)} [--metric]")
-    return names
+@dataclass(frozen=True)
+class Metric:
+    """A metric with its settings.
+
+    Attributes:
+        name: see `Score`.
+        scorer: sacreBLEU's metric.
+        line_scorer: likewise, for single lines, which are too short for some n-grams.
+        prepare: what is done to each line before sacreBLEU sees it.
+        marks: entries of the signature that are not as sacreBLEU has them.
+    """
+
+    name: str
+    scorer: "SacreMetric"
+    line_scorer: "SacreMetric"
+    prepare: Callable[[str], str]
+    marks: Mapping[str, str]
+
+    def score(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], resamples: int
+    ) -> Score:
+        """Score prepared lines.
+
+        Args:
+            hypotheses: the translations.
+            references: the references, one or more; each has as many lines.
+            resamples: texts to draw for a confidence interval; 0 for none.
+        """
+        # Less than 2 is none to sacreBLEU.
+        result = self.scorer.corpus_score(hypotheses, references, n_bootstrap=resamples)
+        interval = Interval(result._mean, result._ci) if resamples else None
+        signature = self.signed(self.scorer.get_signature())
+        return Score(self.name, result.score, signature, _details(result), interval)
+
+    def score_line(self, hypothesis: str, references: Sequence[str]) -> float:
+        """Score one prepared line."""
+        return float(self.line_scorer.sentence_score(hypothesis, references).score)
+
+    def line_signature(self) -> str:
+        """Return the signature of the lines' scores, once there is one."""
+        return self.signed(self.line_scorer.get_signature())
+
+    def signed(self, signature: "Signature") -> str:
+        """Return a signature of sacreBLEU's with this metric's own marks."""
+        for key, value in self.marks.items():
+            signature.update(key, value)
+        return str(signature)
+
+
+def make_metrics(config: MetricsConfig) -> list[Metric]:
+    """Make the metrics that are asked for, in their order.
+
+    Args:
+        config: checked.
+
+    Raises:
+        ConfigError: a tokeniser needs a package or a file that is not there.
+    """
+    marks = {"test": config.test_set, "lang": config.language_pair} if config.test_set else {}
+    return [_make_metric(name, config, marks) for name in metric_names(config)]
 
 
 def score_corpus(
-    metrics: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+    metrics: Sequence[Metric], hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[Score]:
-    """Score translations, one a line, against one reference each.
+    """Score the translations of one system; one score a metric.
 
     Args:
-        metrics: names out of `METRICS`; the result is in their order.
-        hypotheses: the translations, as plain text: the metric tokenises.
-        references: what they should have been, equally many.
-
-    Raises:
-        DataError: there are no lines, or not equally many.
+        metrics: the result is in their order.
+        hypotheses: the translations, one a line, as plain text: the metric tokenises.
+        references: what they should have been: one or more references, each of as many lines.
     """
-    if len(hypotheses) != len(references):
-        raise DataError(
-            f"{len(hypotheses)} translations and {len(references)} references; "
-            "give one translation a reference, in the same order"
+    assert all(len(lines) == len(hypotheses) > 0 for lines in references), "equally many lines"
+    return [
+        metric.score(
+            [metric.prepare(line) for line in hypotheses],
+            [[metric.prepare(line) for line in reference] for reference in references],
+            resamples=0,
         )
-    if not hypotheses:
-        raise DataError("no translations to score; give at least one line")
-    return [_score(metric, hypotheses, references) for metric in metrics]
+        for metric in metrics
+    ]
 
 
-def _score(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    from sacrebleu.metrics.bleu import BLEU
+def _make_metric(name: str, config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    scorer: BLEU | CHRF | TER
-    match metric:
-        case "bleu":
-            # force: no warnings about tokenised text in the middle of training.
-            scorer = BLEU(force=True)
-        case "chrf":
-            scorer = CHRF()
-        case _:
-            scorer = TER()
-    result = scorer.corpus_score(hypotheses, [references])
-    return Score(result.name, result.score, str(scorer.get_signature()))
+    if name in MOSES_METRICS:
+        return _make_moses_metric(name, config, marks)
+    if name == "bleu":
+        return _make_bleu(config, marks)
+    if name == "ter":
+        scorer: CHRF | TER = TER()
+        return Metric("TER", scorer, scorer, _as_it_is, marks)
+    word_order = 2 if name == "chrf++" else 0
+    scorer = CHRF(word_order=word_order, lowercase=config.lowercase)
+    return Metric("chrF2" + "+" * word_order, scorer, scorer, _as_it_is, marks)
+
+
+def _make_bleu(config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
+    from sacrebleu.metrics.bleu import BLEU
+
+    def make(effective_order: bool) -> BLEU:
+        # force: no warnings about tokenised text in the middle of training.
+        return BLEU(
+            lowercase=config.lowercase,
+            tokenize=None if config.tokenize == "auto" else config.tokenize,
+            trg_lang=_target_lang(config) if config.tokenize == "auto" else "",
+            effective_order=effective_order,
+            force=True,
+        )
+
+    try:
+        return Metric("BLEU", make(False), make(True), _as_it_is, marks)
+    except (RuntimeError, OSError) as error:
+        raise ConfigError(
+            f"tokenize ({config.tokenize!r}) cannot be used here: {' '.join(str(error).split())}; "
+            "or take another, such as intl or char [metrics.tokenize]"
+        ) from error
+
+
+def _make_moses_metric(name: str, config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
+    """Make BLEU as multi-bleu.perl counts it: over words as they are, without smoothing."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    def make(effective_order: bool) -> BLEU:
+        return BLEU(
+            tokenize="none",
+            smooth_method="none",
+            effective_order=effective_order,
+            force=True,
+        )
+
+    def prepare(line: str) -> str:
+        tokens = moses.tokenise(line)
+        if is_split:
+            tokens = split_compounds(tokens)
+        return tokens.translate(_LOWER_ASCII) if config.lowercase else tokens
+
+    lang = _target_lang(config)
+    moses, is_split = Moses(lang), name == "paper-bleu"
+    marks = {**marks, "tok": f"moses-{lang}" + "+compounds" * is_split}
+    if config.lowercase:
+        marks["case"] = "lc-ascii"
+    return Metric(
+        "paper-BLEU" if is_split else "moses-BLEU", make(False), make(True), prepare, marks
+    )
+
+
+def _target_lang(config: MetricsConfig) -> str:
+    return config.language_pair.rpartition("-")[2]
+
+
+def _as_it_is(line: str) -> str:
+    return line
+
+
+def _details(result: Any) -> str:
+    """Return what sacreBLEU tells of BLEU beside the score; nothing for other metrics."""
+    from sacrebleu.metrics.bleu import BLEUScore
+
+    if not isinstance(result, BLEUScore):
+        return ""
+    precisions = "/".join(f"{precision:.1f}" for precision in result.precisions)
+    return (
+        f"{precisions} (BP = {result.bp:.3f} ratio = {result.ratio:.3f} "
+        f"hyp_len = {result.sys_len} ref_len = {result.ref_len})"
+    )

@@ -12,12 +12,13 @@ from itertools import islice
 
 import torch
 
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import SearchConfig, TranslateRecipe, TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import cut_sorted
 from nmtkit.decoding.translator import Translator
-from nmtkit.evaluation.metrics import score_corpus
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 
@@ -105,7 +106,8 @@ class Validator:
         if not math.isfinite(loss):
             return Validation(loss, 0.0, None)
         hypotheses = [line for share in finished for line in share.translations]
-        (score,) = score_corpus(["bleu"], hypotheses, self.dataset.valid_target)
+        bleu = make_metrics(MetricsConfig())
+        (score,) = score_corpus(bleu, hypotheses, [self.dataset.valid_target])
         return Validation(loss, score.score, score.signature)
 
     def _share(self, is_stopping: Callable[[], bool]) -> Share | None:

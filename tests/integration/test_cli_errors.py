@@ -45,7 +45,7 @@ def nmtkit(
         ("train", 2, "Missing argument 'DATA'. (see `nmtkit train --help`)"),
         ("train data", 2, "Missing option '--out'. (see `nmtkit train --help`)"),
         ("translate", 2, "Missing argument 'MODEL...'. (see `nmtkit translate --help`)"),
-        ("score", 2, "give --reference, or --model and --source (see `nmtkit score --help`)"),
+        ("score", 2, "give --reference, --test-set, or --model and --source (see `nmtkit score"),
         ("train data more --out run", 2, "Got unexpected extra argument (more) (see `nmtkit train"),
         ("train d --out r --preset bg", 2, "Invalid value for '--preset': 'bg' is not one of"),
         ("preprocess --workers 0", 2, "Invalid value for '--workers': 0 is less than 1 (see"),
@@ -236,7 +236,7 @@ def test_text_is_utf8_whatever_the_locale(locale: str, tmp_path: Path) -> None:
     equal = nmtkit(
         ["score", "--reference", name], tmp_path, environment, (tmp_path / name).read_bytes()
     )
-    assert equal.stdout.startswith(b"BLEU = 100.00  ")
+    assert equal.stdout.startswith(b"BLEU = 100.00 ")
 
 
 def test_the_configuration_that_is_printed_reads_back_as_itself(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_from_text_to_a_score(folder: Path, run: Path) -> None:
         assert done.stdout.count("\n") == len(VALID_LINES)
     done = nmtkit("score", "--reference", folder / "valid.de", "--json", stdin=done.stdout)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout).keys() == {"BLEU"}
+    assert json.loads(done.stdout).keys() == {"system", "BLEU"}
 
 
 def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) -> None:

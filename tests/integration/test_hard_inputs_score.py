@@ -1,15 +1,20 @@
-"""Every hard file as its own translation: as many scores come out as pairs go in."""
+"""Every hard file as its own translation: as many scores come out as pairs go in, or an error."""
 
+import json
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmtkit.config.schema import ScoringConfig
 from nmtkit.decoding.scorer import ScoredLine, Scorer
+from nmtkit.evaluation.breakdown import words_of
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.lines import decode_lines, open_bytes
+from nmtkit.text.lines import decode_lines, open_bytes, read_lines
 from nmtkit.text.subword import Subword
+from nmtkit_cli.main import run
 from tests.shared_data import HARD, hard_files, needs_data
 from tests.tiny import TRAIN_LINES, tiny_model
 
@@ -37,3 +42,33 @@ def test_a_score_for_each_line_of_a_hard_file(codec: TextCodec, described: dict[
     for line, score in zip(lines, scores, strict=True):
         assert math.isfinite(score.log_prob)
         assert (score == ScoredLine((), (), 0)) == (codec.source.encode(line) == [])
+
+
+@pytest.mark.parametrize("described", hard_files(), ids=lambda described: described["file"])
+def test_a_hard_file_is_a_perfect_translation_of_itself_or_refused(
+    described: dict[str, Any], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = str(HARD / described["file"])
+    metrics = ["--metric", "bleu,chrf,paper-bleu", "--language-pair", "en-de"]
+    code = run(["score", "--reference", path, path, *metrics, "--by-length", "--json"])
+    out, told = capfdbinary.readouterr()
+    if code:
+        assert code == 3
+        assert re.match(rb"nmtkit: error: .*(not valid UTF-8|no translations to score)", told)
+        assert not out
+        return
+    scores = json.loads(out)
+    num_words = sum(len(words_of(line)) for line in read_lines(Path(path)))
+    assert scores["chrF2"]["score"] == pytest.approx(100 if num_words else 0)
+    assert sum(one["sentences"] for one in scores["by_length"]) == described.get(
+        "sentences", described["lf"]
+    )
+
+
+def test_hard_files_of_different_lengths_are_refused_with_both_counts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    paths = [str(HARD / f"parallel-short.{side}") for side in ("src", "tgt")]
+    assert run(["score", "--reference", *paths]) == 3
+    told = f"nmtkit: error: {paths[1]} has 2 lines and {paths[0]} has 3; give one translation"
+    assert capsys.readouterr().err.startswith(told)

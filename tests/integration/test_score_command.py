@@ -83,7 +83,8 @@ def test_a_line_a_metric_with_two_decimals_and_the_signature(tmp_path: Path) -> 
 def test_json_holds_score_and_signature_by_name(tmp_path: Path) -> None:
     (tmp_path / "ref").write_bytes(b"a b c d\n")
     process = score(b"a b c d\n", "--reference", "ref", "--json", cwd=tmp_path)
-    assert set(json.loads(process.stdout)) == {"BLEU"}
+    assert set(json.loads(process.stdout)) == {"system", "BLEU"}
+    assert json.loads(process.stdout)["system"] == "standard input"
     assert json.loads(process.stdout)["BLEU"]["score"] == pytest.approx(100)
     assert json.loads(process.stdout)["BLEU"]["signature"].startswith("nrefs:1|")
 
@@ -99,16 +100,85 @@ def test_a_comparison_with_a_reference_does_not_load_torch(tmp_path: Path) -> No
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )
     imported = {line.rpartition("|")[2].strip() for line in process.stderr.decode().split("\n")}
-    assert process.stdout.startswith(b"BLEU = 100.00  ")
+    assert process.stdout.startswith(b"BLEU = 100.00 100.0/100.0/100.0/100.0 (BP = 1.000 ")
     assert "sacrebleu" in imported
     assert "torch" not in imported
+
+
+@needs_data
+def test_systems_are_compared_by_the_paper_s_bleu_too(tmp_path: Path) -> None:
+    for name in SYSTEMS:
+        data = (SCORED / "sys" / f"{name}.de.gz").read_bytes()
+        (tmp_path / name.split(".")[1]).write_bytes(data)
+    options = "--metric paper-bleu --language-pair en-de --paired-bs --resamples 20 --by-length"
+    arguments = ["--reference", str(SCORED / "ref.de.gz"), *options.split(), "FBK", "KIT"]
+    process = score(b"", *arguments, "--json", cwd=tmp_path)
+    assert process.stderr == b""
+    fbk, kit = map(json.loads, process.stdout.decode().removesuffix("\n").split("\n"))
+    assert (fbk["system"], kit["system"]) == ("FBK", "KIT")
+    assert f"{fbk['paper-BLEU']['score']:.2f}" == "26.53"
+    assert 0 < kit["paper-BLEU"]["p_value"] <= 1
+    assert sum(one["sentences"] for one in kit["by_length"]) == 3004
+
+
+def test_a_line_a_line_with_sentence_scores(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_bytes(b"a b c d\n\nx y\n")
+    arguments = ["--reference", "ref", "--sentence", "--metric", "bleu,ter"]
+    process = score(b"a b c d\n\nx z\n", *arguments, cwd=tmp_path)
+    assert process.stdout.decode().split("\n")[:2] == ["100.00\t0.00", "0.00\t0.00"]
+    assert process.stdout.decode().split("\n")[2].endswith("\t50.00")
+    bleu, ter, rest = process.stderr.decode().split("\n")
+    assert bleu.startswith("BLEU: nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|")
+    assert ter.startswith("TER: nrefs:1|")
+    assert rest == ""
+    process = score(b"a b c d\n\nx z\n", *arguments, "--json", cwd=tmp_path)
+    objects = [json.loads(line) for line in process.stdout.decode().removesuffix("\n").split("\n")]
+    assert objects[0] == {"BLEU": pytest.approx(100), "TER": 0}
+    assert len(objects) == 3
+
+
+def test_several_references_may_be_given(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"a b c d\n1 2 3 4\n")
+    (tmp_path / "two").write_bytes(b"e f g h\n5 6 7 8\n")
+    arguments = ["--reference", "one", "--reference", "two"]
+    process = score(b"a b c d\n5 6 7 8\n", *arguments, cwd=tmp_path)
+    assert process.stdout.startswith(b"BLEU = 100.00 ")
+    assert b"  nrefs:2|" in process.stdout
+
+
+def test_what_looks_wrong_is_told_and_scored_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_bytes(b"a sentence.\nb\n")
+    process = score(b"a sen@@ tence .\n\n", "--reference", "ref", cwd=tmp_path)
+    warnings = process.stderr.decode().removesuffix("\n").split("\n")
+    assert process.stdout.startswith(b"BLEU = ")
+    assert process.returncode == 0
+    assert [line.partition("input")[0] for line in warnings] == ["nmtkit: warning: standard "] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--reference r --test-set wmt17 --language-pair en-de", "--reference and --test-set excl"),
+        ("--model m --source s --confidence sys", "SYSTEM and --confidence have no effect with --"),
+        ("--reference r --max-length 5", "--max-length has no effect without --model; leave it"),
+        ("--reference r --source s", "--model and --source go together; give both or neither"),
+        ("--test-set wmt17", "test_set needs to know the languages; give --language-pair"),
+        ("--reference none", "none: No such file or directory; give a text file that can be read"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(
+    tmp_path: Path, arguments: str, told: str
+) -> None:
+    process = score(b"a\n", *arguments.split(), cwd=tmp_path)
+    assert process.stderr.decode().startswith(f"nmtkit: error: {told}")
+    assert (process.returncode, process.stdout) == (2, b"")
 
 
 def test_lines_end_at_lf_only_in_both_files(tmp_path: Path) -> None:
     line = "a\u2028b\x0bc\x85d e f\n".encode()
     (tmp_path / "ref").write_bytes(line)
     process = score(line, "--reference", "ref", cwd=tmp_path)
-    assert process.stdout.startswith(b"BLEU = 100.00  ")
+    assert process.stdout.startswith(b"BLEU = 100.00 100.0/100.0/100.0/100.0 (BP = 1.000 ")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +191,7 @@ def test_lines_end_at_lf_only_in_both_files(tmp_path: Path) -> None:
             "standard input has 1 lines and ref has 2; give one translation a reference, "
             "in the same order",
         ),
-        (b"", b"", 3, "no translations to score; give at least one line"),
+        (b"", b"", 3, "standard input has no translations to score; give a line or more"),
         (b"a\n\x80\n", b"a\nb\n", 3, "standard input:2: not valid UTF-8 at byte 1"),
         (b"a\n", b"b\xff\n", 3, "ref:1: not valid UTF-8 at byte 2"),
         (b"a\n", None, 2, "ref: No such file or directory"),

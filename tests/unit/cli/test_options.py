@@ -49,7 +49,7 @@ def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
 ) -> None:
     command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
     own = {"data", "model", "models", "out", "plan", "workers", "overwrite"}
-    own |= {"reference", "metric", "source", "as_json", "config", "preset", "print_config"}
+    own |= {"reference", "systems", "source", "as_json", "config", "preset", "print_config"}
     flags = {option.name: option.opts for option in command.params if option.name not in own}
     assert set(flags) == set(fields_of(recipe_type))
     assert own.isdisjoint(fields_of(recipe_type))
@@ -78,9 +78,10 @@ def test_switches_turn_settings_on_and_off() -> None:
 
 
 def test_changed_flags_are_those_of_other_values_than_the_defaults() -> None:
-    assert changed_flags(recipe_for()) == []
-    recipe = recipe_for("--no-tie-embeddings", "--dropout", "0.3", "--seed", "1")
-    assert changed_flags(recipe) == ["--dropout", "--tie-embeddings"]
+    assert changed_flags(recipe_for(), ("model", "seed")) == []
+    recipe = recipe_for("--no-tie-embeddings", "--dropout", "0.3", "--seed", "1", "--keep", "9")
+    assert changed_flags(recipe, ("model", "seed")) == ["--dropout", "--tie-embeddings"]
+    assert changed_flags(recipe, ("checkpoints",)) == ["--keep"]
 
 
 def test_a_short_flag_is_the_long_one() -> None:

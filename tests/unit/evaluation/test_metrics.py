@@ -1,19 +1,42 @@
+import dataclasses
+import json
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
-from nmtkit.errors import ConfigError, DataError
-from nmtkit.evaluation.metrics import METRICS, parse_metrics, score_corpus
+from nmtkit.config.metrics import METRICS, MetricsConfig
+from nmtkit.errors import ConfigError
+from nmtkit.evaluation.metrics import Metric, Score, make_metrics, score_corpus
+from tests.shared_data import DATA, needs_data
 
 LINES = ["The cat sat on the mat .", "It is guilty of nothing at all .", "Yes !"]
+ALL = MetricsConfig(metric=",".join(METRICS), language_pair="de-en")
+SACREBLEU = {"BLEU": BLEU, "chrF": CHRF, "TER": TER}
+
+
+def score(
+    config: MetricsConfig, hypotheses: Sequence[str], *references: Sequence[str]
+) -> list[Score]:
+    return score_corpus(make_metrics(config), hypotheses, references)
+
+
+def bleu(hypotheses: Sequence[str], *references: Sequence[str]) -> Score:
+    (score_,) = score(MetricsConfig(), hypotheses, *references)
+    return score_
 
 
 def test_a_perfect_translation_scores_100_and_needs_no_edits() -> None:
-    scores = score_corpus(METRICS, LINES, LINES)
-    assert [one.name for one in scores] == ["BLEU", "chrF2", "TER"]
-    assert [one.score for one in scores] == pytest.approx([100, 100, 0])
+    scores = score(ALL, LINES, LINES)
+    names = ["BLEU", "chrF2", "chrF2++", "TER", "moses-BLEU", "paper-BLEU"]
+    assert [one.name for one in scores] == names
+    assert [one.score for one in scores] == pytest.approx([100, 100, 100, 0, 100, 100])
 
 
 def test_bleu_of_a_short_corpus_is_the_formula_s() -> None:
@@ -21,67 +44,157 @@ def test_bleu_of_a_short_corpus_is_the_formula_s() -> None:
 
     Source: Papineni et al. 2002, section 2.3.
     """
-    (score,) = score_corpus(["bleu"], ["a b c d e x"], ["a b c d e f"])
-    assert score.score == pytest.approx(100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25, abs=1e-9)
+    result = bleu(["a b c d e x"], ["a b c d e f"])
+    assert result.score == pytest.approx(100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25, abs=1e-9)
+    assert (
+        result.details == "83.3/80.0/75.0/66.7 (BP = 1.000 ratio = 1.000 hyp_len = 6 ref_len = 6)"
+    )
+
+
+def test_a_line_needs_to_match_one_of_several_references_only() -> None:
+    first, second = ["a b c d e", "1 2 3 4 5"], ["f g h i j", "6 7 8 9 0"]
+    mixed = ["a b c d e", "6 7 8 9 0"]
+    assert bleu(mixed, first, second).score == pytest.approx(100)
+    assert bleu(mixed, first).score < 60
+    assert bleu(mixed, first, second).signature.startswith("nrefs:2|")
 
 
 def test_the_signature_names_the_settings() -> None:
-    scores = score_corpus(METRICS, LINES, LINES)
     patterns = [
         r"nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:\d",
         r"nrefs:1\|case:mixed\|eff:yes\|nc:6\|nw:0\|space:no\|version:\d",
+        r"nrefs:1\|case:mixed\|eff:yes\|nc:6\|nw:2\|space:no\|version:\d",
         r"nrefs:1\|case:lc\|tok:tercom\|norm:no\|punct:yes\|asian:no\|version:\d",
+        r"nrefs:1\|case:mixed\|eff:no\|tok:moses-en\|smooth:none\|version:\d",
+        r"nrefs:1\|case:mixed\|eff:no\|tok:moses-en\+compounds\|smooth:none\|version:\d",
     ]
-    for score, pattern in zip(scores, patterns, strict=True):
-        assert re.match(pattern, score.signature)
+    for result, pattern in zip(score(ALL, LINES, LINES), patterns, strict=True):
+        assert re.match(pattern, result.signature)
 
 
-def test_scores_come_in_the_order_asked_for() -> None:
-    names = [one.name for one in score_corpus(["ter", "bleu"], LINES, LINES)]
-    assert names == ["TER", "BLEU"]
+def test_the_signature_names_a_test_set_and_its_languages() -> None:
+    config = MetricsConfig(test_set="wmt17", language_pair="en-de")
+    (result,) = score(config, LINES, LINES)
+    assert result.signature.startswith("nrefs:1|test:wmt17|lang:en-de|case:mixed|")
+
+
+def test_metrics_come_in_the_order_asked_for_and_each_once() -> None:
+    config = MetricsConfig(metric="ter, bleu,ter")
+    assert [metric.name for metric in make_metrics(config)] == ["TER", "BLEU"]
 
 
 @given(order=st.permutations(range(3)))
 @settings(max_examples=6, deadline=None)
 def test_the_order_of_lines_does_not_matter(order: list[int]) -> None:
     translations = ["A cat sat on the mat .", "It is guilty of all .", "No !"]
-    expected = score_corpus(["bleu"], translations, LINES)
-    shuffled = score_corpus(["bleu"], [translations[i] for i in order], [LINES[i] for i in order])
-    assert shuffled == expected
+    shuffled = bleu([translations[i] for i in order], [LINES[i] for i in order])
+    assert shuffled == bleu(translations, LINES)
 
 
-def test_different_numbers_of_lines_are_refused_with_both_counts() -> None:
-    message = "^2 translations and 3 references; give one translation a reference"
-    with pytest.raises(DataError, match=message):
-        score_corpus(["bleu"], LINES[:2], LINES)
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "moses-bleu", "paper-bleu"])
+def test_case_is_ignored_where_that_is_asked_for(metric: str) -> None:
+    config = MetricsConfig(metric=metric, language_pair="de-en")
+    upper = [line.upper() for line in LINES]
+    assert score(config, upper, LINES)[0].score < 90
+    (result,) = score(dataclasses.replace(config, lowercase=True), upper, LINES)
+    assert result.score == pytest.approx(100)
+    assert "|case:lc" in result.signature
 
 
-def test_no_lines_are_refused() -> None:
-    with pytest.raises(DataError, match=r"^no translations to score; give at least one line$"):
-        score_corpus(["bleu"], [], [])
-
-
-def test_a_list_of_metrics_names_each_once() -> None:
-    assert parse_metrics("ter,bleu,ter") == ["ter", "bleu"]
-    assert parse_metrics("bleu, chrf ") == ["bleu", "chrf"]
+def test_moses_bleu_ignores_the_case_of_ascii_letters_alone_as_multi_bleu_does() -> None:
+    config = MetricsConfig(metric="bleu,moses-bleu", language_pair="en-de", lowercase=True)
+    ours, multi = score(config, ["A B C \u00c4 E"], ["a b c \u00e4 e"])
+    assert ours.details.startswith("100.0/")
+    assert multi.details.startswith("80.0/")
+    assert "|case:lc-ascii|" in multi.signature
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("bleu,chfr", r"no metric 'chfr'; did you mean 'chrf'\? \[--metric\]"),
-        ("", r"no metric ''; known are: bleu, chrf, ter \[--metric\]"),
-        ("BLEU", r"no metric 'BLEU'; known are: bleu, chrf, ter"),
-    ],
+    ("tokenize", "num_words"), [("none", 2), ("13a", 4), ("zh", 4), ("intl", 5), ("char", 13)]
 )
-def test_an_unknown_metric_is_refused_with_a_suggestion(text: str, told: str) -> None:
+def test_a_tokeniser_decides_what_is_a_word(tokenize: str, num_words: int) -> None:
+    line = "Hallo-Du, 1,5!"
+    (result,) = score(MetricsConfig(tokenize=tokenize), [line], [line])
+    assert f"hyp_len = {num_words} " in result.details
+    assert f"|tok:{tokenize}|" in result.signature
+
+
+def test_words_of_chinese_are_characters() -> None:
+    config = MetricsConfig(language_pair="en-zh")
+    (result,) = score(config, ["\u6211\u6211\u4f60"], ["\u6211\u6211\u4ed6"])
+    assert "|tok:zh|" in result.signature
+    assert result.details.startswith("66.7/50.0/")
+
+
+def test_moses_bleu_counts_moses_tokens_and_paper_bleu_splits_compounds() -> None:
+    config = MetricsConfig(metric="moses-bleu,paper-bleu", language_pair="en-de")
+    moses, paper = score(config, ["Das EU-Land z.B. war es."], ["Das EU-Land z.B. war da."])
+    assert moses.details.endswith("hyp_len = 6 ref_len = 6)")
+    assert paper.details.endswith("hyp_len = 8 ref_len = 8)")
+    assert moses.details.startswith("83.3/")
+    assert paper.details.startswith("87.5/")
+
+
+def test_multi_bleu_does_not_smooth() -> None:
+    config = MetricsConfig(metric="bleu,moses-bleu", language_pair="en-de")
+    smoothed, plain = score(config, ["a b c x"], ["a b c d"])
+    assert smoothed.score > 0
+    assert plain.score == 0
+
+
+def test_a_tokeniser_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("needs a dictionary.\n\nPlease   install it")
+
+    monkeypatch.setattr("sacrebleu.metrics.bleu._get_tokenizer", fail)
+    told = (
+        r"^tokenize \('ja-mecab'\) cannot be used here: needs a dictionary. Please install it; "
+        r"or take another, such as intl or char \[metrics.tokenize\]$"
+    )
     with pytest.raises(ConfigError, match=told):
-        parse_metrics(text)
+        make_metrics(MetricsConfig(tokenize="ja-mecab"))
 
 
 def test_text_that_looks_tokenised_is_scored_without_talk(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    score_corpus(METRICS, ["tokenised ."] * 200, ["tokenised ."] * 200)
+    score(ALL, ["tokenised ."] * 200, ["tokenised ."] * 200)
     assert not caplog.records
     assert capsys.readouterr() == ("", "")
+
+
+def vectors(key: str) -> list[dict[str, Any]]:
+    path = DATA / "score" / "unit-vectors.json"
+    cases: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))[key] if path.is_file() else []
+    return cases
+
+
+@needs_data
+@pytest.mark.parametrize("case", vectors("cases"), ids=lambda case: case["metric"])
+def test_sacrebleu_s_own_vectors_are_reproduced(case: dict[str, Any]) -> None:
+    scorer = SACREBLEU[case["metric"]](**case["options"])
+    metric = Metric(case["metric"], scorer, scorer, lambda line: line, {})
+    (result,) = score_corpus([metric], case["hyps"], case["refs"])
+    assert result.score == pytest.approx(case["expected"], abs=10 ** -case["decimals"])
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "case", vectors("generated_with_sacrebleu_2_6_0"), ids=lambda case: case["name"]
+)
+def test_odd_texts_score_as_the_vectors_say(case: dict[str, Any]) -> None:
+    config = MetricsConfig(metric="bleu,chrf", **case["options"])
+    scores = score(config, case["hyps"], *case["refs"])
+    assert [one.score for one in scores] == pytest.approx([case["BLEU"], case["chrF2"]], abs=1e-9)
+
+
+@needs_data
+def test_tokenisation_of_bleu_is_that_of_the_vectors() -> None:
+    path = DATA / "score" / "tokenizer-13a-intl.jsonl"
+    cases = [json.loads(line) for line in path.read_text("utf-8").removesuffix("\n").split("\n")]
+    assert len(cases) == 140
+    for tokenize, key in (("13a", "tok13a"), ("intl", "intl")):
+        (metric,) = make_metrics(MetricsConfig(tokenize=tokenize))
+        assert isinstance(metric.scorer, BLEU)
+        for case in cases:
+            assert metric.scorer.tokenizer(case["input"]) == case[key]

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from nmtkit.checkpoint import RunFolder
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import TrainRecipe, TranslateRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.decoding.translator import Translator
-from nmtkit.evaluation.metrics import score_corpus
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.model.transformer import Transformer
 from nmtkit.model_path import load_model
 from nmtkit.packed import pack_sequences
@@ -112,7 +113,9 @@ def test_the_logged_bleu_is_that_of_the_saved_checkpoint_translating_the_text(
         for language in ("en", "de")
     )
     assert len(Dataset.open(dataset).valid) == len(sources) - 1  # the long one
-    (score,) = score_corpus(["bleu"], list(translator.translate(sources)), references)
+    (score,) = score_corpus(
+        make_metrics(MetricsConfig()), list(translator.translate(sources)), [references]
+    )
     assert logged["bleu"] == pytest.approx(score.score, abs=1e-9)
     assert logged["signature"] == score.signature
     assert 1 < score.score < 99

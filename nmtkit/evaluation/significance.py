@@ -1,0 +1,95 @@
+"""How sure scores are: confidence intervals, and tests between systems, by sacreBLEU.
+
+Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation" (bootstrap);
+Riezler and Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT"
+(approximate randomisation). Draws follow from sacreBLEU's seed, 12345 unless the environment's
+SACREBLEU_SEED says otherwise, so that the same texts always get the same figures.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nmtkit.config.metrics import SignificanceConfig
+from nmtkit.errors import ConfigError
+from nmtkit.evaluation.metrics import Interval, Metric, Score
+from nmtkit.evaluation.texts import Texts
+
+if TYPE_CHECKING:
+    from sacrebleu.significance import Result
+
+
+def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> list[Score]:
+    """Score one or more systems by a metric.
+
+    Args:
+        metric: one.
+        texts: prepared for the metric; the first system is what others are tested against.
+        config: which intervals and tests are asked for.
+
+    Returns:
+        A score a system, with interval and p-value as asked for.
+
+    Raises:
+        ConfigError: SACREBLEU_SEED cannot be used, or a test is asked for with one system.
+    """
+    is_paired = config.paired_bs or config.paired_ar
+    if is_paired or config.confidence:
+        _check_seed()
+    if is_paired and len(texts.systems) < 2:
+        raise ConfigError(
+            "a paired test needs two systems or more; give the files of all, the baseline first"
+        )
+    references = [reference.lines for reference in texts.references]
+    resamples = config.resamples if config.confidence and not is_paired else 0
+    scores = [metric.score(system.lines, references, resamples) for system in texts.systems]
+    return _tested(metric, scores, texts, config) if is_paired else scores
+
+
+def _tested(
+    metric: Metric, scores: Sequence[Score], texts: Texts, config: SignificanceConfig
+) -> list[Score]:
+    """Return the scores with the p-values, intervals and signature of a paired test."""
+    from sacrebleu.significance import PairedTest
+
+    # sacreBLEU's -1: no intervals. The paired bootstrap has them anyway.
+    resamples = config.resamples if config.confidence and config.paired_ar else -1
+    test = PairedTest(
+        [(system.name, system.lines) for system in texts.systems],
+        {metric.name: metric.scorer},
+        [reference.lines for reference in texts.references],
+        test_type="bs" if config.paired_bs else "ar",
+        n_samples=config.resamples if config.paired_bs else config.trials,
+        n_ar_confidence=resamples,
+    )
+    signatures, results = test()
+    (own_name,) = signatures
+    signature = metric.signed(signatures[own_name])
+    tested = []
+    for score, result in zip(scores, results[own_name], strict=True):
+        assert not isinstance(result, str), "names of systems are in a column of their own"
+        # sacreBLEU counts the draws that differ more, and so finds equal systems different.
+        p_value = 1.0 if result.p_value and score.score == scores[0].score else result.p_value
+        tested.append(
+            replace(score, signature=signature, interval=_interval(result), p_value=p_value)
+        )
+    return tested
+
+
+def _interval(result: "Result") -> Interval | None:
+    """Return the interval of a result of sacreBLEU's, if it has one."""
+    if result.mean is None or result.ci is None:
+        return None
+    return Interval(float(result.mean), float(result.ci))
+
+
+def _check_seed() -> None:
+    seed = os.environ.get("SACREBLEU_SEED", "none")
+    # sacreBLEU takes 0 for none in its paired tests.
+    if seed.lower() != "none" and not re.fullmatch("[1-9][0-9]*", seed):
+        raise ConfigError(
+            f"SACREBLEU_SEED ({seed!r}) must be a whole number of at least 1, or none; "
+            "set it so, or unset it"
+        )

@@ -1,0 +1,73 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtkit.evaluation.breakdown import by_frequency, by_length, count_words, words_of
+
+LINES = st.lists(st.text("ab ,", max_size=40), max_size=20)
+PAIRS = st.lists(st.tuples(st.text("abc ", max_size=9), st.text("abc ", max_size=9)), max_size=6)
+
+
+def test_words_are_runs_of_letters_and_single_other_characters() -> None:
+    assert words_of("Gr\u00fc\u00dfe, Dr.  M-1!!") == [
+        "Gr\u00fc\u00dfe", ",", "Dr", ".", "M", "-", "1", "!", "!",
+    ]  # fmt: skip
+    assert words_of(" \u2028 ") == []
+
+
+@given(LINES)
+def test_every_sentence_is_in_the_class_of_its_length(lines: list[str]) -> None:
+    classes = by_length(lines)
+    assert sorted(index for one in classes for index in one.indices) == list(range(len(lines)))
+    for one in classes:
+        first, _, last = one.label.removesuffix("+").partition("-")
+        limit = float("inf") if one.label.endswith("+") else int(last or first)
+        for index in one.indices:
+            assert int(first) <= len(words_of(lines[index])) <= limit
+
+
+def test_classes_of_length_are_named_and_empty_ones_left_out() -> None:
+    lines = ["", "a", "a " * 10, "a " * 11, "a " * 60, "a " * 61, "a " * 900]
+    table = [(one.label, list(one.indices)) for one in by_length(lines)]
+    assert table == [("0", [0]), ("1-10", [1, 2]), ("11-20", [3]), ("51-60", [4]), ("61+", [5, 6])]
+
+
+def test_words_count_as_right_no_more_often_than_they_should_be_there() -> None:
+    counts = Counter({"a": 1, "b": 7})
+    classes = by_frequency(["a a b", "b"], ["a b c", "c"], counts)
+    told = {one.label: one for one in classes if one.num_words or one.num_translated}
+    assert {label: one.num_words for label, one in told.items()} == {"0": 2, "1": 1, "5-9": 1}
+    assert {label: one.num_matches for label, one in told.items()} == {"0": 0, "1": 1, "5-9": 1}
+    assert told["1"].f1 == pytest.approx(100 * 2 * (1 / 2) * 1 / (1 / 2 + 1))
+    assert told["5-9"].f1 == pytest.approx(100 * 2 * (1 / 2) * 1 / (1 / 2 + 1))
+
+
+def test_all_classes_are_there_from_rare_to_frequent() -> None:
+    labels = [one.label for one in by_frequency([], [], Counter())]
+    assert labels == ["0", "1", "2", "3", "4", "5-9", "10-99", "100-999", "1000+"]
+
+
+@given(PAIRS)
+def test_the_reference_itself_is_all_right(pairs: list[tuple[str, str]]) -> None:
+    reference = [right for _, right in pairs]
+    for one in by_frequency(reference, reference, count_words(reference)):
+        assert one.num_matches == one.num_words == one.num_translated
+        assert one.f1 == (100 if one.num_words else 0)
+        assert one.label != "0" or one.num_words == 0
+
+
+@given(PAIRS)
+def test_classes_sum_to_the_words_of_both_texts(pairs: list[tuple[str, str]]) -> None:
+    translations = [translation for translation, _ in pairs]
+    reference = [right for _, right in pairs]
+    classes = by_frequency(translations, reference, count_words(reference[:2]))
+    assert sum(one.num_words for one in classes) == sum(count_words(reference).values())
+    assert sum(one.num_translated for one in classes) == sum(count_words(translations).values())
+    common = sum(
+        min(words_of(one).count(word), words_of(other).count(word))
+        for one, other in pairs
+        for word in set(words_of(one))
+    )
+    assert sum(one.num_matches for one in classes) == common

@@ -1,0 +1,114 @@
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
+from nmtkit.errors import ConfigError
+from nmtkit.evaluation.metrics import Score, make_metrics
+from nmtkit.evaluation.significance import score_systems
+from nmtkit.evaluation.texts import Text, Texts
+
+REFERENCE = [f"this is sentence {n} of a text that is not very long" for n in range(40)]
+GOOD = [line.replace("not", "never") if n % 3 else line for n, line in enumerate(REFERENCE)]
+BAD = [line.replace("text that", "long story which") for line in GOOD]
+
+
+def score(config: SignificanceConfig, *systems: Sequence[str], metric: str = "bleu") -> list[Score]:
+    (made,) = make_metrics(MetricsConfig(metric=metric))
+    texts = Texts([Text("x", lines) for lines in systems], [Text("ref", REFERENCE)])
+    return score_systems(made, texts, config)
+
+
+def test_without_more_there_are_neither_intervals_nor_tests() -> None:
+    for one in score(SignificanceConfig(), GOOD, BAD):
+        assert one.interval is None
+        assert one.p_value is None
+        assert "seed" not in one.signature
+
+
+def test_an_interval_lies_around_the_score_and_its_way_is_in_the_signature() -> None:
+    config = SignificanceConfig(confidence=True, resamples=100)
+    for one in score(config, GOOD, BAD):
+        assert one.interval is not None
+        assert abs(one.interval.mean - one.score) < one.interval.half_width < 20
+        assert one.signature.startswith("nrefs:1|bs:100|seed:12345|")
+
+
+def test_a_text_of_equal_sentences_has_no_uncertainty() -> None:
+    (metric,) = make_metrics(MetricsConfig())
+    texts = Texts([Text("x", ["a b c d x"] * 10)], [Text("ref", ["a b c d e"] * 10)])
+    config = SignificanceConfig(confidence=True, resamples=20)
+    (one,) = score_systems(metric, texts, config)
+    assert one.interval is not None
+    assert one.interval.mean == pytest.approx(one.score)
+    assert one.interval.half_width == pytest.approx(0)
+
+
+@pytest.mark.parametrize("test", ["paired_bs", "paired_ar"])
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+def test_a_system_differs_from_a_worse_one_but_not_from_itself(test: str, metric: str) -> None:
+    config = SignificanceConfig(**{test: True}, resamples=50, trials=50)
+    first, same, worse = score(config, GOOD, GOOD, BAD, metric=metric)
+    assert first.p_value is None
+    assert same.p_value == 1
+    assert worse.p_value is not None
+    assert worse.p_value < 0.1
+    name = "bs" if test == "paired_bs" else "ar"
+    assert worse.signature.startswith(f"nrefs:1|{name}:50|seed:12345|")
+
+
+def test_approximate_randomisation_has_intervals_where_they_are_asked_for() -> None:
+    plain = SignificanceConfig(paired_ar=True, trials=20)
+    assert all(one.interval is None for one in score(plain, GOOD, BAD))
+    config = SignificanceConfig(paired_ar=True, trials=20, confidence=True, resamples=30)
+    for one in score(config, GOOD, BAD):
+        assert one.interval is not None
+        assert "|bs:30|ar:20|seed:12345|" in one.signature
+
+
+def test_the_same_seed_draws_the_same_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = SignificanceConfig(confidence=True, resamples=30)
+    once = score(config, GOOD)
+    assert score(config, GOOD) == once
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    assert score(config, GOOD) != once
+
+
+def test_one_system_cannot_be_tested() -> None:
+    told = "^a paired test needs two systems or more; give the files of all, the baseline first$"
+    with pytest.raises(ConfigError, match=told):
+        score(SignificanceConfig(paired_bs=True), GOOD)
+
+
+@pytest.mark.parametrize("seed", ["-1", "x", "", "0"])
+def test_a_seed_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", seed)
+    told = rf"^SACREBLEU_SEED \('{seed}'\) must be a whole number of at least 1, or none; set it so"
+    with pytest.raises(ConfigError, match=told):
+        score(SignificanceConfig(confidence=True), GOOD)
+    score(SignificanceConfig(), GOOD)  # draws nothing
+
+
+@pytest.mark.parametrize("test", ["bs", "ar"])
+def test_figures_are_those_of_sacrebleu_s_command(tmp_path: Path, test: str) -> None:
+    for name, lines in {"ref": REFERENCE, "good": GOOD, "bad": BAD}.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n", "utf-8")
+    command = ["sacrebleu", "ref", "-i", "good", "bad", "-m", "chrf", "--width", "4", "-f", "text"]
+    command += [f"--paired-{test}", f"--paired-{test}-n", "60"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, check=True
+    )
+    # Its table: the last row, from the system's name to the end of the frame.
+    row = done.stdout.decode().partition(" bad ")[2].partition("\u2558")[0]
+    expected = [float(figure) for figure in re.findall(r"[0-9]+\.[0-9]+", row)]
+    config = SignificanceConfig(
+        paired_bs=test == "bs", paired_ar=test == "ar", resamples=60, trials=60
+    )
+    _, worse = score(config, GOOD, BAD, metric="chrf")
+    interval = [worse.interval.mean, worse.interval.half_width] if worse.interval else []
+    assert [worse.score, *interval, worse.p_value] == pytest.approx(expected, abs=1e-4)
+    assert len(expected) == (4 if test == "bs" else 2)
