@@ -1,5 +1,7 @@
 """What every command has: help in groups, examples as they are typed, --debug."""
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +66,23 @@ def read_counts(
     if min(counts) < 1:
         raise click.BadParameter(f"{text!r} is not a list of numbers from 1 on, such as 5,10,20")
     return counts
+
+
+def read_part(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> tuple[int, int] | None:
+    """Read I/N, the I-th of N parts."""
+    if text is None:
+        return None
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 0 < int(number) <= int(count)):
+        raise click.BadParameter(f"{text!r} is not the I-th of N parts, such as 2/4")
+    return int(number), int(count)
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def given_one(options: Mapping[str, object]) -> str | None:

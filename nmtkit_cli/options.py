@@ -145,7 +145,7 @@ def _flag(field: Field) -> str:
 
 
 def _metavar(field: Field) -> str:
-    if field.setting.choices:
+    if field.setting.choices and not field.setting.metavar:
         return f"[{'|'.join(field.setting.choices)}]"
     zero = field.setting.zero
     return field.setting.metavar or (f"NUMBER|{zero}" if zero else "NUMBER")
@@ -154,7 +154,7 @@ def _metavar(field: Field) -> str:
 def _help(field: Field) -> str:
     if field.setting.required:
         return f"{field.setting.help}  [required]"
-    if field.default == "":
+    if field.default in ("", ()):
         return field.setting.help
     default = field.default or field.setting.zero or field.default
     return f"{field.setting.help}  [default: {_shown(default, field.setting.unit)}]"

@@ -1,13 +1,11 @@
 """`nmtkit preprocess`."""
 
-import os
-import sys
 from pathlib import Path
 
 import click
 
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit_cli.command import FOLDER, at_least_one
+from nmtkit_cli.command import FOLDER, at_least_one, read_part, usable_cores
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import say
 
@@ -15,18 +13,20 @@ EXAMPLES = """\
 # corpus/train.en, corpus/train.de, corpus/valid.en, corpus/valid.de (or .gz)
 nmtkit preprocess -s en -t de --train corpus/train --valid corpus/valid --out data/
 
-# two corpora, a smaller vocabulary for each side
-nmtkit preprocess -s en -t de --train news --train web --valid dev --out data/ \\
-    --vocab-size 8000 --separate-vocabularies"""
+# what people translated twice an epoch, what was back-translated once; no line of the test set
+nmtkit preprocess -s en -t de --train news=2 --train bt --tag 'bt=<bt>' --valid dev --out data/ \\
+    --held-out test --drop-duplicates --vocab-size 8000 --separate-vocabularies
 
-
-def usable_cores() -> int:
-    """Return how many cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+# on the second of four machines; then nmtkit join
+nmtkit preprocess -s en -t de --train news --valid dev --shard 2/4 --out part-2"""
 
 
 @recipe_command(
-    "preprocess", PreprocessRecipe, {"source_lang": "-s", "target_lang": "-t"}, EXAMPLES
+    "preprocess",
+    PreprocessRecipe,
+    {"source_lang": "-s", "target_lang": "-t"},
+    EXAMPLES,
+    optional=("shard",),
 )
 @click.option(
     "--out", type=FOLDER, metavar="FOLDER", help="New folder for the dataset.  [required]"
@@ -39,14 +39,21 @@ def usable_cores() -> int:
     default=usable_cores,
     help="Processes that turn text into ids; the dataset is the same.  [default: one a core]",
 )
+@click.option("--shard", callback=read_part, metavar="I/N", help="Make part I of N, see join.")
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
-def command(recipe: PreprocessRecipe, out: Path, workers: int, overwrite: bool) -> None:
+def command(
+    recipe: PreprocessRecipe, out: Path, workers: int, shard: tuple[int, int], overwrite: bool
+) -> None:
     """Turn parallel text into a dataset.
 
     Reads PREFIX.SOURCE and PREFIX.TARGET in lock-step, learns a vocabulary or takes a given one,
-    drops pairs that are too long, and writes ids to a new folder, which appears when it is
-    complete. The folder holds all that training needs.
+    drops pairs, and writes ids to a new folder, which appears when it is complete. It holds all
+    that training needs. A table tells what became of the text.
     """
-    from nmtkit.data.prepare import prepare
+    from nmtkit.data.parts import Part
+    from nmtkit.data.prepare import prepare, prepare_part
 
-    prepare(recipe, out, workers=workers, overwrite=overwrite, report=say)
+    if shard:
+        prepare_part(recipe, Part(*shard), out, workers, overwrite, say)
+    else:
+        prepare(recipe, out, workers, overwrite, say)

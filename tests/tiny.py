@@ -7,6 +7,7 @@ import torch
 
 from nmtkit.config.schema import (
     CorpusConfig,
+    FilterConfig,
     PreprocessRecipe,
     RuntimeConfig,
     SearchConfig,
@@ -20,6 +21,9 @@ from nmtkit.config.training import (
     TrainingConfig,
     ValidationConfig,
 )
+from nmtkit.data.encode import Encoder
+from nmtkit.data.filters import HeldOut
+from nmtkit.data.parts import WHOLE
 from nmtkit.data.prepare import prepare
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
@@ -66,6 +70,21 @@ def tiny_recipe(train: str, valid: str) -> PreprocessRecipe:
     return PreprocessRecipe(
         corpus=CorpusConfig(source_lang="en", target_lang="de", train=(train,), valid=valid),
         vocabulary=VocabularyConfig(segmentation="words"),
+    )
+
+
+def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
+    """Return what encodes chunks of a single corpus by `tiny_codec`."""
+    return Encoder(
+        codec=tiny_codec(),
+        filters=filters,
+        held_out=HeldOut.of(()),
+        repeats=None,
+        tags=((),),
+        id_type="uint16",
+        seed=1,
+        num_shards=num_shards,
+        part=WHOLE,
     )
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.metrics import METRICS, MOSES_METRICS, MetricsConfig, metric_names
 from nmtkit.config.problems import Problem, suggestion
@@ -22,6 +23,7 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
     """Yield what the settings of a recipe, each good in itself, contradict each other in."""
     if isinstance(recipe, PreprocessRecipe):
         yield from _corpus(recipe)
+        yield from corpus_problems(recipe.corpus)
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
         yield from _model(recipe.model)

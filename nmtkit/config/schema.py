@@ -23,6 +23,25 @@ from nmtkit.config.training import (
 
 # ---------------------------------------------------------------------------------- preprocess
 
+SCRIPTS = (
+    "any",
+    "latin",
+    "cyrillic",
+    "greek",
+    "arabic",
+    "hebrew",
+    "armenian",
+    "georgian",
+    "ethiopic",
+    "devanagari",
+    "bengali",
+    "tamil",
+    "thai",
+    "han",
+    "japanese",
+    "korean",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
@@ -36,9 +55,16 @@ class CorpusConfig:
     )
     train: tuple[str, ...] = setting(
         (),
-        "Training text PREFIX.SOURCE and PREFIX.TARGET (or .gz); may be repeated.",
-        metavar="PREFIX",
+        "Training text PREFIX.SOURCE and PREFIX.TARGET (or .gz); may be repeated. With a weight, "
+        "an epoch has each of its pairs so many times: 2 = twice, 0.5 = once in two epochs.",
+        metavar="PREFIX[=WEIGHT]",
         required=True,
+    )
+    tag: tuple[str, ...] = setting(
+        (),
+        "Begin the source lines of a training text with a token that tells where they are from, "
+        "such as back-translation=<bt>; may be repeated.",
+        metavar="PREFIX=TAG",
     )
     valid: str = setting(
         "",
@@ -96,6 +122,24 @@ class FilterConfig:
         "Drop pairs whose sides differ in length by more than this factor; 0 = keep.",
         minimum=0,
     )
+    source_script: str = setting(
+        "any",
+        "Drop pairs of which more than half of the source's letters are of other scripts than "
+        f"this one: {', '.join(SCRIPTS)}.",
+        choices=SCRIPTS,
+        metavar="SCRIPT",
+    )
+    target_script: str = setting(
+        "any", "Likewise for the target.", choices=SCRIPTS, metavar="SCRIPT"
+    )
+    drop_copies: bool = setting(False, "Drop pairs whose target is the source.")
+    held_out: tuple[str, ...] = setting(
+        (),
+        "Drop pairs that have a line of this text PREFIX.SOURCE or PREFIX.TARGET, such as of "
+        "the test set; may be repeated.",
+        metavar="PREFIX",
+    )
+    drop_duplicates: bool = setting(False, "Drop pairs that are equal to an earlier one.")
 
 
 @dataclass(frozen=True, kw_only=True)

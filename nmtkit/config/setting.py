@@ -11,7 +11,7 @@ class Setting:
     Attributes:
         help: one sentence for `--help` and the documentation.
         unit: what a number counts, in the plural ("tokens", "minutes"), or "".
-        metavar: what stands for a text in `--help` ("FILE"), where there are no choices.
+        metavar: what stands for a text in `--help` ("FILE"), instead of its choices if it has some.
         zero: how 0 is written ("auto"), where it means something else than the number.
         choices: the permitted values of a text setting; empty = any.
         minimum, maximum: the inclusive range of a number.

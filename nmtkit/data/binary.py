@@ -11,6 +11,8 @@ to end, each ending with the end symbol, as uint16 where the vocabularies allow,
 `.source.offsets`, where they begin and, last, their total, as uint32. All are little-endian.
 """
 
+import hashlib
+import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +28,9 @@ from nmtkit.errors import DamagedError
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"
-VERSION = 1
+PART_FORMAT = "nmtkit-dataset-part"
+VERSION = 2
+"""Version 1 knew no weights: each shard was of one corpus."""
 
 SIDES = ("source", "target")
 TRAIN = "train"
@@ -51,16 +55,18 @@ class Contents:
 
     Attributes:
         id_type: uint16 or uint32.
-        shards: training pairs of each shard.
+        weights: of each corpus, how many times an epoch each of its pairs comes.
+        shards: of each shard, the training pairs of each corpus, which lie in this order.
         valid_pairs: validation pairs with ids.
         valid_lines: lines of the validation text.
         codec: fingerprint of the codec.
-        fingerprint: sha256 of training pairs and codec, which with the seed and the configuration
-            decide the sequence of updates.
+        fingerprint: sha256 of training pairs, codec and weights, which with the seed and the
+            configuration decide the sequence of updates.
     """
 
     id_type: str
-    shards: tuple[int, ...]
+    weights: tuple[float, ...]
+    shards: tuple[tuple[int, ...], ...]
     valid_pairs: int
     valid_lines: int
     codec: str
@@ -73,14 +79,36 @@ class Contents:
     @staticmethod
     def from_manifest(manifest: Mapping[str, Any]) -> "Contents":
         """Read the fields of a manifest that `read_manifest` found undamaged."""
+        shards = manifest["shards"]
+        is_weighted = manifest["version"] > 1
         return Contents(
             id_type=manifest["id_type"],
-            shards=tuple(manifest["shards"]),
+            weights=tuple(manifest["weights"]) if is_weighted else (1.0,),
+            shards=tuple(tuple(runs) if is_weighted else (runs,) for runs in shards),
             valid_pairs=manifest["valid_pairs"],
             valid_lines=manifest["valid_lines"],
             codec=manifest["codec"],
             fingerprint=manifest["fingerprint"],
         )
+
+
+def fingerprint_of(
+    codec: str, hashes: Mapping[str, bytes], weights: Sequence[float], shards: Sequence[Any]
+) -> str:
+    """Compute the fingerprint of a dataset.
+
+    Args:
+        codec: its codec's fingerprint.
+        hashes: sha256 of each of its files, by name; those of training pairs are taken.
+        weights, shards: see `Contents`; without a weight, they change nothing.
+    """
+    digest = hashlib.sha256(codec.encode())
+    for name in sorted(hashes):
+        if name.startswith(f"{TRAIN}."):
+            digest.update(hashes[name])
+    if any(weight != 1 for weight in weights):
+        digest.update(json.dumps([weights, shards]).encode())
+    return digest.hexdigest()
 
 
 def shard_name(number: int) -> str:
@@ -174,10 +202,16 @@ class Side:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The sentence pairs of a shard, or those of the validation set."""
+    """The sentence pairs of a shard, or those of the validation set.
+
+    Attributes:
+        source, target: the sides.
+        runs: pairs in a row that an epoch has equally often, and how often.
+    """
 
     source: Side
     target: Side
+    runs: tuple[tuple[int, float], ...]
 
     def __len__(self) -> int:
         return len(self.source)
@@ -250,21 +284,26 @@ class Dataset:
         def verify(path: Path) -> None:
             verify_files(folder, {"files": {path.name: files[path.name]}})
 
-        def open_part(name: str, num_pairs: int) -> Pairs:
-            id_type = contents.id_type
+        def open_part(name: str, runs: Sequence[tuple[int, float]]) -> Pairs:
+            id_type, num_pairs = contents.id_type, sum(length for length, _ in runs)
             return Pairs(
                 Side(folder / f"{name}.source", num_pairs, id_type, codec.source.size, verify),
                 Side(folder / f"{name}.target", num_pairs, id_type, codec.target.size, verify),
+                tuple(runs),
             )
 
-        train = Shards(lambda i: open_part(shard_name(i), contents.shards[i]), len(contents.shards))
+        def open_shard(number: int) -> Pairs:
+            runs = zip(contents.shards[number], contents.weights, strict=True)
+            return open_part(shard_name(number), list(runs))
+
+        train = Shards(open_shard, len(contents.shards))
         deque(train, maxlen=0)  # opening a shard checks its offsets
         return Dataset(
             manifest=manifest,
             codec=codec,
             train=train,
-            num_train_pairs=sum(contents.shards),
-            valid=open_part(VALID, contents.valid_pairs),
+            num_train_pairs=sum(map(sum, contents.shards)),
+            valid=open_part(VALID, [(contents.valid_pairs, 1.0)]),
             valid_source=_read_text(text_path(folder, "source"), contents.valid_lines),
             valid_target=_read_text(text_path(folder, "target"), contents.valid_lines),
             fingerprint=contents.fingerprint,

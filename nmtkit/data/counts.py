@@ -61,6 +61,16 @@ class PairCounts:
         """Return the counts for a manifest."""
         return {**asdict(self), "kept": self.kept}
 
+    @staticmethod
+    def from_manifest(fields: Mapping[str, Any]) -> "PairCounts":
+        """Read what `to_manifest` returned, of this version or one that knew fewer reasons."""
+        return PairCounts(
+            read=fields["read"],
+            dropped={reason: fields["dropped"].get(reason, 0) for reason in REASONS},
+            source=SideCounts(**fields["source"]),
+            target=SideCounts(**fields["target"]),
+        )
+
 
 def table(named: Sequence[tuple[str, PairCounts]], unknown_name: str) -> list[str]:
     """Return lines that show pairs, then tokens, of each text.

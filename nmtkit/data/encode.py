@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from nmtkit.config.schema import FilterConfig
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.counts import PairCounts, SideCounts
-from nmtkit.data.filters import REASONS, drop_reason
+from nmtkit.data.examples import Example, first_of_each
+from nmtkit.data.filters import REASONS, HeldOut, drop_reason
+from nmtkit.data.parts import Part
+from nmtkit.data.repeats import Repeats
 from nmtkit.data.writer import Sequences
 from nmtkit.errors import ResourceError
 from nmtkit.text.codec import TextCodec, Vocabulary
@@ -23,11 +26,21 @@ from nmtkit.text.codec import TextCodec, Vocabulary
 
 @dataclass(frozen=True)
 class EncodedChunk:
-    """The pairs of a chunk that were kept, by shard, source and target."""
+    """What became of a chunk.
+
+    Attributes:
+        corpus: which one it is of.
+        num_pairs: pairs it held.
+        counts: of its pairs, but for those of other parts.
+        shards: the pairs that were kept, by shard, source and target.
+        examples: some of those that were dropped, their lines numbered over all corpora.
+    """
 
     corpus: int
+    num_pairs: int
     counts: PairCounts
     shards: dict[int, tuple[Sequences, Sequences]]
+    examples: list[Example]
 
 
 @dataclass(frozen=True)
@@ -37,43 +50,63 @@ class Encoder:
     Attributes:
         codec: line to ids.
         filters: which pairs are kept.
+        held_out: text that no pair that is kept has a line of.
+        repeats: which pairs are equal to an earlier one; None if they are kept.
+        tags: for each corpus, the ids that its source sequences begin with.
         id_type: type of the ids, uint16 or uint32.
         seed: what dealing to shards is drawn from.
         num_shards: shards to deal to.
+        part: whose shards are made; the pairs of others are passed over.
     """
 
     codec: TextCodec
     filters: FilterConfig
+    held_out: HeldOut
+    repeats: Repeats | None
+    tags: tuple[tuple[int, ...], ...]
     id_type: str
     seed: int
     num_shards: int
+    part: Part
 
     def encode(self, chunk: Chunk) -> EncodedChunk:
         """Turn a chunk into ids."""
-        shards = deal(self.seed, chunk.first, len(chunk.pairs), self.num_shards)
+        num_pairs = len(chunk.pairs)
+        shards = deal(self.seed, chunk.first, num_pairs, self.num_shards).tolist()
+        repeated = [False] * num_pairs
+        if self.repeats:
+            repeated = self.repeats.among(chunk.first, num_pairs).tolist()
+        tag = self.tags[chunk.corpus]
+        num_passed_over = 0
         dropped = dict.fromkeys(REASONS, 0)
+        examples: list[Example] = []
         kept: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
-        for shard, (source_line, target_line) in zip(shards.tolist(), chunk.pairs, strict=True):
-            source = self.codec.encode_source(source_line)
-            target = self.codec.encode_target(target_line)
-            reason = drop_reason(len(source), len(target), self.filters)
+        for number, (shard, pair) in enumerate(zip(shards, chunk.pairs, strict=True)):
+            if not self.part.has(shard):
+                num_passed_over += 1
+                continue
+            source = self.codec.encode_source(pair[0])
+            target = self.codec.encode_target(pair[1])
+            sizes = len(source), len(target)
+            reason = drop_reason(pair, sizes, repeated[number], self.filters, self.held_out)
             if reason:
                 dropped[reason] += 1
+                examples.append(Example.of(reason, chunk.first + number, pair))
                 continue
             sources, targets = kept.setdefault(shard, ([], []))
-            sources.append(source)
+            sources.append([*tag, *source] if tag else source)
             targets.append(target)
         packed = {
             shard: (Sequences.pack(sources, self.id_type), Sequences.pack(targets, self.id_type))
             for shard, (sources, targets) in kept.items()
         }
         counts = PairCounts(
-            read=len(chunk.pairs),
+            read=num_pairs - num_passed_over,
             dropped=dropped,
             source=_count([source for source, _ in packed.values()], self.codec.source),
             target=_count([target for _, target in packed.values()], self.codec.target),
         )
-        return EncodedChunk(chunk.corpus, counts, packed)
+        return EncodedChunk(chunk.corpus, num_pairs, counts, packed, first_of_each(examples))
 
 
 def deal(seed: int, first: int, num_pairs: int, num_shards: int) -> NDArray[np.int64]:

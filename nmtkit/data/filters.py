@@ -1,26 +1,76 @@
 """Which training pairs are kept; a drop always has one reason, so that drops can be counted."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from nmtkit.config.schema import FilterConfig
+from nmtkit.data.corpus import Pair
+from nmtkit.data.keys import key
+from nmtkit.text.scripts import is_mostly
 
-Reason = Literal["empty", "too long", "ratio"]
+Reason = Literal["empty", "too long", "ratio", "script", "copy", "held out", "duplicate"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
+ANY_SCRIPT = "any"
 
-def drop_reason(num_source: int, num_target: int, config: FilterConfig) -> Reason | None:
-    """Return why a pair is dropped, or None if it is kept.
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Text that is to be translated later, so that nothing of it may be learnt.
+
+    Attributes:
+        sources, targets: keys of its lines.
+    """
+
+    sources: frozenset[int]
+    targets: frozenset[int]
+
+    @staticmethod
+    def of(pairs: Iterable[Pair]) -> "HeldOut":
+        """Take the keys of all lines."""
+        sources, targets = set(), set()
+        for source, target in pairs:
+            sources.add(key(source))
+            targets.add(key(target))
+        return HeldOut(frozenset(sources), frozenset(targets))
+
+    def shares_a_line(self, pair: Pair) -> bool:
+        """Tell whether either side of a pair is a line of the text."""
+        source, target = pair
+        return bool(self.sources) and (key(source) in self.sources or key(target) in self.targets)
+
+
+def drop_reason(
+    pair: Pair,
+    num_tokens: tuple[int, int],
+    is_repeated: bool,
+    config: FilterConfig,
+    held_out: HeldOut,
+) -> Reason | None:
+    """Return why a pair is dropped, the first reason of `REASONS`, or None if it is kept.
 
     Args:
-        num_source, num_target: tokens of its sides, end symbols counted. The ratio is taken
-            without them, so that it means what it says for short sentences too.
+        pair: its lines.
+        num_tokens: of its sides, end symbols counted, tags not. The ratio is taken without end
+            symbols, so that it means what it says for short sentences too.
+        is_repeated: an equal pair came before.
         config: the limits.
+        held_out: text that no side may be a line of.
     """
-    shorter, longer = sorted((num_source - 1, num_target - 1))
-    if shorter == 0:
+    shorter, longer = sorted(num_tokens)
+    if shorter == 1:
         return "empty"
-    if longer + 1 > config.max_length:
+    if longer > config.max_length:
         return "too long"
-    if config.max_ratio and longer > config.max_ratio * shorter:
+    if config.max_ratio and longer - 1 > config.max_ratio * (shorter - 1):
         return "ratio"
-    return None
+    scripts = (config.source_script, config.target_script)
+    for line, script in zip(pair, scripts, strict=True):
+        if script != ANY_SCRIPT and not is_mostly(line, script):
+            return "script"
+    if config.drop_copies and pair[0].split() == pair[1].split():
+        return "copy"
+    if held_out.shares_a_line(pair):
+        return "held out"
+    return "duplicate" if is_repeated else None

@@ -16,6 +16,9 @@ from nmtkit.errors import ConfigError
 Indices = NDArray[np.int64]
 Lengths = NDArray[np.integer]
 
+_WEIGHT_UNIT = 1_000_000
+"""Weights are whole numbers of these parts, so that fractions add up exactly over epochs."""
+
 
 class HasLengths(Protocol):
     """One side of a shard: the number of tokens of each sequence, end symbols counted."""
@@ -38,8 +41,9 @@ class Shard(Protocol):
         """The target side."""
         ...
 
-    def __len__(self) -> int:
-        """Return the number of pairs."""
+    @property
+    def runs(self) -> Sequence[tuple[int, float]]:
+        """Pairs in a row that come equally often, and how many times an epoch they do."""
         ...
 
 
@@ -86,13 +90,17 @@ class Sampler:
             seed: what the order of pairs and updates is drawn from.
         """
         self._shards = shards
-        self._filled = np.flatnonzero([len(shard) for shard in shards])
+        self._runs = [shard.runs for shard in shards]
+        self._filled = [i for i, runs in enumerate(self._runs) if any(n for n, _ in runs)]
         self._update_tokens = update_tokens
         self._seed = seed
+        self._orders: dict[int, list[int]] = {}
 
     def updates(self, position: Position) -> Iterator[tuple[Position, Update]]:
         """Yield updates without end, each with the position after it."""
         while True:
+            if position.index == 0:
+                position = self._begin(position.epoch, position.shard)
             shard = self.shard_order(position.epoch)[position.shard]
             source, target = _lengths(self._shards[shard])
             plan = self.plan(position.epoch, shard)
@@ -107,27 +115,57 @@ class Sampler:
         """Cut a shard into updates of pairs of similar lengths, in random order.
 
         Returns:
-            indices of each update's pairs; together every pair of the shard once.
+            indices of each update's pairs; together every pair of the shard as often as this epoch
+            has it, which without weights is once.
         """
         source, target = _lengths(self._shards[shard])
         # Stream 0 of an epoch draws the order of its shards.
         random = np.random.Philox(np.random.SeedSequence((self._seed, epoch, shard + 1)))
-        pairs = _permutation(random, len(source))
+        pairs = np.repeat(np.arange(len(source)), self._times(epoch, shard))
+        pairs = pairs[_permutation(random, len(pairs))]
         cuts = cut_sorted(source[pairs], target[pairs], self._update_tokens)
         return [pairs[cuts[number]] for number in _permutation(random, len(cuts))]
 
     def shard_order(self, epoch: int) -> list[int]:
         """Draw the order in which an epoch visits the shards that hold pairs."""
-        random = np.random.Philox(np.random.SeedSequence((self._seed, epoch, 0)))
-        return [int(shard) for shard in self._filled[_permutation(random, len(self._filled))]]
+        if epoch not in self._orders:
+            used = [shard for shard in self._filled if self._is_used(epoch, shard)]
+            random = np.random.Philox(np.random.SeedSequence((self._seed, epoch, 0)))
+            self._orders = {epoch: [used[place] for place in _permutation(random, len(used))]}
+        return self._orders[epoch]
+
+    def _begin(self, epoch: int, place: int) -> Position:
+        """Return where a shard's plan begins, in the next epoch that has pairs after the last."""
+        while place >= len(self.shard_order(epoch)):
+            epoch, place = epoch + 1, 0
+        return Position(epoch, place, 0)
 
     def _after(self, position: Position, index: int, num_updates: int) -> Position:
         """Return the position after one update of a plan."""
         if index + 1 < num_updates:
             return Position(position.epoch, position.shard, index + 1)
-        if position.shard + 1 < len(self._filled):
-            return Position(position.epoch, position.shard + 1, 0)
-        return Position(position.epoch + 1, 0, 0)
+        return self._begin(position.epoch, position.shard + 1)
+
+    def _is_used(self, epoch: int, shard: int) -> bool:
+        """Tell whether an epoch has a pair of a shard that holds some."""
+        runs = self._runs[shard]
+        has_whole = any(num_pairs and weight >= 1 for num_pairs, weight in runs)
+        return has_whole or bool(self._times(epoch, shard).any())
+
+    def _times(self, epoch: int, shard: int) -> Indices:
+        """Compute how often an epoch has each pair of a shard.
+
+        A pair of weight w that begins at u, drawn once for all epochs from [0, 1), comes in the
+        epochs before the n-th floor(n * w + u) times.
+        """
+        runs = self._runs[shard]
+        weights = [round(weight * _WEIGHT_UNIT) for _, weight in runs]
+        weight = np.repeat(np.array(weights), [num_pairs for num_pairs, _ in runs])
+        # Unlike a further number, a spawn key makes a stream that no epoch's can be equal to.
+        seeds = np.random.SeedSequence((self._seed, 0, shard + 1), spawn_key=(0,))
+        begin = (np.random.Philox(seeds).random_raw(len(weight)) % _WEIGHT_UNIT).astype(np.int64)
+        before, after = (n * weight + begin for n in (epoch, epoch + 1))
+        return after // _WEIGHT_UNIT - before // _WEIGHT_UNIT
 
 
 def cut_sorted(source: Lengths, target: Lengths, max_tokens: int) -> list[Indices]:

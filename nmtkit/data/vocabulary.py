@@ -1,6 +1,7 @@
 """The codec that a recipe asks for: read from files, or learnt from the training text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
@@ -14,13 +15,17 @@ _SOURCE, _TARGET = 0, 1
 
 
 def make_codec(
-    recipe: PreprocessRecipe, corpora: Sequence[Corpus], report: Callable[[str], None]
+    recipe: PreprocessRecipe,
+    corpora: Sequence[Corpus],
+    tags: Sequence[str],
+    report: Callable[[str], None],
 ) -> TextCodec:
     """Read or learn the vocabularies.
 
     Args:
         recipe: says how.
         corpora: the training text.
+        tags: tokens that the source vocabulary, where it is learnt, has as entries.
         report: takes a line about what is learnt.
 
     Raises:
@@ -33,9 +38,10 @@ def make_codec(
     def get(path: str, sides: Sequence[int]) -> Vocabulary:
         if path:
             return _load(Path(path), config)
+        symbols = tags if _SOURCE in sides else ()
         languages = (recipe.corpus.source_lang, recipe.corpus.target_lang)
         text = " and ".join(languages[side] for side in sides)
-        return _learn(config, corpora, sides, text, report)
+        return _learn(config, _Text(corpora, sides, text), symbols, report)
 
     is_shared = _is_shared(config)
     if is_shared:
@@ -64,25 +70,43 @@ def _load(path: Path, config: VocabularyConfig) -> Vocabulary:
     return Words.load(path) if config.segmentation == "words" else Subword.load(path)
 
 
+@dataclass(frozen=True)
+class _Text:
+    """What a vocabulary is learnt from: one or both sides of the training text.
+
+    Attributes:
+        corpora: all of the text.
+        sides: which sides.
+        name: what messages call it.
+    """
+
+    corpora: Sequence[Corpus]
+    sides: Sequence[int]
+    name: str
+
+    def lines(self) -> Iterator[str]:
+        """Yield all lines."""
+        pairs = (pair for corpus in self.corpora for pair in corpus.pairs())
+        return (pair[side] for pair in pairs for side in self.sides)
+
+    def sample(self, num_pairs: int) -> Iterator[str]:
+        """Yield the lines of so many pairs."""
+        return (pair[side] for pair in sample(self.corpora, num_pairs) for side in self.sides)
+
+
 def _learn(
-    config: VocabularyConfig,
-    corpora: Sequence[Corpus],
-    sides: Sequence[int],
-    text: str,
-    report: Callable[[str], None],
+    config: VocabularyConfig, text: _Text, symbols: Sequence[str], report: Callable[[str], None]
 ) -> Vocabulary:
-    """Learn one vocabulary from one or both sides of the training text."""
+    """Learn one vocabulary."""
     if config.segmentation == "words":
-        report(f"counting the words of {text}")
-        pairs = (pair for corpus in corpora for pair in corpus.pairs())
-        lines = (pair[side] for pair in pairs for side in sides)
-        return Words.count(lines, config.vocab_size, config.min_count)
-    num_pairs = sum(corpus.num_pairs for corpus in corpora)
-    num_wanted = min(max(config.sample_lines // len(sides), 1), num_pairs)
+        report(f"counting the words of {text.name}")
+        return Words.count(text.lines(), config.vocab_size, config.min_count, symbols)
+    num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
+    num_wanted = min(max(config.sample_lines // len(text.sides), 1), num_pairs)
     report(
         f"learning {config.vocab_size} {config.segmentation} subwords from "
-        f"{num_wanted * len(sides)} lines of {text}"
+        f"{num_wanted * len(text.sides)} lines of {text.name}"
     )
-    lines = (pair[side] for pair in sample(corpora, num_wanted) for side in sides)
     algorithm = cast(Literal["bpe", "unigram"], config.segmentation)
-    return Subword.train(lines, algorithm, config.vocab_size, text)
+    lines = text.sample(num_wanted)
+    return Subword.train(lines, algorithm, config.vocab_size, text.name, symbols)

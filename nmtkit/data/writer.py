@@ -17,6 +17,7 @@ from nmtkit.data.binary import (
     Contents,
     Ids,
     Offsets,
+    fingerprint_of,
     shard_name,
     side_paths,
     text_path,
@@ -46,27 +47,38 @@ class Sequences:
 class DatasetWriter:
     """Writes the parts of a dataset by appending; its memory is bounded, whatever their sizes."""
 
-    def __init__(self, folder: Path, id_type: str, num_shards: int) -> None:
-        """Begin in a folder that has no part yet."""
+    def __init__(self, folder: Path, id_type: str, shards: range, weights: Sequence[float]) -> None:
+        """Begin in a folder that has nothing of a dataset yet.
+
+        Args:
+            folder: where to write.
+            id_type: uint16 or uint32.
+            shards: numbers of the shards to write.
+            weights: of each corpus.
+        """
         self._folder = folder
         self._id_type = id_type
-        names = [VALID, *map(shard_name, range(num_shards))]
-        self._parts = {
-            name: [_SideWriter(folder / f"{name}.{side}") for side in SIDES] for name in names
-        }
+        self._weights = weights
+        self._valid = self._sides(VALID)
+        self._shards = {number: self._sides(shard_name(number)) for number in shards}
+        self._num_pairs = {number: [0] * len(weights) for number in shards}
         self._num_valid_lines = 0
         self._num_buffered = 0
 
-    def add(self, part: str, source: Sequences, target: Sequences) -> None:
-        """Append pairs to a part: a shard's name, or VALID.
+    def add(self, shard: int, corpus: int, source: Sequences, target: Sequences) -> None:
+        """Append pairs of a corpus, which comes after those before it, to a shard.
 
         Raises:
-            DataError: a side of the part has more tokens than its offsets can count.
+            DataError: a side of the shard has more tokens than its offsets can count.
         """
-        source_side, target_side = self._parts[part]
-        self._num_buffered += source_side.add(source) + target_side.add(target)
-        if self._num_buffered > _MAX_BUFFERED_BYTES:
-            self._flush()
+        num_pairs = self._num_pairs[shard]
+        assert not any(num_pairs[corpus + 1 :]), f"corpus {corpus} after a later one"
+        num_pairs[corpus] += len(source.lengths)
+        self._add(self._shards[shard], source, target)
+
+    def add_valid(self, source: Sequences, target: Sequences) -> None:
+        """Append validation pairs."""
+        self._add(self._valid, source, target)
 
     def write_valid_text(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Write all of the validation text."""
@@ -82,24 +94,30 @@ class DatasetWriter:
     def finish(self, codec: TextCodec) -> Contents:
         """Write what is still in memory, and return what the manifest must say."""
         self._flush()
-        digest = hashlib.sha256(codec.fingerprint.encode())
-        for path in sorted(self._folder.glob(f"{TRAIN}.*")):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        num_pairs = {name: sides[0].num_sequences for name, sides in self._parts.items()}
+        names = [path.name for path in self._folder.glob(f"{TRAIN}.*")]
+        shards = tuple(map(tuple, self._num_pairs.values()))
+        hashes = {name: _hash(self._folder / name) for name in names}
         return Contents(
             id_type=self._id_type,
-            valid_pairs=num_pairs.pop(VALID),
-            shards=tuple(num_pairs.values()),
+            weights=tuple(self._weights),
+            shards=shards,
+            valid_pairs=self._valid[0].num_sequences,
             valid_lines=self._num_valid_lines,
             codec=codec.fingerprint,
-            fingerprint=digest.hexdigest(),
+            fingerprint=fingerprint_of(codec.fingerprint, hashes, self._weights, shards),
         )
 
+    def _sides(self, name: str) -> list["_SideWriter"]:
+        return [_SideWriter(self._folder / f"{name}.{side}") for side in SIDES]
+
+    def _add(self, sides: list["_SideWriter"], source: Sequences, target: Sequences) -> None:
+        self._num_buffered += sides[0].add(source) + sides[1].add(target)
+        if self._num_buffered > _MAX_BUFFERED_BYTES:
+            self._flush()
+
     def _flush(self) -> None:
-        for sides in self._parts.values():
-            for side in sides:
-                side.flush()
+        for side in chain(self._valid, *self._shards.values()):
+            side.flush()
         self._num_buffered = 0
 
 
@@ -133,3 +151,8 @@ class _SideWriter:
             with path.open("ab") as file:
                 file.write(data)
             data.clear()
+
+
+def _hash(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -55,7 +55,13 @@ class Subword:
         self.size: int = processor.get_piece_size()
 
     @staticmethod
-    def train(lines: Iterable[str], algorithm: Algorithm, size: int, text: str) -> "Subword":
+    def train(
+        lines: Iterable[str],
+        algorithm: Algorithm,
+        size: int,
+        text: str,
+        symbols: Sequence[str] = (),
+    ) -> "Subword":
         """Learn a vocabulary; equal lines give the same one on every machine.
 
         Args:
@@ -63,6 +69,7 @@ class Subword:
             algorithm: how subwords are chosen.
             size: entries, with the 3 special symbols and the 256 bytes.
             text: what messages call the text, such as its languages.
+            symbols: tokens that are an entry each, wherever they stand.
 
         Raises:
             ConfigError: the text cannot give that many entries, or its characters need more.
@@ -83,6 +90,7 @@ class Subword:
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 pad_id=-1,
+                user_defined_symbols=list(symbols),
                 num_threads=_NUM_THREADS,
                 minloglevel=_LOG_ERRORS_ONLY,
             )

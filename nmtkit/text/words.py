@@ -30,19 +30,22 @@ class Words:
         assert len({*self._words}) == self.size, "a word appears twice, or is a special symbol"
 
     @staticmethod
-    def count(lines: Iterable[str], size: int, min_count: int) -> "Words":
+    def count(
+        lines: Iterable[str], size: int, min_count: int, symbols: Sequence[str] = ()
+    ) -> "Words":
         """Take the most frequent words, equally frequent ones in the order of code points.
 
         Args:
             lines: text, all of it counted.
             size: the largest number of entries, special symbols counted.
             min_count: rarer words are left out.
+            symbols: further words, which come first, however often they are in the text.
 
         Raises:
             DataError: no word is left.
         """
         counts = Counter(token for line in lines for token in line.split())
-        for word in _SPECIAL_WORDS:
+        for word in (*_SPECIAL_WORDS, *symbols):
             counts.pop(word, None)
         frequent = [word for word in counts if counts[word] >= min_count]
         if not frequent:
@@ -51,7 +54,7 @@ class Words:
                 f"{min_count} times; check the files, or lower --min-count"
             )
         ranked = sorted(frequent, key=lambda word: (-counts[word], word))
-        return Words(ranked[: size - len(_SPECIAL_WORDS)])
+        return Words([*symbols, *ranked][: size - len(_SPECIAL_WORDS)])
 
     @staticmethod
     def load(path: Path) -> "Words":

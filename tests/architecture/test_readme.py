@@ -61,7 +61,7 @@ def check(line: str) -> None:
     Raises:
         click.UsageError: for an unknown command, an unknown option or an option without a value.
     """
-    words = shlex.split(re.sub(r"[<>]\s*\S+", "", line))[1:]
+    words = shlex.split(re.sub(r"(?<=\s)[<>]\s*\S+", "", line))[1:]
     words = [word for word in words if word != "..."]
     # With the group's own settings: click keeps the help option that it first makes.
     context = click.Context(group, info_name="nmtkit", **group.context_settings)

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from nmtkit.data.binary import Dataset
+from nmtkit.data.info import describe
+from nmtkit.data.sampler import Sampler
 from nmtkit.durable import verify_files
 from nmtkit.training.run import train
 from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translations
+from tests.golden.freeze_dataset import FROZEN as FROZEN_WITH_WEIGHTS
 from tests.tiny import TRAIN_LINES
 
 EXPECTED = json.loads((FROZEN / "expected.json").read_text(encoding="utf-8"))
@@ -24,6 +27,27 @@ def test_a_frozen_dataset_is_read_to_the_last_token() -> None:
     (shard,) = dataset.train
     decoded = [dataset.codec.source.decode(shard.source[i].tolist()) for i in range(len(shard))]
     assert sorted(decoded) == sorted(TRAIN_LINES)
+
+
+def test_a_frozen_dataset_with_weights_is_read_and_sampled() -> None:
+    folder = FROZEN_WITH_WEIGHTS / "dataset"
+    dataset = Dataset.open(folder)
+    verify_files(folder, dataset.manifest)
+    sampler = Sampler(dataset.train, update_tokens=20, seed=1)
+    found = []
+    for epoch in range(2):
+        for number in sampler.shard_order(epoch):
+            shard = dataset.train[number]
+            for pairs in sampler.plan(epoch, number):
+                ids = [shard.source[pair].tolist() for pair in pairs]
+                found += [dataset.codec.source.decode(one) for one in ids]
+    assert sorted(found) == sorted([*TRAIN_LINES, *TRAIN_LINES, "<bt> h h", "<bt> g"])
+    assert "duplicate: more:5: 'g' | 'G'" in describe(folder, check=True)
+
+
+def test_what_was_read_of_a_frozen_dataset_is_told() -> None:
+    lines = [line.split() for line in describe(FROZEN / "dataset", check=True)]
+    assert ["train", "10", "10", *"0000000"] in lines
 
 
 def test_a_frozen_model_translates_as_it_did() -> None:

@@ -35,7 +35,7 @@ def nmtkit(
     ("line", "code", "told"),
     [
         ("trian", 2, "no command 'trian'; did you mean 'train'? (see `nmtkit --help`)"),
-        ("xyzzy", 2, "no command 'xyzzy'; known are: preprocess, train, average-checkpoints,"),
+        ("xyzzy", 2, "no command 'xyzzy'; known are: preprocess, join, info, train,"),
         ("--debgu train", 2, "No such option '--debgu'. Did you mean '--debug'? (see `nmtkit"),
         (
             "translate m --baem 4",
@@ -133,7 +133,7 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
 
 def test_help_of_the_whole_explains_commands_and_exit_codes(tmp_path: Path) -> None:
     text = " ".join(nmtkit(["--help"], tmp_path, {}).stdout.decode().split())
-    assert "Commands: preprocess Turn parallel text into a dataset. train Train a model" in text
+    assert "Commands: preprocess Turn parallel text into a dataset. join Join parts of" in text
     assert "Exit codes: 0 done 1 a bug in nmtkit; `nmtkit --debug ...` shows where 2 wrong" in text
     road = ("preprocess -s en", "train data/", "average-checkpoints", "translate model/", "score")
     places = [text.index(f"nmtkit {command}", text.index("Examples:")) for command in road]

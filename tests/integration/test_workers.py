@@ -17,25 +17,19 @@ from nmtkit.data.corpus import Chunk
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import ResourceError
-from tests.tiny import tiny_codec, tiny_corpus, tiny_recipe
+from tests.tiny import tiny_corpus, tiny_encoder, tiny_recipe
 
 PATIENCE_S = 20.0
 
 
 def encoder() -> Encoder:
-    return Encoder(
-        codec=tiny_codec(),
-        filters=FilterConfig(max_length=100, max_ratio=0.0),
-        id_type="uint16",
-        seed=1,
-        num_shards=2,
-    )
+    return tiny_encoder(FilterConfig(), num_shards=2)
 
 
 def endless() -> Iterator[Chunk]:
     number = 0
     while True:
-        yield Chunk(number, number, [("a b", "A B")])
+        yield Chunk(0, number, [("a b", "A B")] * (number + 1))
         number += 1
 
 
@@ -83,12 +77,12 @@ def test_chunks_come_back_in_order_and_few_are_taken_ahead() -> None:
 
     def chunks() -> Iterator[Chunk]:
         for chunk in endless():
-            taken.append(chunk.corpus)
+            taken.append(chunk.first)
             yield chunk
 
     with closing(encode_in_order(encoder(), chunks(), workers=2)) as encoded:
         for number in range(20):
-            assert next(encoded).corpus == number
+            assert next(encoded).num_pairs == number + 1
             assert len(taken) <= number + 3
 
 
@@ -117,12 +111,10 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         "import itertools, multiprocessing, time\n"
         "from nmtkit.config.schema import FilterConfig\n"
         "from nmtkit.data.corpus import Chunk\n"
-        "from nmtkit.data.encode import Encoder, encode_in_order\n"
-        "from nmtkit.text.codec import TextCodec\n"
-        "from nmtkit.text.words import Words\n"
+        "from nmtkit.data.encode import encode_in_order\n"
+        "from tests.tiny import tiny_encoder\n"
         "if __name__ == '__main__':\n"
-        "    codec = TextCodec('en', 'de', Words(['a']), Words(['b']), is_shared=False)\n"
-        "    encoder = Encoder(codec, FilterConfig(), 'uint16', seed=1, num_shards=1)\n"
+        "    encoder = tiny_encoder(FilterConfig(), num_shards=1)\n"
         "    chunks = itertools.repeat(Chunk(0, 0, [('a', 'b')]))\n"
         "    encoded = encode_in_order(encoder, chunks, workers=2)\n"
         "    next(encoded)\n"

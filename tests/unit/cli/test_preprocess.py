@@ -5,6 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from nmtkit_cli import average_checkpoints, preprocess
+from nmtkit_cli.command import usable_cores
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells on which cores one may run")
@@ -12,14 +13,22 @@ def test_only_the_cores_that_this_process_may_run_on_count() -> None:
     permitted = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(permitted)})
-        assert preprocess.usable_cores() == 1
+        assert usable_cores() == 1
     finally:
         os.sched_setaffinity(0, permitted)
-    assert preprocess.usable_cores() == len(permitted)
+    assert usable_cores() == len(permitted)
 
 
 def test_help_tells_defaults_in_words_and_no_ranges() -> None:
     text = " ".join(CliRunner().invoke(preprocess.command, ["--help"]).stdout.split())
-    assert "the dataset is the same. [default: one a core] --overwrite" in text
+    assert "the dataset is the same. [default: one a core] --shard" in text
     text = CliRunner().invoke(average_checkpoints.command, ["--help"]).stdout
     assert "x>=1" not in text
+
+
+@pytest.mark.parametrize("text", ["3/2", "0/2", "1", "1/", "a/b", "-1/2", "1/0"])
+def test_a_shard_is_the_i_th_of_n_parts(text: str) -> None:
+    arguments = ["-s", "en", "-t", "de", "--train", "x", "--valid", "x", "--out", "y"]
+    result = CliRunner().invoke(preprocess.command, [*arguments, "--shard", text])
+    assert result.exit_code == 2
+    assert f"{text!r} is not the I-th of N parts, such as 2/4" in result.stderr

@@ -28,7 +28,7 @@ def write_side(stem: Path, sequences: list[list[int]], id_type: str) -> Side:
 def pairs(request: pytest.FixtureRequest, tmp_path: Path) -> Pairs:
     source = write_side(tmp_path / "train.00000.source", SOURCES, request.param)
     target = write_side(tmp_path / "train.00000.target", TARGETS, request.param)
-    return Pairs(source, target)
+    return Pairs(source, target, ((len(source), 1.0),))
 
 
 @pytest.mark.parametrize("indices", [[0, 1, 2, 3], [2, 0], [3], [1, 1]])

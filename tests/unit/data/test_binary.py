@@ -158,8 +158,8 @@ def test_damaged_validation_text_is_found_at_opening(folder: Path) -> None:
 
 def test_a_dataset_of_a_later_version_is_refused(folder: Path) -> None:
     path = folder / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
-    with pytest.raises(DamagedError, match="version 2 of nmtkit-dataset"):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 3}))
+    with pytest.raises(DamagedError, match="version 3 of nmtkit-dataset"):
         Dataset.open(folder)
 
 

@@ -1,17 +1,17 @@
 from nmtkit.data.counts import PairCounts, SideCounts, table
+from nmtkit.data.filters import REASONS
 
+NONE = dict.fromkeys(REASONS, 0)
 FIRST = PairCounts(
-    10, {"empty": 1, "too long": 0, "ratio": 2}, SideCounts(70, 7, 12), SideCounts(35, 0, 9)
+    10, {**NONE, "empty": 1, "ratio": 2}, SideCounts(70, 7, 12), SideCounts(35, 0, 9)
 )
-SECOND = PairCounts(
-    5, {"empty": 0, "too long": 1, "ratio": 0}, SideCounts(30, 1, 8), SideCounts(20, 2, 11)
-)
+SECOND = PairCounts(5, {**NONE, "too long": 1}, SideCounts(30, 1, 8), SideCounts(20, 2, 11))
 
 
 def test_counts_of_texts_add_up() -> None:
     total = FIRST + SECOND
     assert (total.read, total.kept) == (15, 11)
-    assert total.dropped == {"empty": 1, "too long": 1, "ratio": 2}
+    assert total.dropped == {**NONE, "empty": 1, "too long": 1, "ratio": 2}
     assert total.source == SideCounts(100, 8, 12)
     assert total.target == SideCounts(55, 2, 11)
 
@@ -24,7 +24,7 @@ def test_a_manifest_has_all_counts() -> None:
     assert FIRST.to_manifest() == {
         "read": 10,
         "kept": 7,
-        "dropped": {"empty": 1, "too long": 0, "ratio": 2},
+        "dropped": {**NONE, "empty": 1, "ratio": 2},
         "source": {"tokens": 70, "unknown": 7, "longest": 12},
         "target": {"tokens": 35, "unknown": 0, "longest": 9},
     }
@@ -32,9 +32,9 @@ def test_a_manifest_has_all_counts() -> None:
 
 def test_the_table_shows_pairs_and_tokens_aligned() -> None:
     assert table([("train", FIRST), ("x", SECOND)], "bytes") == [
-        "pairs  read  kept  empty  too long  ratio",
-        "train    10     7      1         0      2",
-        "x         5     4      0         1      0",
+        "pairs  read  kept  empty  too long  ratio  script  copy  held out  duplicate",
+        "train    10     7      1         0      2       0     0         0          0",
+        "x         5     4      0         1      0       0     0         0          0",
         "tokens    side  all  mean  longest    bytes",
         "train   source   70  10.0       12  10.000%",
         "train   target   35   5.0        9   0.000%",

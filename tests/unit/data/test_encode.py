@@ -10,19 +10,13 @@ from nmtkit.data.corpus import Chunk
 from nmtkit.data.counts import SideCounts
 from nmtkit.data.encode import Encoder, deal, encode_in_order
 from nmtkit.data.writer import Sequences
-from tests.tiny import WORDS, tiny_codec
+from tests.tiny import WORDS, tiny_codec, tiny_encoder
 
 SEEDS = st.integers(0, 2**70)
 
 
 def encoder(num_shards: int) -> Encoder:
-    return Encoder(
-        codec=tiny_codec(),
-        filters=FilterConfig(max_length=5, max_ratio=2.0),
-        id_type="uint16",
-        seed=1,
-        num_shards=num_shards,
-    )
+    return tiny_encoder(FilterConfig(max_length=5, max_ratio=2.0), num_shards)
 
 
 def split(sequences: Sequences) -> list[list[int]]:
@@ -90,8 +84,8 @@ def test_tokens_and_unknown_ones_are_counted_where_pairs_are_kept() -> None:
 
 
 def test_a_chunk_of_which_nothing_is_kept_is_empty() -> None:
-    encoded = encoder(num_shards=2).encode(Chunk(3, 0, [("", "a")]))
-    assert (encoded.corpus, encoded.shards, encoded.counts.kept) == (3, {}, 0)
+    encoded = encoder(num_shards=2).encode(Chunk(0, 0, [("", "a")]))
+    assert (encoded.corpus, encoded.shards, encoded.counts.kept) == (0, {}, 0)
 
 
 def test_without_workers_chunks_are_encoded_one_by_one_as_they_come() -> None:
@@ -100,9 +94,9 @@ def test_without_workers_chunks_are_encoded_one_by_one_as_they_come() -> None:
     def chunks() -> Iterator[Chunk]:
         for number in range(3):
             taken.append(number)
-            yield Chunk(number, number, [("a", "b")])
+            yield Chunk(0, number, [("a", "b")] * (number + 1))
 
     encoded = encode_in_order(encoder(num_shards=1), chunks(), workers=1)
-    assert next(encoded).corpus == 0
+    assert next(encoded).num_pairs == 1
     assert taken == [0]
-    assert [one.corpus for one in encoded] == [1, 2]
+    assert [one.num_pairs for one in encoded] == [2, 3]

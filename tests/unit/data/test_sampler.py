@@ -28,14 +28,22 @@ class FakeSide:
 class FakeShard:
     source: FakeSide
     target: FakeSide
+    runs: tuple[tuple[int, float], ...]
 
     def __len__(self) -> int:
         return len(self.source.values)
 
 
 def make_shard(lengths: Sequence[tuple[int, int]]) -> FakeShard:
+    return weighted_shard([(lengths, 1.0)])
+
+
+def weighted_shard(runs: Sequence[tuple[Sequence[tuple[int, int]], float]]) -> FakeShard:
+    """Make a shard of the pairs of several corpora, each with its weight."""
+    lengths = [pair for run, _ in runs for pair in run]
     values = np.array(lengths, dtype=np.uint16).reshape(-1, 2)
-    return FakeShard(FakeSide(values[:, 0]), FakeSide(values[:, 1]))
+    sizes = tuple((len(run), weight) for run, weight in runs)
+    return FakeShard(FakeSide(values[:, 0]), FakeSide(values[:, 1]), sizes)
 
 
 def random_shard(num_pairs: int, seed: int) -> FakeShard:
@@ -43,7 +51,8 @@ def random_shard(num_pairs: int, seed: int) -> FakeShard:
     generator = np.random.default_rng(seed)
     source = np.clip(np.rint(generator.lognormal(3.0, 0.6, num_pairs)), 1, 250)
     target = np.clip(np.rint(source * generator.lognormal(0, 0.2, num_pairs)), 1, 250)
-    return FakeShard(FakeSide(source.astype(np.uint16)), FakeSide(target.astype(np.uint16)))
+    sides = [FakeSide(side.astype(np.uint16)) for side in (source, target)]
+    return FakeShard(sides[0], sides[1], ((num_pairs, 1.0),))
 
 
 pair_lengths = st.tuples(st.integers(1, LONGEST), st.integers(1, LONGEST))

@@ -24,7 +24,7 @@ def made(train: str, *reports: list[str], **settings: Any) -> TextCodec:
     """Make the codec of a tiny corpus under some settings of the vocabulary."""
     recipe = replace(tiny_recipe(train, ""), vocabulary=VocabularyConfig(**settings))
     report = reports[0].append if reports else lambda _: None
-    return make_codec(recipe, [Corpus.find(train, "en", "de")], report)
+    return make_codec(recipe, [Corpus.find(train, "en", "de")], (), report)
 
 
 def words(codec: TextCodec) -> tuple[set[str], set[str]]:

@@ -39,12 +39,15 @@ def test_ids_that_are_added_are_read(
     for path in tmp_path.iterdir():
         path.unlink()
     names = [shard_name(0), shard_name(1), VALID]
-    writer = DatasetWriter(tmp_path, "uint16", num_shards=2)
+    writer = DatasetWriter(tmp_path, "uint16", range(2), [1.0])
     for part, sequences in added:
-        reversed_ids = [sequence[::-1] for sequence in sequences]
-        writer.add(names[part], pack(sequences), pack(reversed_ids))
+        sides = pack(sequences), pack([sequence[::-1] for sequence in sequences])
+        if names[part] == VALID:
+            writer.add_valid(*sides)
+        else:
+            writer.add(part, 0, *sides)
     contents = writer.finish(tiny_codec())
-    counts = [*contents.shards, contents.valid_pairs]
+    counts = [*map(sum, contents.shards), contents.valid_pairs]
     for part, name in enumerate(names):
         expected = [one for number, new in added if number == part for one in new]
         assert counts[part] == len(expected)
@@ -61,17 +64,17 @@ def test_ids_take_the_smallest_type_that_holds_the_largest(
     tmp_path: Path, vocabulary_size: int, id_type: str, num_bytes: int
 ) -> None:
     assert id_type_for(vocabulary_size) == id_type
-    writer = DatasetWriter(tmp_path, id_type, num_shards=1)
+    writer = DatasetWriter(tmp_path, id_type, range(1), [1.0])
     ids = [[vocabulary_size - 1, 2]]
-    writer.add(shard_name(0), Sequences.pack(ids, id_type), Sequences.pack(ids, id_type))
+    writer.add(0, 0, Sequences.pack(ids, id_type), Sequences.pack(ids, id_type))
     writer.finish(tiny_codec())
     assert (tmp_path / "train.00000.source.ids").stat().st_size == 2 * num_bytes
     assert read(tmp_path, "train.00000.source", 1, id_type) == ids
 
 
 def test_files_are_little_endian_and_offsets_begin_at_zero(tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path, "uint16", num_shards=1)
-    writer.add(VALID, pack([[258, 2], [3]]), pack([[1], [2]]))
+    writer = DatasetWriter(tmp_path, "uint16", range(1), [1.0])
+    writer.add_valid(pack([[258, 2], [3]]), pack([[1], [2]]))
     writer.finish(tiny_codec())
     assert (tmp_path / "valid.source.ids").read_bytes() == b"\x02\x01\x02\x00\x03\x00"
     assert (tmp_path / "valid.source.offsets").read_bytes() == b"\0\0\0\0\x02\0\0\0\x03\0\0\0"
@@ -79,10 +82,10 @@ def test_files_are_little_endian_and_offsets_begin_at_zero(tmp_path: Path) -> No
 
 def test_little_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_BUFFERED_BYTES", 1000)
-    writer = DatasetWriter(tmp_path, "uint16", num_shards=10)
+    writer = DatasetWriter(tmp_path, "uint16", range(10), [1.0])
     num_added = 0
     for number in range(60):
-        writer.add(shard_name(number % 10), pack([[5] * 10]), pack([[6] * 10]))
+        writer.add(number % 10, 0, pack([[5] * 10]), pack([[6] * 10]))
         num_added += 48
         on_disk = sum(path.stat().st_size for path in tmp_path.iterdir())
         assert num_added - on_disk <= 1000
@@ -92,9 +95,9 @@ def test_the_fingerprint_depends_on_training_ids_and_codec_alone(tmp_path: Path)
     def fingerprint(name: str, train: list[list[int]], valid: list[list[int]]) -> str:
         folder = tmp_path / name
         folder.mkdir()
-        writer = DatasetWriter(folder, "uint16", num_shards=1)
-        writer.add(shard_name(0), pack(train), pack(train))
-        writer.add(VALID, pack(valid), pack(valid))
+        writer = DatasetWriter(folder, "uint16", range(1), [1.0])
+        writer.add(0, 0, pack(train), pack(train))
+        writer.add_valid(pack(valid), pack(valid))
         return writer.finish(tiny_codec()).fingerprint
 
     first = fingerprint("first", [[5, 2], [6, 2]], [[7, 2]])
@@ -107,11 +110,11 @@ def test_more_tokens_than_offsets_can_count_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MAX_TOKENS", 5)
-    writer = DatasetWriter(tmp_path, "uint16", num_shards=1)
-    writer.add(shard_name(0), pack([[5, 2]]), pack([[5, 6, 7, 8, 2]]))
+    writer = DatasetWriter(tmp_path, "uint16", range(1), [1.0])
+    writer.add(0, 0, pack([[5, 2]]), pack([[5, 6, 7, 8, 2]]))
     expected = r"train\.00000\.target\.ids: more than 5 tokens; lower --max-length"
     with pytest.raises(DataError, match=expected):
-        writer.add(shard_name(0), pack([[2]]), pack([[2]]))
+        writer.add(0, 0, pack([[2]]), pack([[2]]))
 
 
 def test_packing_lays_sequences_end_to_end() -> None:

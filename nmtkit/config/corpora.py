@@ -1,0 +1,66 @@
+"""What the settings say of each training text: its prefix, how often it is seen, its tag."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nmtkit.config.problems import Problem
+from nmtkit.config.schema import CorpusConfig
+
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """One training text.
+
+    Attributes:
+        prefix: path of its files without the languages' suffixes.
+        weight: how many times an epoch each of its pairs comes, on average over epochs.
+        tag: a token that its source lines begin with, or "".
+    """
+
+    prefix: str
+    weight: float
+    tag: str
+
+
+def training_texts(config: CorpusConfig) -> list[TrainingText]:
+    """Return the training texts in their order."""
+    tags = dict(map(_split_tag, config.tag))
+    weighted = map(_split_weight, config.train)
+    return [TrainingText(prefix, weight, tags.get(prefix, "")) for prefix, weight in weighted]
+
+
+def corpus_problems(config: CorpusConfig) -> Iterator[Problem]:
+    """Yield what is wrong with weights and tags."""
+    prefixes = []
+    for prefix, weight in map(_split_weight, config.train):
+        prefixes.append(prefix)
+        if not SMALLEST_WEIGHT <= weight <= LARGEST_WEIGHT:
+            yield Problem(
+                ("train",),
+                f"train ({prefix}={weight:g}): a weight must be from {SMALLEST_WEIGHT:g} to "
+                f"{LARGEST_WEIGHT:g} [corpus.train]",
+            )
+    for entry in config.tag:
+        prefix, tag = _split_tag(entry)
+        if prefix not in prefixes or not tag or tag.split() != [tag]:
+            yield Problem(
+                ("tag",),
+                f"tag ({entry!r}) must be PREFIX=TAG, with the prefix of a training text as "
+                "--train has it, and a tag without white space, such as bt=<bt> [corpus.tag]",
+            )
+
+
+def _split_weight(entry: str) -> tuple[str, float]:
+    """Split PREFIX=WEIGHT; an equals sign before anything else is part of the path."""
+    prefix, _, text = entry.rpartition("=")
+    try:
+        return (prefix, float(text)) if prefix else (entry, 1.0)
+    except ValueError:
+        return entry, 1.0
+
+
+def _split_tag(entry: str) -> tuple[str, str]:
+    prefix, _, tag = entry.rpartition("=")
+    return prefix, tag

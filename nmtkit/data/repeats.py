@@ -1,0 +1,80 @@
+"""Which pairs of the training text are equal to an earlier one.
+
+Keys are dealt by their value to parts on disk, so that equal ones meet, and the parts are sorted
+one after the other: memory is bounded, but for a bit a pair.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmtkit.data.corpus import Corpus
+from nmtkit.data.keys import key
+
+_PART_PAIRS = 2**22
+_BATCH_PAIRS = 2**18
+
+_RECORD = np.dtype([("key", "<u8"), ("number", "<u8")])
+Records = NDArray[np.void]
+
+
+class Repeats:
+    """Flags of pairs, by their numbers over all corpora."""
+
+    def __init__(self, num_pairs: int) -> None:
+        """Begin with no repeat."""
+        self._bits = np.zeros(-(-num_pairs // 8), np.uint8)
+
+    def flag(self, numbers: NDArray[np.unsignedinteger]) -> None:
+        """Note that these pairs are repeats."""
+        bits = np.left_shift(1, numbers % 8, dtype=np.uint8, casting="unsafe")
+        np.bitwise_or.at(self._bits, (numbers // 8).astype(np.int64), bits)
+
+    def among(self, first: int, num_pairs: int) -> NDArray[np.bool_]:
+        """Return the flags (num_pairs,) of pairs in a row."""
+        start = first // 8
+        bits = self._bits[start : -(-(first + num_pairs) // 8)]
+        flags = np.unpackbits(bits, bitorder="little").view(np.bool_)
+        return flags[first - 8 * start :][:num_pairs]
+
+
+def find_repeats(corpora: Sequence[Corpus], folder: Path) -> Repeats:
+    """Read all text, and find the pairs whose lines are those of an earlier pair.
+
+    Args:
+        corpora: the training text.
+        folder: where to put 16 bytes a pair, for as long as this takes.
+    """
+    num_pairs = sum(corpus.num_pairs for corpus in corpora)
+    repeats = Repeats(num_pairs)
+    num_parts = -(-num_pairs // _PART_PAIRS)
+    with TemporaryDirectory(dir=folder) as scratch:
+        paths = [Path(scratch) / str(part) for part in range(num_parts)]
+        for records in _batches(corpora):
+            parts = records["key"] % np.uint64(num_parts)
+            for part in np.unique(parts):
+                with paths[int(part)].open("ab") as file:
+                    file.write(records[parts == part].tobytes())
+        for path in filter(Path.exists, paths):
+            repeats.flag(_repeated(np.fromfile(path, _RECORD)))
+    return repeats
+
+
+def _batches(corpora: Sequence[Corpus]) -> Iterator[Records]:
+    """Yield the keys of all pairs with their numbers."""
+    pairs = (pair for corpus in corpora for pair in corpus.pairs())
+    numbered = ((key(*pair), number) for number, pair in enumerate(pairs))
+    while len(batch := np.array(list(islice(numbered, _BATCH_PAIRS)), _RECORD)):
+        yield batch
+
+
+def _repeated(records: Records) -> NDArray[np.uint64]:
+    """Return the numbers of all but the first record of each key."""
+    records = records[np.argsort(records["key"], kind="stable")]
+    is_again = records["key"][1:] == records["key"][:-1]
+    numbers: NDArray[np.uint64] = records["number"][1:][is_again]
+    return numbers

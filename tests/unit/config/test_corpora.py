@@ -1,0 +1,57 @@
+import re
+
+import pytest
+
+from nmtkit.config.corpora import TrainingText, corpus_problems, training_texts
+from nmtkit.config.schema import CorpusConfig, PreprocessRecipe
+from nmtkit.config.toml import build
+from nmtkit.errors import ConfigError
+
+
+def texts(*train: str, tag: tuple[str, ...] = ()) -> list[TrainingText]:
+    return training_texts(CorpusConfig(train=train, tag=tag))
+
+
+@pytest.mark.parametrize(
+    ("entry", "prefix", "weight"),
+    [
+        ("news", "news", 1.0),
+        ("news=2", "news", 2.0),
+        ("news=0.5", "news", 0.5),
+        ("/a=b/news", "/a=b/news", 1.0),
+        ("/a=b/news=3", "/a=b/news", 3.0),
+        ("=2", "=2", 1.0),
+    ],
+)
+def test_a_number_behind_the_last_equals_sign_is_a_weight(
+    entry: str, prefix: str, weight: float
+) -> None:
+    assert texts(entry) == [TrainingText(prefix, weight, "")]
+
+
+def test_a_tag_goes_to_the_text_of_its_prefix() -> None:
+    found = texts("news", "bt=2", tag=("bt=<bt>",))
+    assert found == [TrainingText("news", 1.0, ""), TrainingText("bt", 2.0, "<bt>")]
+
+
+@pytest.mark.parametrize(
+    ("train", "tag", "expected"),
+    [
+        ("news=0", (), "train (news=0): a weight must be from 0.001 to 1000 [corpus.train]"),
+        ("news=-1", (), "train (news=-1): a weight"),
+        ("news=nan", (), "train (news=nan): a weight"),
+        ("news", ("web=<bt>",), "tag ('web=<bt>') must be PREFIX=TAG, with the prefix of a"),
+        ("news", ("news=",), "tag ('news=') must be"),
+        ("news", ("news=<b t>",), "tag ('news=<b t>') must be"),
+        ("news", ("<bt>",), "tag ('<bt>') must be"),
+    ],
+)
+def test_what_cannot_be_is_told(train: str, tag: tuple[str, ...], expected: str) -> None:
+    values = {"source_lang": "en", "target_lang": "de", "valid": "dev"}
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        build(PreprocessRecipe, {**values, "train": (train,), "tag": tag})
+
+
+def test_good_ones_are_no_problem() -> None:
+    config = CorpusConfig(train=("a=0.001", "b=1000", "c"), tag=("a=<bt>", "c=x"))
+    assert not list(corpus_problems(config))

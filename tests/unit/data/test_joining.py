@@ -1,0 +1,143 @@
+import errno
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.schema import FilterConfig, PreprocessRecipe
+from nmtkit.data.binary import Dataset
+from nmtkit.data.joining import join
+from nmtkit.data.parts import Part
+from nmtkit.data.prepare import prepare, prepare_part
+from nmtkit.durable import read_manifest
+from nmtkit.errors import ConfigError, DamagedError, DataError, ResourceError
+from tests.folders import refusing
+from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe
+from tests.unit.data.test_prepare import write_pairs
+
+NUM_SHARDS = 4
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreprocessRecipe:
+    """Return a recipe with weights, tags, drops and duplicates, of a text of four shards."""
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
+    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 3)
+    more = write_pairs(tmp_path, "more", [("a", "A"), ("a", "A"), ("", "x"), ("b", "")])
+    recipe = tiny_recipe(*tiny_corpus(tmp_path))
+    corpus = replace(
+        recipe.corpus, train=(*recipe.corpus.train, f"{more}=2"), tag=(f"{more}=<bt>",)
+    )
+    return replace(recipe, corpus=corpus, filters=FilterConfig(drop_duplicates=True))
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def make_parts(recipe: PreprocessRecipe, folder: Path, count: int) -> list[Path]:
+    paths = [folder / f"part-{number}" for number in range(1, count + 1)]
+    for number, path in enumerate(paths, start=1):
+        prepare_part(recipe, Part(number, count), path, 1, False, silent)
+    return paths
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "manifest.json"
+    }
+
+
+@pytest.mark.parametrize("count", range(1, NUM_SHARDS + 1))
+def test_joined_parts_are_the_dataset_that_is_made_at_once(
+    tmp_path: Path, recipe: PreprocessRecipe, count: int
+) -> None:
+    prepare(recipe, tmp_path / "whole", 1, False, silent)
+    parts = make_parts(recipe, tmp_path, count)
+    join(parts[::-1], tmp_path / "joined", False, silent)
+    assert contents(tmp_path / "joined") == contents(tmp_path / "whole")
+    joined, whole = Dataset.open(tmp_path / "joined"), Dataset.open(tmp_path / "whole")
+    assert joined.manifest == whole.manifest
+    assert joined.num_train_pairs == len(TRAIN_LINES) + 1
+    assert joined.fingerprint == whole.fingerprint
+
+
+def test_nothing_is_copied_and_parts_may_be_deleted(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    parts = make_parts(recipe, tmp_path, 2)
+    join(parts, tmp_path / "joined", False, silent)
+    name = "train.00001.source.ids"
+    assert (tmp_path / "joined" / name).samefile(parts[1] / name)
+    for part in parts:
+        for path in sorted(part.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+    assert len(list(Dataset.open(tmp_path / "joined").train)) == NUM_SHARDS
+
+
+def test_a_part_is_no_dataset(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    (part, _) = make_parts(recipe, tmp_path, 2)
+    with pytest.raises(DamagedError, match="is of format 'nmtkit-dataset-part', not"):
+        Dataset.open(part)
+    assert read_manifest(part, "nmtkit-dataset-part", 2)["part"] == {"number": 1, "count": 2}
+
+
+def test_missing_and_repeated_parts_are_named(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    parts = make_parts(recipe, tmp_path, 3)
+    with pytest.raises(ConfigError, match=r"of 3 parts, 1, 3 are missing; make them with --shard"):
+        join(parts[1:2], tmp_path / "joined", False, silent)
+    expected = re.escape(f"{parts[0]} and {parts[0]} are both part 1; give each part once")
+    with pytest.raises(ConfigError, match=expected):
+        join([*parts, parts[0]], tmp_path / "joined", False, silent)
+    assert not (tmp_path / "joined").exists()
+
+
+def test_parts_of_different_recipes_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    parts = make_parts(recipe, tmp_path, 2)
+    other = replace(recipe, filters=FilterConfig(max_length=9))
+    prepare_part(other, Part(2, 2), tmp_path / "other", 1, False, silent)
+    with pytest.raises(ConfigError, match=r"other: its recipe is not that of .*part-1; make all"):
+        join([parts[0], tmp_path / "other"], tmp_path / "joined", False, silent)
+
+
+def test_a_damaged_part_is_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    parts = make_parts(recipe, tmp_path, 2)
+    path = parts[1] / "train.00001.source.ids"
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match=re.escape(f"{path}: damaged")):
+        join(parts, tmp_path / "joined", False, silent)
+    assert not (tmp_path / "joined").exists()
+
+
+def test_more_parts_than_shards_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    expected = "--shard 5/5: this text makes 4 shards; make at most so many parts"
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        prepare_part(recipe, Part(5, 5), tmp_path / "part", 1, False, silent)
+
+
+def test_parts_of_which_nothing_is_left_are_refused(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    filters = FilterConfig(held_out=recipe.corpus.train[:1])
+    corpus = replace(recipe.corpus, train=recipe.corpus.train[:1], tag=())
+    recipe = replace(recipe, filters=filters, corpus=corpus)
+    parts = make_parts(recipe, tmp_path, 2)
+    with pytest.raises(DataError, match="all pairs of all parts were dropped; check the files"):
+        join(parts, tmp_path / "joined", False, silent)
+
+
+def test_a_place_without_hard_links_is_told(
+    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = make_parts(recipe, tmp_path, 2)
+    monkeypatch.setattr(os, "link", refusing(errno.EXDEV))
+    expected = r"cannot be linked into the joined dataset \(Invalid cross-device link\); choose an"
+    with pytest.raises(ResourceError, match=expected):
+        join(parts, tmp_path / "joined", False, silent)
+    assert not (tmp_path / "joined").exists()

@@ -1,0 +1,171 @@
+"""Filters, weights and tags from text to dataset, and what is told of them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.schema import FilterConfig, PreprocessRecipe, VocabularyConfig
+from nmtkit.data.binary import Dataset
+from nmtkit.data.info import describe
+from nmtkit.data.prepare import prepare
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.symbols import EOS_ID
+from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, write_lines
+from tests.unit.data.test_prepare import nonzero, stored, write_pairs
+
+
+def made(recipe: PreprocessRecipe, out: Path) -> dict[str, Any]:
+    return prepare(recipe, out, workers=1, overwrite=False, report=lambda _: None)
+
+
+def with_more(tmp_path: Path, *train: str, tag: tuple[str, ...] = ()) -> PreprocessRecipe:
+    """Return a recipe of the tiny corpus and further training texts."""
+    recipe = tiny_recipe(*tiny_corpus(tmp_path))
+    corpus = replace(recipe.corpus, train=(*recipe.corpus.train, *train), tag=tag)
+    return replace(recipe, corpus=corpus)
+
+
+def test_every_filter_drops_counts_and_gives_examples(tmp_path: Path) -> None:
+    pairs = [
+        ("a b", "A B"),
+        ("c c", "c  c"),
+        ("t e s t", "D"),
+        ("\u03b1", "E"),
+        (" a b ", "A B"),
+        ("a b", "A B C"),
+    ]
+    train = write_pairs(tmp_path, "train", pairs)
+    test = write_pairs(tmp_path, "test", [("t e s t", "T E S T")])
+    recipe = tiny_recipe(train, test)
+    filters = FilterConfig(
+        source_script="latin", drop_copies=True, held_out=(test,), drop_duplicates=True
+    )
+    counts = made(replace(recipe, filters=filters), tmp_path / "data")
+    assert stored(tmp_path / "data") == [("a b", "A B"), ("a b", "A B C")]
+    dropped = {"script": 1, "copy": 1, "held out": 1, "duplicate": 1}
+    assert nonzero(counts["train"]["dropped"]) == dropped
+    assert counts["valid"]["kept"] == 1  # what is held out is held out of training
+    examples = counts["corpora"][0]["examples"]
+    assert {one["reason"]: one["line"] for one in examples} == {
+        "copy": 2,
+        "held out": 3,
+        "script": 4,
+        "duplicate": 5,
+    }
+    assert (examples[1]["source"], examples[1]["target"]) == ("t e s t", "D")
+
+
+def test_duplicates_are_found_across_corpora(tmp_path: Path) -> None:
+    more = write_pairs(tmp_path, "more", [("x", "X"), (TRAIN_LINES[0], TRAIN_LINES[0].upper())])
+    recipe = replace(with_more(tmp_path, more), filters=FilterConfig(drop_duplicates=True))
+    counts = made(recipe, tmp_path / "data")
+    assert [one["dropped"]["duplicate"] for one in counts["corpora"]] == [0, 1]
+    assert counts["corpora"][1]["examples"][0]["line"] == 2
+
+
+def test_weights_come_to_the_sampler_and_change_the_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 5)
+    more = write_pairs(tmp_path, "more", [("a", "A"), ("b", "B")])
+    fingerprints = set()
+    for weight in ("", "=1", "=2", "=0.5"):
+        out = tmp_path / f"data{weight}"
+        made(with_more(tmp_path, more + weight), out)
+        dataset = Dataset.open(out)
+        fingerprints.add(dataset.fingerprint)
+        runs = [shard.runs for shard in dataset.train]
+        expected = float(weight.removeprefix("=") or 1)
+        assert {run[1] for shard in runs for run in shard[1:]} == {expected}
+        assert sum(shard[0][0] for shard in runs) == len(TRAIN_LINES)
+        assert sum(shard[1][0] for shard in runs) == 2
+        for shard in dataset.train:  # corpora lie one after the other
+            num_last = shard.runs[1][0]
+            lines = [
+                dataset.codec.decode_target(shard.source[i].tolist()) for i in range(len(shard))
+            ]
+            assert all(line in ("a", "b") for line in lines[len(shard) - num_last :])
+    assert len(fingerprints) == 3
+
+
+@pytest.mark.parametrize("segmentation", ["words", "bpe", "unigram"])
+def test_a_tagged_line_is_what_a_user_writes_to_have_it_so(
+    tmp_path: Path, segmentation: str
+) -> None:
+    lines = [f"{line} {n}" for line in TRAIN_LINES for n in range(30)]
+    write_lines(tmp_path / "more.en", [*lines, ""])
+    write_lines(tmp_path / "more.de", [line.upper() for line in [*lines, "x"]])
+    more = str(tmp_path / "more")
+    recipe = with_more(tmp_path, more, tag=(f"{more}=<bt>",))
+    size = {"words": 32_000, "bpe": 300, "unigram": 300}[segmentation]
+    vocabulary = VocabularyConfig(segmentation=segmentation, vocab_size=size)
+    counts = made(replace(recipe, vocabulary=vocabulary), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    (shard,) = dataset.train
+    num_plain = shard.runs[0][0]
+    assert shard.source[0].tolist() == dataset.codec.encode_source(TRAIN_LINES[0])
+    for number, line in enumerate(lines):
+        assert shard.source[num_plain + number].tolist() == dataset.codec.encode_source(
+            f"<bt> {line}"
+        )
+    pieces = [dataset.codec.source.piece(i) for i in shard.source[num_plain].tolist()]
+    assert "<bt>" in pieces
+    # A tag alone makes no sentence.
+    assert nonzero(counts["corpora"][1]["dropped"]) == {"empty": 1}
+    longest = counts["corpora"][1]["source"]["longest"]
+    assert longest == max(len(dataset.codec.encode_source(f"<bt> {line}")) for line in lines)
+
+
+def test_a_tag_that_a_given_vocabulary_lacks_is_an_error(tmp_path: Path) -> None:
+    words = write_lines(tmp_path / "words", ["a", "b"])
+    recipe = with_more(tmp_path)
+    prefix = recipe.corpus.train[0]
+    recipe = replace(
+        recipe,
+        corpus=replace(recipe.corpus, tag=(f"{prefix}=<bt>",)),
+        vocabulary=VocabularyConfig(
+            segmentation="words", source_vocabulary=str(words), target_vocabulary=str(words)
+        ),
+    )
+    expected = "tag '<bt>': the source vocabulary lacks it; take one that has it as an entry, or"
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        made(recipe, tmp_path / "data")
+
+
+def test_info_tells_the_table_again_and_examples(tmp_path: Path) -> None:
+    more = write_pairs(tmp_path, "more", [("", "A"), ("b", "B")])
+    recipe = with_more(tmp_path, f"{more}=2", tag=(f"{more}=<bt>",))
+    told: list[str] = []
+    prepare(recipe, tmp_path / "data", workers=1, overwrite=False, report=told.append)
+    lines = list(describe(tmp_path / "data", check=True))
+    table = told[-11:]
+    assert table[0].startswith("pairs")
+    assert table[2].startswith(f"{more}=2 <bt>  ")
+    start = lines.index(table[0])
+    assert lines[start : start + len(table)] == table
+    assert lines[-1] == f"empty: {more}:1: '' | 'A'"
+    assert "train        11 pairs in 1 shards" in lines
+    assert lines[6] == "checked      every file is what was written"
+
+
+def test_info_checks_hashes_on_request(tmp_path: Path) -> None:
+    made(with_more(tmp_path), tmp_path / "data")
+    path = tmp_path / "data" / "train.00000.source.ids"
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    assert list(describe(tmp_path / "data", check=False))
+    with pytest.raises(DamagedError, match=r"train\.00000\.source\.ids: damaged"):
+        list(describe(tmp_path / "data", check=True))
+
+
+def test_a_sequence_ends_with_the_end_symbol_tag_or_not(tmp_path: Path) -> None:
+    recipe = with_more(tmp_path)
+    prefix = recipe.corpus.train[0]
+    recipe = replace(recipe, corpus=replace(recipe.corpus, tag=(f"{prefix}=<bt>",)))
+    made(recipe, tmp_path / "data")
+    (shard,) = Dataset.open(tmp_path / "data").train
+    assert (shard.source.ids == EOS_ID).sum() == len(shard)
