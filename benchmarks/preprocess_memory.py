@@ -1,4 +1,4 @@
-"""How much memory preprocessing and reading a dataset take, as the corpus grows.
+"""How much time, memory and disk preprocessing and reading a dataset take, as the corpus grows.
 
     python -m benchmarks.preprocess_memory --train PREFIX --valid PREFIX -s en -t de
 
@@ -10,32 +10,46 @@ be more than the pairs of the smallest corpus, or else its growth is all that on
 
 import argparse
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
 from benchmarks.common import peaks, print_json, print_table
 from nmtkit.config.schema import CorpusConfig, PreprocessRecipe, VocabularyConfig
-from nmtkit.data.binary import Dataset
+from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.data.prepare import prepare
+from nmtkit.data.sampler import Position, Sampler, check_budget
+from nmtkit.durable import read_manifest
 from nmtkit.text.lines import read_pair, resolve
+
+UPDATE_TOKENS = 25_000
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Peaks of one size of the corpus, in MiB.
+class Growth:
+    """What one size of the corpus takes; memory is a process's peak in MiB.
 
     Attributes:
         pairs: sentence pairs.
-        preprocess: of the process that runs `prepare`.
-        worker: of the largest process that it starts to turn text into ids; 0 = none.
-        reading: of one that opens the dataset and reads every pair.
+        seconds: of `prepare`.
+        preprocess: memory of the process that runs it.
+        worker: memory of the largest process that it starts to turn text into ids; 0 = none.
+        reading: memory of one that opens the dataset and reads every pair.
+        opening_seconds: of a process that opens the dataset, checks it as training does, and plans
+            the first shard of an epoch.
+        opening: memory of that process.
+        bytes_a_token: of the dataset on disk.
     """
 
     pairs: int
+    seconds: float
     preprocess: float
     worker: float
     reading: float
+    opening_seconds: float
+    opening: float
+    bytes_a_token: float
 
 
 def main() -> None:
@@ -51,12 +65,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     results = [measure(times, options) for times in options.times]
-    rows = [[f"{value:.0f}" for value in asdict(result).values()] for result in results]
+    rows = [[f"{value:.4g}" for value in asdict(result).values()] for result in results]
     print_table([[name.replace("_", " ") for name in asdict(results[0])], *rows])
     print_json([asdict(result) for result in results])
 
 
-def measure(times: int, options: argparse.Namespace) -> Memory:
+def measure(times: int, options: argparse.Namespace) -> Growth:
     """Write a corpus of so many copies, preprocess it and read it."""
     with tempfile.TemporaryDirectory() as folder:
         train, out = Path(folder) / "train", Path(folder) / "data"
@@ -74,9 +88,26 @@ def measure(times: int, options: argparse.Namespace) -> Memory:
                 vocab_size=options.vocab_size, sample_lines=options.sample_lines
             ),
         )
+        start = time.monotonic()
         preprocess, worker = peaks(run_prepare, recipe, out, options.workers)
+        seconds = time.monotonic() - start
         reading, _ = peaks(read_all, out)
-    return Memory(num_pairs, preprocess, worker, reading)
+        start = time.monotonic()
+        opening, _ = peaks(open_and_plan, out)
+        opening_seconds = time.monotonic() - start
+        counts = read_manifest(out, FORMAT, VERSION)["counts"]["train"]
+        num_tokens = counts["source"]["tokens"] + counts["target"]["tokens"]
+        num_bytes = sum(path.stat().st_size for path in out.glob("train.*"))
+    return Growth(
+        pairs=num_pairs,
+        seconds=seconds,
+        preprocess=preprocess,
+        worker=worker,
+        reading=reading,
+        opening_seconds=opening_seconds,
+        opening=opening,
+        bytes_a_token=num_bytes / num_tokens,
+    )
 
 
 def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
@@ -99,6 +130,13 @@ def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
 def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
     """Make a dataset, silently."""
     prepare(recipe, out, workers=workers, overwrite=False, report=lambda _: None)
+
+
+def open_and_plan(out: Path) -> None:
+    """Open a dataset, and plan the first shard of its first epoch."""
+    dataset = Dataset.open(out)
+    check_budget(dataset.train, UPDATE_TOKENS)
+    assert next(Sampler(dataset.train, UPDATE_TOKENS, seed=1).updates(Position(0, 0, 0)))
 
 
 def read_all(out: Path) -> None:

@@ -4,12 +4,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
-from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.config.schema import FilterConfig, PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.durable import verify_files
@@ -26,8 +27,9 @@ Recipes = tuple[PreprocessRecipe, PreprocessRecipe]
 def recipes(tmp_path_factory: pytest.TempPathFactory) -> Recipes:
     """Return the recipes of an older and a newer dataset, of different sizes."""
     folders = [tmp_path_factory.mktemp(name) for name in ("old", "new")]
+    filters = FilterConfig(drop_duplicates=True)  # which writes more for a while
     old, new = (
-        tiny_recipe(*tiny_corpus(folder, lines))
+        replace(tiny_recipe(*tiny_corpus(folder, lines)), filters=filters)
         for folder, lines in zip(folders, (OLD_LINES, NEW_LINES), strict=True)
     )
     return old, new

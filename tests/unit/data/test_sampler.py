@@ -1,6 +1,8 @@
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import overload
 
 import numpy as np
 import pytest
@@ -269,3 +271,36 @@ def test_budget_error_names_the_longest_pair_and_the_option() -> None:
         r"--max-length$",
     ):
         check_budget(corpus, 10)
+
+
+class ThousandMillion(Sequence[FakeShard]):
+    """So many pairs in shards as preprocess makes them; lengths are there while looked at."""
+
+    num_pairs = 262_144
+
+    def __len__(self) -> int:
+        return 3815
+
+    @overload
+    def __getitem__(self, number: int) -> FakeShard: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[FakeShard]: ...
+    def __getitem__(self, number: int | slice) -> FakeShard | list[FakeShard]:
+        assert isinstance(number, int)
+        if number >= len(self):
+            raise IndexError(number)
+        lengths = np.broadcast_to(np.uint16(25), self.num_pairs)
+        return FakeShard(FakeSide(lengths), FakeSide(lengths), ((self.num_pairs, 1.0),))
+
+
+def test_memory_is_bounded_by_a_shard_whatever_the_corpus() -> None:
+    corpus = ThousandMillion()
+    assert len(corpus) * corpus.num_pairs > 1_000_000_000
+    tracemalloc.start()
+    try:
+        _, update = next(Sampler(corpus, 25_000, 1).updates(START))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(update.pairs) == 1000
+    assert peak < 100 * corpus.num_pairs  # bytes a pair of one shard

@@ -1,0 +1,139 @@
+"""How fast text becomes a dataset, beside SentencePiece alone.
+
+    python -m benchmarks.preprocess --text PREFIX -s en -t de
+
+The words of the text are drawn at random into lines of about 25 tokens, as many pairs as --pairs
+says. Contenders take turns: SentencePiece encoding all lines in one thread; `prepare`, with a
+vocabulary that is there already, in one process; and with workers. Each is a process of its own.
+A rate counts the lines of both sides.
+"""
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.common import print_json, print_table
+from nmtkit.config.schema import CorpusConfig, PreprocessRecipe, VocabularyConfig
+from nmtkit.data.prepare import prepare
+from nmtkit.text.lines import read_lines, resolve
+from nmtkit.text.subword import Subword
+
+WORDS_A_LINE = 17
+"""In English and German text and 8 000 entries, about 25 tokens."""
+
+NUM_VALID = 1000
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Rounds of one contender.
+
+    Attributes:
+        name: whose.
+        lines_a_second: of each round.
+        ratio: how many times as fast as one process of nmtkit, the median of the rounds.
+    """
+
+    name: str
+    lines_a_second: list[float]
+    ratio: float
+
+
+def main() -> None:
+    """Measure, and print a table and JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--text", required=True, metavar="PREFIX")
+    parser.add_argument("-s", "--source-lang", required=True)
+    parser.add_argument("-t", "--target-lang", required=True)
+    parser.add_argument("--pairs", type=int, default=200_000)
+    parser.add_argument("--vocab-size", type=int, default=8000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        recipe, num_tokens = make_text(folder, options)
+        contenders: dict[str, Callable[[], None]] = {
+            "nmtkit, one process": partial(run_prepare, recipe, folder / "data", 1),
+            f"nmtkit, {options.workers} workers": partial(
+                run_prepare, recipe, folder / "data", options.workers
+            ),
+            "SentencePiece alone": partial(run_sentencepiece, recipe),
+        }
+        times = [[elapsed(run) for run in contenders.values()] for _ in range(options.rounds)]
+    results = [
+        Speed(
+            name,
+            [2 * options.pairs / one[place] for one in times],
+            median(one[0] / one[place] for one in times),
+        )
+        for place, name in enumerate(contenders)
+    ]
+    print(f"{num_tokens / 2 / options.pairs:.1f} tokens a line, end symbols counted")
+    rows = [[r.name, f"{median(r.lines_a_second):.0f}", f"{r.ratio:.2f}"] for r in results]
+    print_table([["", "lines/s", "ratio"], *rows])
+    print_json([asdict(result) for result in results])
+
+
+def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessRecipe, int]:
+    """Write text and its vocabulary; returns what prepares it, and how many tokens it has."""
+    languages = (options.source_lang, options.target_lang)
+    prefixes = {"train": options.pairs, "valid": NUM_VALID}
+    generator = random.Random(1)
+    for language in languages:
+        lines = read_lines(resolve(options.text, language))
+        words = [word for line in lines for word in line.split()]
+        for name, num_lines in prefixes.items():
+            with (folder / f"{name}.{language}").open("w", encoding="utf-8") as file:
+                for _ in range(num_lines):
+                    file.write(" ".join(generator.choices(words, k=WORDS_A_LINE)) + "\n")
+    recipe = PreprocessRecipe(
+        corpus=CorpusConfig(
+            source_lang=languages[0],
+            target_lang=languages[1],
+            train=(str(folder / "train"),),
+            valid=str(folder / "valid"),
+        ),
+        vocabulary=VocabularyConfig(vocab_size=options.vocab_size, sample_lines=20_000),
+    )
+    counts = prepare(recipe, folder / "first", options.workers, False, lambda _: None)["train"]
+    model = str(folder / "first" / "codec" / "shared.model")
+    given = VocabularyConfig(source_vocabulary=model, target_vocabulary=model)
+    num_tokens = counts["source"]["tokens"] + counts["target"]["tokens"]
+    return PreprocessRecipe(corpus=recipe.corpus, vocabulary=given), num_tokens
+
+
+def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
+    """Make a dataset of the text."""
+    prepare(recipe, out, workers, True, lambda _: None)
+
+
+def run_sentencepiece(recipe: PreprocessRecipe) -> None:
+    """Read the text, and encode each line as SentencePiece does."""
+    model = Subword.load(Path(recipe.vocabulary.source_vocabulary))
+    for language in (recipe.corpus.source_lang, recipe.corpus.target_lang):
+        for line in read_lines(resolve(recipe.corpus.train[0], language)):
+            model.encode(line)
+
+
+def elapsed(run: Callable[[], Any]) -> float:
+    """Return the seconds that a new process takes for something."""
+    process = get_context("spawn").Process(target=run)
+    start = time.monotonic()
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(f"a contender failed with exit code {process.exitcode}")
+    return time.monotonic() - start
+
+
+if __name__ == "__main__":
+    main()
