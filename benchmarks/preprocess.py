@@ -21,7 +21,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.common import print_json, print_table
-from nmtkit.config.schema import CorpusConfig, PreprocessRecipe, VocabularyConfig
+from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.prepare import prepare
 from nmtkit.text.lines import read_lines, resolve
 from nmtkit.text.subword import Subword

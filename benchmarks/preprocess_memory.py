@@ -16,7 +16,8 @@ from itertools import chain
 from pathlib import Path
 
 from benchmarks.common import peaks, print_json, print_table
-from nmtkit.config.schema import CorpusConfig, PreprocessRecipe, VocabularyConfig
+from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.data.sampler import Position, Sampler, check_budget

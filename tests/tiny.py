@@ -5,15 +5,8 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.config.schema import (
-    CorpusConfig,
-    FilterConfig,
-    PreprocessRecipe,
-    RuntimeConfig,
-    SearchConfig,
-    TrainRecipe,
-    VocabularyConfig,
-)
+from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, SearchConfig, TrainRecipe
 from nmtkit.config.training import (
     CheckpointConfig,
     LoggingConfig,

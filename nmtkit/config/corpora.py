@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.problems import Problem
-from nmtkit.config.schema import CorpusConfig
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
 

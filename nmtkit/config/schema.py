@@ -10,6 +10,7 @@ validate.py and rules.py.
 from dataclasses import dataclass, field
 
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
+from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.setting import setting
 from nmtkit.config.training import (
     CheckpointConfig,
@@ -22,124 +23,6 @@ from nmtkit.config.training import (
 )
 
 # ---------------------------------------------------------------------------------- preprocess
-
-SCRIPTS = (
-    "any",
-    "latin",
-    "cyrillic",
-    "greek",
-    "arabic",
-    "hebrew",
-    "armenian",
-    "georgian",
-    "ethiopic",
-    "devanagari",
-    "bengali",
-    "tamil",
-    "thai",
-    "han",
-    "japanese",
-    "korean",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusConfig:
-    """Which text is read."""
-
-    source_lang: str = setting(
-        "", "Suffix of the source files, such as en.", metavar="SUFFIX", required=True
-    )
-    target_lang: str = setting(
-        "", "Suffix of the target files, such as de.", metavar="SUFFIX", required=True
-    )
-    train: tuple[str, ...] = setting(
-        (),
-        "Training text PREFIX.SOURCE and PREFIX.TARGET (or .gz); may be repeated. With a weight, "
-        "an epoch has each of its pairs so many times: 2 = twice, 0.5 = once in two epochs.",
-        metavar="PREFIX[=WEIGHT]",
-        required=True,
-    )
-    tag: tuple[str, ...] = setting(
-        (),
-        "Begin the source lines of a training text with a token that tells where they are from, "
-        "such as back-translation=<bt>; may be repeated.",
-        metavar="PREFIX=TAG",
-    )
-    valid: str = setting(
-        "",
-        "Validation text PREFIX.SOURCE and PREFIX.TARGET (or .gz).",
-        metavar="PREFIX",
-        required=True,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class VocabularyConfig:
-    """How a line becomes a sequence of ids."""
-
-    segmentation: str = setting(
-        "bpe",
-        "bpe or unigram: SentencePiece with byte fallback, raw text in and out; "
-        "words: text that is segmented already, cut at spaces.",
-        choices=("bpe", "unigram", "words"),
-    )
-    vocab_size: int = setting(
-        32_000, "Entries of a vocabulary; for words, at most so many.", minimum=8
-    )
-    separate_vocabularies: bool = setting(
-        False, "Learn one vocabulary a side instead of one that both sides share."
-    )
-    source_vocabulary: str = setting(
-        "",
-        "Existing vocabulary of the source: a SentencePiece model, or for words a list, "
-        "one a line. Given for both sides, the same file makes a shared vocabulary.",
-        metavar="FILE",
-    )
-    target_vocabulary: str = setting(
-        "", "Existing vocabulary of the target, likewise.", metavar="FILE"
-    )
-    min_count: int = setting(
-        1, "For words: rarer words become <unk>.", unit="occurrences", minimum=1
-    )
-    sample_lines: int = setting(
-        1_000_000,
-        "SentencePiece learns from at most this many lines, drawn evenly from all of them.",
-        unit="lines",
-        minimum=1,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilterConfig:
-    """Which training pairs are kept; every drop is counted by its reason."""
-
-    max_length: int = setting(
-        250, "Drop pairs with a longer side, its end symbol counted.", unit="tokens", minimum=2
-    )
-    max_ratio: float = setting(
-        0.0,
-        "Drop pairs whose sides differ in length by more than this factor; 0 = keep.",
-        minimum=0,
-    )
-    source_script: str = setting(
-        "any",
-        "Drop pairs of which more than half of the source's letters are of other scripts than "
-        f"this one: {', '.join(SCRIPTS)}.",
-        choices=SCRIPTS,
-        metavar="SCRIPT",
-    )
-    target_script: str = setting(
-        "any", "Likewise for the target.", choices=SCRIPTS, metavar="SCRIPT"
-    )
-    drop_copies: bool = setting(False, "Drop pairs whose target is the source.")
-    held_out: tuple[str, ...] = setting(
-        (),
-        "Drop pairs that have a line of this text PREFIX.SOURCE or PREFIX.TARGET, such as of "
-        "the test set; may be repeated.",
-        metavar="PREFIX",
-    )
-    drop_duplicates: bool = setting(False, "Drop pairs that are equal to an earlier one.")
 
 
 @dataclass(frozen=True, kw_only=True)

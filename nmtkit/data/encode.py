@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.config.schema import FilterConfig
+from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.counts import PairCounts, SideCounts
 from nmtkit.data.examples import Example, first_of_each

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from nmtkit.config.schema import FilterConfig
+from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.corpus import Pair
 from nmtkit.data.keys import key
 from nmtkit.text.scripts import is_mostly

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.config.corpora import TrainingText, training_texts
-from nmtkit.config.schema import CorpusConfig, FilterConfig, PreprocessRecipe
+from nmtkit.config.preprocessing import CorpusConfig, FilterConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import Audit, CorpusAudit, unknown_name
 from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, Contents, id_type_for
 from nmtkit.data.corpus import Corpus, chunks

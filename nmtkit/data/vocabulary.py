@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from nmtkit.config.schema import PreprocessRecipe, VocabularyConfig
+from nmtkit.config.preprocessing import VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus, sample
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.subword import Subword

@@ -10,7 +10,8 @@ from typing import IO, Any
 
 import pytest
 
-from nmtkit.config.schema import FilterConfig, PreprocessRecipe
+from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.durable import verify_files

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from nmtkit.config.schema import FilterConfig
+from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.prepare import prepare
 from tests.tiny import tiny_corpus, tiny_recipe, write_lines
 

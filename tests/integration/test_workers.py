@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import FilterConfig
+from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.prepare import prepare
@@ -109,7 +109,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
         "import itertools, multiprocessing, time\n"
-        "from nmtkit.config.schema import FilterConfig\n"
+        "from nmtkit.config.preprocessing import FilterConfig\n"
         "from nmtkit.data.corpus import Chunk\n"
         "from nmtkit.data.encode import encode_in_order\n"
         "from tests.tiny import tiny_encoder\n"

@@ -3,7 +3,8 @@ import re
 import pytest
 
 from nmtkit.config.corpora import TrainingText, corpus_problems, training_texts
-from nmtkit.config.schema import CorpusConfig, PreprocessRecipe
+from nmtkit.config.preprocessing import CorpusConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 

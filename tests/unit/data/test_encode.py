@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtkit.config.schema import FilterConfig
+from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.counts import SideCounts
 from nmtkit.data.encode import Encoder, deal, encode_in_order

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.schema import SCRIPTS, FilterConfig
+from nmtkit.config.preprocessing import SCRIPTS, FilterConfig
 from nmtkit.data.filters import REASONS, HeldOut, drop_reason
 from nmtkit.text.scripts import NAMES_OF_SCRIPTS
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import FilterConfig, PreprocessRecipe
+from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.joining import join
 from nmtkit.data.parts import Part

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import FilterConfig, PreprocessRecipe, VocabularyConfig
+from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.info import describe
 from nmtkit.data.prepare import prepare

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import FilterConfig, PreprocessRecipe, SeedConfig
+from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.config.schema import PreprocessRecipe, SeedConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.durable import verify_files

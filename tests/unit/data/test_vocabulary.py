@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import VocabularyConfig
+from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.vocabulary import make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
