@@ -51,6 +51,10 @@ class Shard:
     def __len__(self) -> int:
         return len(self.source.of_each)
 
+    @property
+    def runs(self) -> list[tuple[int, float]]:
+        return [(len(self.source.of_each), 1.0)]
+
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
