@@ -10,8 +10,10 @@ from hypothesis import settings
 settings.register_profile("nmtkit", deadline=None)  # machines are shared and noisy
 settings.load_profile("nmtkit")
 
-# A shell starts jobs in the background deaf to Ctrl-C, which the commands under test would inherit.
+# A shell starts jobs in the background deaf to Ctrl-C, and nohup to hanging up, which the commands
+# under test would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -119,8 +119,9 @@ def test_own_flags_do_not_take_the_papers_dropout_away() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_makefile_of_the_repository_passes_targets_on(target: str) -> None:
+    settings = ("INSTALLED=README.md", "NMTKIT=nmtkit", "WORK=work")
     done = subprocess.run(
-        ["make", "-n", f"wmt14-{target}", "INSTALLED=Makefile", "NMTKIT=nmtkit", "WORK=work"],
+        ["make", "-n", "--old-file", "README.md", f"wmt14-{target}", *settings],
         cwd=EXAMPLE.parents[1],
         capture_output=True,
         encoding="utf-8",
