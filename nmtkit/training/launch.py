@@ -1,23 +1,28 @@
 """Starting one process a device on this machine: what torchrun does, with `--devices` alone.
 
-The launcher keeps the store through which the ranks find each other, hands on the signals that ask
-for a stop, and starts all ranks again from the last checkpoint when one is lost, as long as every
-start gets further than the one before. It waits for ranks that were asked to stop as long as they
-take: they may be saving.
+PyTorch's elastic agent starts the ranks, watches them, and ends all when one has failed. Here it
+gets a store on the loopback interface, hands on the signals that ask for a stop, and is run again
+from the last checkpoint when a rank is lost, as long as every start gets further than the one
+before. Ranks that were asked to stop take as long as they need: they may be saving.
 """
 
-import math
+import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
 from torch._C._distributed_c10d import TCPStore
+from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerSpec
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+from torch.distributed.elastic.rendezvous import RendezvousInfo, RendezvousStoreInfo
+from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
 
 from nmtkit.checkpoint import RunFolder, is_run
 from nmtkit.config.schema import TrainRecipe
@@ -28,7 +33,7 @@ from nmtkit.errors import (
     ResourceError,
     StoppedError,
 )
-from nmtkit.training.distributed import LAUNCHER, is_launched
+from nmtkit.training.distributed import LAUNCHER, TOGETHER, is_launched
 from nmtkit.training.pieces import FILE as PIECES
 from nmtkit.training.stopping import held_back, next_request
 
@@ -36,16 +41,6 @@ MAX_STARTS_WITHOUT_PROGRESS = 3
 """So many starts in a row without a new checkpoint or finer cuts are enough."""
 
 LOOPBACK = "127.0.0.1"
-
-POLL_S = 0.1
-
-GRACE_S = 30.0
-"""When a rank has failed, one that has not ended by itself after this time is killed."""
-
-ORDERLY = (0, StoppedError.exit_code, InterruptedByUserError.exit_code)
-"""Exit codes with which ranks end together."""
-
-Rank = subprocess.Popen[bytes]
 
 
 def num_processes(recipe: TrainRecipe) -> int:
@@ -80,8 +75,9 @@ def launch(
     Returns:
         The exit code; whatever it means has been told.
     """
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # we tell
     starts = 0
-    with held_back():  # for the ranks too, until they can note it
+    with _environment(processes), held_back():  # signals wait until a rank can note them
         while True:
             last, cuts = _last(run_dir), _cuts(run_dir)
             code, lost = _run(arguments, processes, say)
@@ -95,25 +91,47 @@ def launch(
             say(f"{lost}; starting all ranks again from the last checkpoint")
 
 
+@contextmanager
+def _environment(processes: int) -> Iterator[None]:
+    """Set what the agent and the ranks find in their environment while the block lasts."""
+    before = dict(os.environ)
+    defaults = {
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // processes)),
+    }
+    settings = {
+        LAUNCHER: str(os.getpid()),
+        # None: handlers of the agent would end ranks that are saving, and undo what nohup does.
+        "TORCHELASTIC_SIGNALS_TO_HANDLE": "",
+    }
+    os.environ.update({**defaults, **before, **settings})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def _run(
     arguments: Sequence[str], processes: int, say: Callable[[str], None]
 ) -> tuple[int, str | None]:
     """Start all ranks and wait; returns the exit code, and what was lost if another start helps."""
-    with socket.create_server((LOOPBACK, 0)) as server:
-        port = server.getsockname()[1]
-        store = TCPStore(
-            LOOPBACK,
-            port,
-            is_master=True,
-            wait_for_workers=False,
-            master_listen_fd=server.detach(),  # else it would listen on every interface
-        )
-    ranks = [_start(arguments, rank, processes, port) for rank in range(processes)]
-    failed, asked = _watch(ranks)
-    del store  # which served until now
-    if failed is None:
-        return ranks[0].returncode, None
-    code, lost = _judge(failed, ranks[failed].returncode)
+    escaped = (argument.replace("$", "$$") for argument in arguments)  # it fills in $local_rank
+    spec = WorkerSpec(
+        role="rank",
+        local_world_size=processes,
+        rdzv_handler=_Loopback(),
+        entrypoint=sys.executable,
+        args=("-m", "nmtkit_cli", *escaped),
+        max_restarts=0,
+    )
+    agent = _Agent(spec, DefaultLogsSpecs(log_dir=os.devnull))
+    failures = agent.run().failures
+    asked = agent.asked or next_request(timeout_s=0)
+    if not failures:
+        return 0, None
+    code, lost = _judge(failures)
     if asked and lost:
         say(
             f"nmtkit: error: stopped by {asked.name}, and {lost}; run the same command again to "
@@ -124,69 +142,62 @@ def _run(
     return code, lost
 
 
-def _start(arguments: Sequence[str], rank: int, processes: int, port: int) -> Rank:
-    """Start a rank, which ends with this process, in a session that no terminal can interrupt."""
-    defaults = {
-        "GLOO_SOCKET_IFNAME": "lo",
-        "NCCL_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // processes)),
-    }
-    place = {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(processes),
-        "LOCAL_WORLD_SIZE": str(processes),
-        "MASTER_ADDR": LOOPBACK,
-        "MASTER_PORT": str(port),
-        "TORCHELASTIC_USE_AGENT_STORE": str(True),  # the store is there; rank 0 makes none
-        LAUNCHER: str(os.getpid()),
-    }
-    return subprocess.Popen(
-        [sys.executable, "-m", "nmtkit_cli", *arguments],
-        env={**defaults, **os.environ, **place},
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+class _Loopback(StaticTCPRendezvous):
+    """Where the ranks meet: a store of this process, which other machines cannot reach."""
+
+    def __init__(self) -> None:
+        with socket.create_server((LOOPBACK, 0)) as server:
+            port = server.getsockname()[1]
+            super().__init__(LOOPBACK, port, rank=0, world_size=1, run_id="nmtkit", timeout=0)
+            self._server = TCPStore(
+                LOOPBACK,
+                port,
+                is_master=True,
+                wait_for_workers=False,
+                master_listen_fd=server.detach(),  # else it would listen on every interface
+            )
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        place = RendezvousStoreInfo(self.master_addr, self.master_port)
+        return RendezvousInfo(self._server, self.rank, self.world_size, place)
 
 
-def _watch(ranks: Sequence[Rank]) -> tuple[int | None, signal.Signals | None]:
-    """Wait until all ranks have ended, and hand on what asks for a stop.
+class _Agent(LocalElasticAgent):
+    """PyTorch's agent, which also hands on to the ranks what asks for a stop.
 
-    Returns:
-        Which rank failed first, and which signal came first; None for neither.
+    Attributes:
+        asked: the signal that came first, if any did.
     """
-    failed, asked, deadline = None, None, math.inf
-    while any(rank.poll() is None for rank in ranks):
-        request = next_request(POLL_S)
+
+    asked: signal.Signals | None = None
+
+    def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
+        request = next_request(timeout_s=0)
         if request:
-            asked = asked or request
-            _send(request, ranks)
-        if failed is None and (failed := _first_failed(ranks)) is not None:
-            deadline = time.monotonic() + GRACE_S
-            _send(signal.SIGTERM, ranks)
-        if time.monotonic() > deadline:
-            _send(signal.SIGKILL, ranks)
-    return (_first_failed(ranks) if failed is None else failed), asked
+            self.asked = self.asked or request
+            for rank in worker_group.workers:
+                with suppress(ProcessLookupError):  # it has ended
+                    os.kill(rank.id, request)
+        result: RunResult = super()._monitor_workers(worker_group)
+        return result
 
 
-def _send(number: signal.Signals, ranks: Sequence[Rank]) -> None:
-    for rank in ranks:
-        rank.send_signal(number)  # does nothing where it has ended
+def _judge(failures: Mapping[int, ProcessFailure]) -> tuple[int, str | None]:
+    """Return the exit code of the rank that failed first, and what happened if a start may help.
 
+    Of several that failed at once, it is one that has not done so for the loss of others.
+    """
 
-def _first_failed(ranks: Sequence[Rank]) -> int | None:
-    """Return a rank that has failed; of several one that has not done so for the loss of others."""
-    codes = {number: rank.poll() for number, rank in enumerate(ranks)}
-    failed = {number: code for number, code in codes.items() if code and code not in ORDERLY}
-    return min(failed, key=lambda rank: failed[rank] == LostRankError.exit_code, default=None)
+    def order(rank: int) -> tuple[bool, int, bool]:
+        code = failures[rank].exitcode
+        return code in TOGETHER, failures[rank].timestamp, code == LostRankError.exit_code
 
-
-def _judge(rank: int, code: int) -> tuple[int, str | None]:
-    """Return the exit code of a rank that failed, and what happened if another start may help."""
+    first = min(failures, key=order)
+    code = failures[first].exitcode
     if code < 0:
-        return LostRankError.exit_code, f"rank {rank} was killed by {signal.Signals(-code).name}"
+        return LostRankError.exit_code, f"rank {first} was killed by {signal.Signals(-code).name}"
     is_worth_a_start = code in (LostRankError.exit_code, ResourceError.exit_code)
-    return code, f"rank {rank} ended with exit code {code}" if is_worth_a_start else None
+    return code, f"rank {first} ended with exit code {code}" if is_worth_a_start else None
 
 
 def _last(run_dir: Path) -> Path | None:

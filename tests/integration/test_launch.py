@@ -26,6 +26,12 @@ SETTINGS = (
     "--log-every 5 --device cpu"
 )
 
+IMPATIENT = """
+from torch.distributed.elastic.multiprocessing.api import SubprocessContext
+close = SubprocessContext._close
+SubprocessContext._close = lambda self, death_sig, timeout: close(self, death_sig, timeout=1)
+"""
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -196,15 +202,47 @@ def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
     process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
     wait_for_checkpoint(tmp_path, 5)
     os.kill(rank_process(process.pid, 1), signal.SIGKILL)
-    assert process.stderr is not None
-    told = b""
-    while b"starting all ranks again" not in told:
-        told = process.stderr.readline()
-        assert told
+    wait_for_restart(process)
     process.send_signal(signal.SIGTERM)
     code, talk = end(process)
     assert code == 75, talk
     assert "error: stopped by SIGTERM after update" in talk
+
+
+def wait_for_restart(launcher: subprocess.Popen[bytes]) -> None:
+    assert launcher.stderr is not None
+    told = b""
+    while b"starting all ranks again" not in told:
+        told = launcher.stderr.readline()
+        assert told
+
+
+def test_a_rank_that_hangs_is_killed_when_another_is_lost(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(data, run, "--max-updates", "1000000", "--devices", "2", code=IMPATIENT)
+    wait_for_checkpoint(run, 5)
+    hung, lost = (rank_process(process.pid, rank) for rank in range(2))
+    os.kill(hung, signal.SIGSTOP)
+    os.kill(lost, signal.SIGKILL)
+    wait_for_restart(process)
+    process.send_signal(signal.SIGTERM)
+    code, talk = end(process)
+    assert code == 75, talk
+
+
+def test_a_hangup_that_is_ignored_as_by_nohup_stops_nothing(data: Path, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
+    signal.signal(signal.SIGHUP, before)
+    wait_for_checkpoint(tmp_path, 5)
+    for pid in (process.pid, *children(process.pid)):
+        os.kill(pid, signal.SIGHUP)
+    last = RunFolder(tmp_path).last()
+    assert last is not None
+    wait_for_checkpoint(tmp_path, int(last.name) + 50)
+    process.send_signal(signal.SIGTERM)
+    code, talk = end(process)
+    assert code == 75, talk
 
 
 def test_ranks_end_with_their_launcher_and_the_same_command_goes_on(
@@ -226,17 +264,16 @@ def test_the_launcher_waits_for_a_save_that_takes_longer_than_its_patience(
 ) -> None:
     slow_save = """
 import time
-import nmtkit.checkpoint, nmtkit.training.launch
+import nmtkit.checkpoint
 save = nmtkit.checkpoint.RunFolder.save
 def save_slowly(self, snapshot):
     time.sleep(4)
     save(self, snapshot)
 nmtkit.checkpoint.RunFolder.save = save_slowly
-nmtkit.training.launch.GRACE_S = 1.0
 """
     run = tmp_path / "run"
     settings = ("--max-updates", "1000000", "--save-every", "1000000", "--devices", "2")
-    process = start(data, run, *settings, code=slow_save)
+    process = start(data, run, *settings, code=slow_save + IMPATIENT)
     wait_for(lambda: (run / "metrics.jsonl").exists())
     process.send_signal(signal.SIGUSR1)
     code, talk = end(process)
@@ -271,3 +308,12 @@ def test_an_error_of_the_ranks_is_told_once_with_its_exit_code(data: Path, tmp_p
     assert code == 2
     (line,) = talk.splitlines()
     assert "is not the folder of a run" in line
+
+
+def test_arguments_reach_the_ranks_as_they_were_typed(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "$local_rank$$${local_rank}"
+    run.mkdir()
+    (run / "other").write_bytes(b"not a run")
+    code, talk = end(start(data, run, "--max-updates", "5", "--devices", "2"))
+    assert code == 2
+    assert str(run) in talk

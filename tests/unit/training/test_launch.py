@@ -1,12 +1,16 @@
-"""How many processes a command starts."""
+"""How many processes a command starts, and what their ends mean."""
 
 import json
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.distributed.elastic.agent.server.api import RunResult, WorkerState
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.training import RanksConfig
@@ -105,14 +109,18 @@ def test_ranks_that_are_lost_again_and_again_are_given_up(
     )
 
 
-class Ended:
-    """A rank that has ended."""
-
-    def __init__(self, code: int) -> None:
-        self.returncode = code
-
-    def poll(self) -> int:
-        return self.returncode
+def have_ranks_end(
+    monkeypatch: pytest.MonkeyPatch, codes: Sequence[int], asked: signal.Signals | None = None
+) -> None:
+    """Put an agent in place whose ranks end with some exit codes, one signal having been taken."""
+    failures = {
+        rank: ProcessFailure(local_rank=rank, pid=1, exitcode=code, error_file="")
+        for rank, code in enumerate(codes)
+        if code
+    }
+    result = RunResult(WorkerState.FAILED if failures else WorkerState.SUCCEEDED, {}, failures)
+    agent = SimpleNamespace(run=lambda: result, asked=asked)
+    monkeypatch.setattr(launching, "_Agent", lambda *_: agent)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +137,7 @@ class Ended:
 def test_what_ended_the_ranks_is_what_is_not_a_consequence(
     codes: tuple[int, int], end: tuple[int, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = list(codes)
-    monkeypatch.setattr(launching, "_start", lambda *_: Ended(left.pop(0)))
+    have_ranks_end(monkeypatch, codes)
     assert launching._run([], 2, pytest.fail) == end
 
 
@@ -138,9 +145,8 @@ def test_a_rank_lost_while_all_were_asked_to_stop_is_told_and_not_started_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(launching, "_start", lambda *_: Ended(-9))
     for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
-        monkeypatch.setattr(launching, "_watch", lambda _, number=number: (1, number))
+        have_ranks_end(monkeypatch, (7, -9), asked=number)
         assert launching._run([], 2, told.append) == (code, None)
         assert told.pop() == (
             f"nmtkit: error: stopped by {number.name}, and rank 1 was killed by SIGKILL; run the "
