@@ -17,7 +17,7 @@ nmtkit translate model/ --shortlist shortlist/ < test.en > test.de"""
 @click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New shortlist.")
 @count_option("--candidates", "Target tokens for each source token.", default=100)
 @count_option("--frequent", "Target tokens for all, the most frequent ones.", default=200)
-@count_option("--pairs", "Training pairs that are counted, at most.", default=200_000)
+@count_option("--pairs", "About how many training pairs are counted.", default=200_000)
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
 def command(
     data: Path, out: Path, candidates: int, frequent: int, pairs: int, overwrite: bool
@@ -32,5 +32,4 @@ def command(
 
     dataset = Dataset.open(data)
     Shortlist.learn(dataset, candidates, frequent, pairs).save(out, overwrite)
-    num_pairs = min(pairs, dataset.num_train_pairs)
-    say(f"counted {counted(num_pairs, 'pairs')} into {out}")
+    say(f"learnt from {counted(min(pairs, dataset.num_train_pairs), 'pairs')}: {out}")

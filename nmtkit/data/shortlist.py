@@ -53,13 +53,13 @@ class Shortlist:
     def learn(
         dataset: Dataset, num_candidates: int, num_frequent: int, max_pairs: int
     ) -> "Shortlist":
-        """Count in the first training pairs, which are an even sample of all.
+        """Count in an even sample of the training pairs.
 
         Args:
             dataset: whose pairs.
             num_candidates: K, for each source token.
             num_frequent: how many of the most frequent target tokens are always candidates.
-            max_pairs: how many pairs are counted at most.
+            max_pairs: about how many pairs are counted at most.
         """
         sizes = dataset.codec.source.size, dataset.codec.target.size
         counts = _Counts(*sizes)
@@ -110,12 +110,15 @@ class Shortlist:
 
 
 def _slices(dataset: Dataset, max_pairs: int) -> Iterator[tuple[Pairs, int, int]]:
-    """Yield the first pairs of a dataset, a few at a time: a shard, from, to."""
+    """Yield slices of the shards, from where to where, at even distances: of all corpora, that is.
+
+    Every k-th slice is taken, where k is how many times as many pairs there are as are wanted.
+    """
+    size = min(_PAIRS_AT_ONCE, max_pairs)
+    step = -(-dataset.num_train_pairs // max_pairs)
     for shard in dataset.train:
-        end = min(len(shard), max_pairs)
-        max_pairs -= end
-        for first in range(0, end, _PAIRS_AT_ONCE):
-            yield shard, first, min(first + _PAIRS_AT_ONCE, end)
+        for first in range(0, len(shard), size * step):
+            yield shard, first, min(first + size, len(shard))
 
 
 class _Counts:

@@ -187,7 +187,7 @@ def test_a_shortlist_is_learnt_and_used(
         )
         == 0
     )
-    assert capfd.readouterr().err == f"counted 10 pairs into {short}\n"
+    assert capfd.readouterr().err == f"learnt from 10 pairs: {short}\n"
     assert main.run(["shortlist", str(data), "--out", str(wide), "--frequent", "100"]) == 0
     capfd.readouterr()
     trained = write(tmp_path / "model", 1, Dataset.open(data).codec)
