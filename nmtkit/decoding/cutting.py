@@ -36,6 +36,8 @@ class Cutter:
     def pieces(self, line: str, number: int) -> list[list[int]]:
         """Encode a line as the sequences that are translated for it: none if it is blank.
 
+        What a line begins with for the whole of it, such as `>>fra<<`, begins each sequence.
+
         Args:
             line: the text.
             number: of the line, for messages.
@@ -45,7 +47,9 @@ class Cutter:
         """
         ids = self._codec.encode_source(line)
         pieces = [ids] if len(ids) <= self._limit else self._shorten(line, number, ids)
-        return [piece for piece in pieces if piece != [EOS_ID]]
+        symbol, _ = self._codec.source.split_symbol(line)
+        blank = self._codec.encode_source(symbol)
+        return [piece for piece in pieces if piece != blank]
 
     def _shorten(self, line: str, number: int, ids: list[int]) -> list[list[int]]:
         """Make a line that is too long into pieces that are not."""
@@ -62,8 +66,12 @@ class Cutter:
             self._warn(f"{what}; {how} [--on-too-long {self._config.on_too_long}]")
         if not is_split:
             return [[*ids[: limit - 1], EOS_ID]]
-        encode = self._codec.encode_source
-        return [encode(text) for text in split_text(line, lambda t: len(encode(t)) <= limit)]
+        symbol, text = self._codec.source.split_symbol(line)
+
+        def encode(part: str) -> list[int]:
+            return self._codec.encode_source(symbol + part)
+
+        return [encode(part) for part in split_text(text, lambda t: len(encode(t)) <= limit)]
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:

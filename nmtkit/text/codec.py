@@ -47,6 +47,12 @@ class Vocabulary(Protocol):
     def encode(self, line: str) -> list[int]:
         """Return the ids of a line; a blank line has none."""
 
+    def split_symbol(self, line: str) -> tuple[str, str]:
+        """Cut a line behind the symbol that it begins with, such as `>>fra<<`; "" if there is none.
+
+        The symbol is meant for all of the text, and belongs before each part of it.
+        """
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, begin and end symbols skipped."""
 

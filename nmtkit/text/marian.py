@@ -85,9 +85,17 @@ class MarianVocabulary:
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a line, without special symbols; a blank line has none."""
-        language, text = self._split(line)
+        symbol, text = self.split_symbol(line)
         pieces: list[str] = self._processor.encode(text, out_type=str)
-        return [*language, *(self._id_of_text(piece) for piece in pieces)]
+        ids = [self._id_of_text(piece) for piece in pieces]
+        return [self._ids[symbol], *ids] if symbol else ids
+
+    def split_symbol(self, line: str) -> tuple[str, str]:
+        """Cut a line behind the symbol of a language, if it begins with one."""
+        name, end, text = line.partition(_LANGUAGE_END)
+        symbol = name + end
+        is_symbol = name.startswith(_LANGUAGE_BEGIN) and symbol in self._ids
+        return (symbol, text) if is_symbol else ("", line)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, begin and end symbols skipped."""
@@ -98,7 +106,7 @@ class MarianVocabulary:
 
     def normalise(self, line: str) -> str:
         """Return what `encode` sees of a line but for its language: NFKC, single spaces."""
-        _, text = self._split(line)
+        _, text = self.split_symbol(line)
         return normalised(self._processor, text)
 
     def piece(self, index: int) -> str:
@@ -108,12 +116,6 @@ class MarianVocabulary:
     def words(self, ids: Sequence[int]) -> list[int]:
         """Number, from 0, the word of `decode(ids)` between spaces that each token is part of."""
         return word_numbers(map(self.piece, ids))
-
-    def _split(self, line: str) -> tuple[list[int], str]:
-        """Cut off the symbol of a language that a line begins with; return its id and the rest."""
-        symbol, end, rest = line.partition(_LANGUAGE_END)
-        index = self._ids.get(symbol + end) if symbol.startswith(_LANGUAGE_BEGIN) else None
-        return ([], line) if index is None else ([index], rest)
 
     def _id_of_text(self, piece: str) -> int:
         """Return the id of a piece; one spelled like the begin or end symbol is unknown."""

@@ -128,6 +128,10 @@ class Subword:
         ids: list[int] = self._processor.encode(line)
         return ids
 
+    def split_symbol(self, line: str) -> tuple[str, str]:
+        """Return no symbol, and the line: nothing in it is meant for the whole of it."""
+        return "", line
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, begin and end symbols skipped."""
         text: str = self._processor.decode([i for i in ids if i not in (BOS_ID, EOS_ID)])

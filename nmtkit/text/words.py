@@ -91,6 +91,10 @@ class Words:
         """Return an id a token, without special symbols; a blank line has none."""
         return [self._ids.get(token, UNK_ID) for token in line.split()]
 
+    def split_symbol(self, line: str) -> tuple[str, str]:
+        """Return no symbol, and the line: nothing in it is meant for the whole of it."""
+        return "", line
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the words of ids joined by one space, begin and end symbols skipped."""
         return " ".join(self._words[i] for i in ids if i not in (BOS_ID, EOS_ID))

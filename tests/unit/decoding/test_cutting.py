@@ -1,0 +1,50 @@
+"""A line that is too long is cut into pieces that are each whole: the model reads them alone."""
+
+import pytest
+
+from nmtkit.config.schema import TranslationConfig
+from nmtkit.decoding.cutting import Cutter
+from nmtkit.symbols import EOS_ID
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.marian import MarianVocabulary
+from nmtkit.text.subword import Subword
+
+FRENCH = ">>fra<<"
+TEXT = "the cat sat on the mat and the dog ran to the cat"
+
+
+def multilingual_codec() -> TextCodec:
+    """Return a codec whose lines begin with the symbol of a language, as OPUS-MT has them."""
+    subword = Subword.train([TEXT], "bpe", 290, "x")
+    pieces = [subword.piece(index) for index in range(EOS_ID + 1, subword.size)]
+    entries = ["<unk>", "<pad>", "</s>", *pieces, FRENCH]
+    vocabulary = MarianVocabulary(subword.data, entries, "x")
+    return TextCodec("en", "fr", vocabulary, vocabulary, is_shared=True)
+
+
+def pieces_of(line: str, limit: int) -> list[list[int]]:
+    config = TranslationConfig(max_source_length=limit)
+    return Cutter(multilingual_codec(), config, 1000, lambda _: None).pieces(line, 1)
+
+
+@pytest.mark.parametrize("limit", [9, 12, 15])
+def test_each_piece_begins_with_the_symbol_of_the_language(limit: int) -> None:
+    codec = multilingual_codec()
+    pieces = pieces_of(f"{FRENCH} {TEXT}", limit)
+    texts = [codec.source.decode(ids[1:]) for ids in pieces]
+    assert len(pieces) > 1
+    assert all(len(ids) <= limit for ids in pieces)
+    assert pieces == [codec.encode_source(f"{FRENCH} {text}") for text in texts]
+    assert " ".join(texts) == TEXT
+
+
+@pytest.mark.parametrize("symbol", [FRENCH, ""])
+def test_nothing_but_a_symbol_is_a_blank_line(symbol: str) -> None:
+    assert pieces_of(symbol, 9) == pieces_of(f"{symbol} ", 9) == []
+    unspaced = TEXT.replace(" ", "")
+    decode = multilingual_codec().source.decode
+    pieces = pieces_of(f"{symbol}{unspaced}{' ' * 99}", 12)  # halved where the right is blank
+    assert len(pieces) > 1
+    texts = [decode(ids).removeprefix(symbol).strip(" ") for ids in pieces]
+    assert "".join(texts) == unspaced
+    assert all(texts)
