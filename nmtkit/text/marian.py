@@ -115,7 +115,7 @@ class MarianVocabulary:
 
     def words(self, ids: Sequence[int]) -> list[int]:
         """Number, from 0, the word of `decode(ids)` between spaces that each token is part of."""
-        return word_numbers(map(self.piece, ids))
+        return word_numbers(ids, self.piece)
 
     def _id_of_text(self, piece: str) -> int:
         """Return the id of a piece; one spelled like the begin or end symbol is unknown."""

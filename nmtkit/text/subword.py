@@ -7,7 +7,7 @@ Source: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -29,6 +29,9 @@ _NUM_THREADS = 16
 _LOG_ERRORS_ONLY = 2
 SPACE_SYMBOL = "\u2581"
 """What SentencePiece writes for a space."""
+
+_UNKNOWN = " \u2047 "
+"""What it spells for `<unk>`."""
 
 
 class Subword:
@@ -149,21 +152,32 @@ class Subword:
     def words(self, ids: Sequence[int]) -> list[int]:
         """Number, from 0, the word of `decode(ids)` between spaces that each token is part of.
 
-        A space belongs to the word after it, so that one that stands alone does.
+        A space belongs to the word after it, or to the last one if none follows. What is unknown is
+        spelled between spaces, and so is a word of its own.
         """
-        return word_numbers(map(self.piece, ids))
+        return word_numbers(ids, self.piece)
 
 
-def word_numbers(pieces: Iterable[str]) -> list[int]:
-    """Number, from 0, the word that each piece of a text is part of; see `Subword.words`."""
+def word_numbers(ids: Sequence[int], piece: Callable[[int], str]) -> list[int]:
+    """Number, from 0, the word that each token of a text is part of; see `Subword.words`."""
     numbers = []
     num_begun, is_inside = 0, False
-    for piece in pieces:
-        is_inside = is_inside and not piece.startswith(SPACE_SYMBOL)
+    for index in ids:
+        text = _spelled(index, piece)
+        is_inside = is_inside and not text.startswith(" ")
         numbers.append(num_begun - is_inside)
-        if not is_inside and piece != SPACE_SYMBOL:
-            num_begun, is_inside = num_begun + 1, True
-    return numbers
+        if text.strip(" "):
+            num_begun += not is_inside
+            is_inside = not text.endswith(" ")
+    last = max(0, num_begun - 1)
+    return [min(number, last) for number in numbers]
+
+
+def _spelled(index: int, piece: Callable[[int], str]) -> str:
+    """Return what SentencePiece spells for an id in the midst of a text."""
+    if index in (BOS_ID, EOS_ID):
+        return ""
+    return _UNKNOWN if index == UNK_ID else piece(index).replace(SPACE_SYMBOL, " ")
 
 
 def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:

@@ -90,6 +90,17 @@ def codec() -> TextCodec:
     )
 
 
+@given(TEXT)
+def test_words_are_those_of_the_decoded_line(line: str) -> None:
+    under_test = vocabulary()
+    ids = under_test.encode(line)
+    numbers = under_test.words(ids)
+    assert numbers == sorted(numbers)
+    own = ([i for i, n in zip(ids, numbers, strict=True) if n == word] for word in {*numbers})
+    words = [word for word in under_test.decode(ids).split(" ") if word]
+    assert [under_test.decode(part) for part in own] == (words or [""] * bool(ids))
+
+
 def test_a_codec_keeps_the_models_of_both_sides(tmp_path: Path) -> None:
     codec().save(tmp_path)
     loaded = TextCodec.load(tmp_path)
