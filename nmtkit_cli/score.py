@@ -46,8 +46,9 @@ def command(
     lower is.
 
     With --model and --source: a line for each translation, with its natural log-probability, a
-    tab, and the number of its tokens; the end symbol is counted in both. The sums and the
-    perplexity are told on standard error.
+    tab, and the number of its tokens; the end symbol is counted in both. Its perplexity,
+    exp(-log-probability / tokens), is in --json too. The sums and their perplexity are told on
+    standard error.
     """
     check_usage(recipe, systems, reference, model, source)
     if model and source:

@@ -75,9 +75,8 @@ def score_by_reference(
 
 def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:
     """Print the log-probability of each translation on standard input, and tell the sums."""
-    from nmtkit.decoding.scorer import ScoredLine, Scorer, Totals
-    from nmtkit.model_path import load_model
-    from nmtkit.runtime import set_up
+    from nmtkit.decoding.loading import load_scorer
+    from nmtkit.decoding.scorer import ScoredLine, Totals
     from nmtkit.text.lines import decode_lines, open_bytes, pair_lines
 
     def plain(line: ScoredLine) -> str:
@@ -87,6 +86,7 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
         return json.dumps(
             {
                 "log_prob": line.log_prob,
+                "perplexity": line.perplexity,
                 "tokens": line.tokens,
                 "token_log_probs": line.token_log_probs,
             },
@@ -101,8 +101,7 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
             decode_lines(translations, INPUT, "error", warn),
             (str(source), INPUT),
         )
-        loaded = load_model(model, set_up(recipe.runtime))
-        scorer = Scorer(loaded.model, loaded.codec, recipe.scoring)
+        scorer = load_scorer(model, recipe)
         for chunk in scorer.score_chunks(pairs):
             write_lines(map(detailed if as_json else plain, chunk))
             totals.add(chunk)

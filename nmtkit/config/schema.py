@@ -267,6 +267,11 @@ class ScoringConfig:
         unit="tokens",
         minimum=2,
     )
+    precision: str = setting(
+        "auto",
+        "Type of matrix products: auto takes bfloat16 on GPUs that have it, float32 elsewhere.",
+        choices=("auto", "float32", "bfloat16"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,16 @@
-"""Translators from the paths of models."""
+"""Translators and scorers from the paths of models."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
-from nmtkit.config.schema import TranslateRecipe
+from nmtkit.config.schema import ScoreRecipe, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
+from nmtkit.model_folder import LoadedModel
 from nmtkit.model_path import load_model
 from nmtkit.runtime import low_precision, set_up
 from nmtkit.text.codec import TextCodec
@@ -29,7 +31,7 @@ def load_translator(
         DamagedError: there is no model or shortlist, or it is not whole.
     """
     device = set_up(recipe.runtime)
-    loaded = [load_model(path, device) for path in paths]
+    loaded = [_load_prepared(path, device, recipe.translation.precision) for path in paths]
     first, *others = loaded
     for path, other in zip(paths[1:], others, strict=True):
         if other.codec.fingerprint != first.codec.fingerprint:
@@ -38,11 +40,30 @@ def load_translator(
                 "together; give models that were trained on one dataset"
             )
     models = [one.model for one in loaded]
-    dtype = low_precision(recipe.translation.precision, device) or torch.float32
-    for model in models:
-        model.prepare(dtype)
     shortlist = _load_shortlist(recipe.translation.shortlist, paths[0], first.codec)
     return Translator(models, first.codec, recipe, warn, shortlist)
+
+
+def load_scorer(path: Path, recipe: ScoreRecipe) -> Scorer:
+    """Load a model, and make it ready to score.
+
+    Args:
+        path: of a model, checkpoint or run.
+        recipe: how to score, and on which device.
+
+    Raises:
+        ConfigError: there is no such device, or it has not the precision.
+        DamagedError: there is no model, or it is not whole.
+    """
+    loaded = _load_prepared(path, set_up(recipe.runtime), recipe.scoring.precision)
+    return Scorer(loaded.model, loaded.codec, recipe.scoring)
+
+
+def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedModel:
+    """Load a model in the form that is fastest for inference in a precision."""
+    loaded = load_model(path, device)
+    loaded.model.prepare(low_precision(precision, device) or torch.float32)
+    return loaded
 
 
 def _load_shortlist(folder: str, model: Path, codec: TextCodec) -> Shortlist | None:

@@ -45,6 +45,11 @@ class ScoredLine:
         """The natural log-probability of the translation, its end symbol included."""
         return math.fsum(self.token_log_probs)
 
+    @property
+    def perplexity(self) -> float:
+        """Perplexity a token, the end symbol counted; 1 where there are none."""
+        return perplexity(-self.log_prob / max(1, len(self.tokens)))
+
 
 @dataclass
 class Totals:

@@ -94,6 +94,7 @@ def test_real_lines_have_the_scores_of_the_library_and_sums_of_them(tmp_path: Pa
     objects = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
     for own, line, target in zip(objects, expected, targets, strict=True):
         assert own["log_prob"] == pytest.approx(line.log_prob, abs=1e-4)
+        assert own["perplexity"] == pytest.approx(line.perplexity, rel=1e-4)
         assert own["token_log_probs"] == pytest.approx(line.token_log_probs, abs=1e-4)
         spelled = "".join(own["tokens"]).removesuffix("</s>").replace("\u2581", " ").strip()
         assert "<0x" in spelled or spelled == vocabulary.normalise(target)

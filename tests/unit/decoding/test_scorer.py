@@ -137,5 +137,11 @@ def test_where_tokens_are_words_both_perplexities_are_one() -> None:
     assert totals.word_perplexity == totals.perplexity > 1
 
 
+def test_a_line_has_the_perplexity_of_its_tokens() -> None:
+    line = ScoredLine(("A", "x", "</s>"), (-1.0, -2.0, -0.6), 2)
+    assert line.perplexity == pytest.approx(math.exp(1.2))
+
+
 def test_nothing_has_perplexity_1() -> None:
     assert (Totals().perplexity, Totals().word_perplexity) == (1.0, 1.0)
+    assert ScoredLine((), (), 0).perplexity == 1.0

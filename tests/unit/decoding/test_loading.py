@@ -1,0 +1,61 @@
+"""What is loaded to score computes what is loaded to translate, in the precision that is asked."""
+
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.schema import (
+    OutputConfig,
+    RuntimeConfig,
+    ScoreRecipe,
+    ScoringConfig,
+    TrainRecipe,
+    TranslateRecipe,
+    TranslationConfig,
+)
+from nmtkit.decoding.loading import load_scorer, load_translator
+from nmtkit.decoding.translation import Request
+from nmtkit.model_folder import write_model
+from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
+
+CPU = RuntimeConfig(device="cpu")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    codec = tiny_codec()
+    made = tiny_model(codec)
+    recipe = TrainRecipe(model=made.config)
+    write_model(tmp_path / "model", made.state_dict(), recipe, codec, {}, overwrite=False)
+    return tmp_path / "model"
+
+
+def scores_of(path: Path, pairs: list[tuple[str, str]], precision: str) -> list[float]:
+    recipe = ScoreRecipe(scoring=ScoringConfig(precision=precision), runtime=CPU)
+    return [line.log_prob for line in load_scorer(path, recipe).score_chunk(pairs, 1)]
+
+
+# bfloat16 has 8 bits, and search and scorer add products up in another order.
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.25)])
+def test_scores_are_those_of_the_search_in_the_same_precision(
+    path: Path, precision: str, tolerance: float
+) -> None:
+    recipe = TranslateRecipe(
+        output=OutputConfig(output_format="json"),
+        translation=TranslationConfig(precision=precision),
+        runtime=CPU,
+    )
+    translator = load_translator([path], recipe, lambda _: None)
+    answers = translator.answer([Request(line) for line in TRAIN_LINES], 1)
+    found = [answer.translations[0] for answer in answers]
+    pairs = [(line, one.text) for line, one in zip(TRAIN_LINES, found, strict=True)]
+    expected = [one.log_prob for one in found]
+    assert scores_of(path, pairs, precision) == pytest.approx(expected, abs=tolerance)
+
+
+def test_scores_are_computed_in_the_precision_that_is_asked(path: Path) -> None:
+    pairs = [(line, line.upper()) for line in TRAIN_LINES]
+    exact, coarse = (scores_of(path, pairs, name) for name in ("float32", "bfloat16"))
+    assert scores_of(path, pairs, "auto") == exact
+    differences = [abs(one - other) for one, other in zip(exact, coarse, strict=True)]
+    assert 1e-4 < max(differences) < 0.5
