@@ -63,6 +63,13 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     if output.output_format != "json":
         when = "without --output-format json"
         yield from _without_effect(recipe, ("token_scores", "attention"), when)
+    if output.token_scores and recipe.translation.shortlist:
+        yield Problem(
+            ("token_scores", "shortlist"),
+            "token_scores (True) are of the whole vocabulary, while with a shortlist the search's "
+            "scores are among its candidates; leave out --token-scores or --shortlist "
+            "[output.token_scores]",
+        )
     if recipe.translation.stream:
         yield from _without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     if search.length_penalty_form == "none":

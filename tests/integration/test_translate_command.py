@@ -148,6 +148,10 @@ def test_what_is_drawn_follows_from_the_seed(translate: Command, model: Path) ->
         (["--top-k", "2"], "top_k (2) has no effect without --sample"),
         (["--scores", "--output-format", "json"], "scores (True) has no effect but in text"),
         (["--attention"], "attention (True) has no effect without --output-format json"),
+        (
+            ["--token-scores", "--shortlist", "s", "--output-format", "json"],
+            "token_scores (True) are of the whole vocabulary, while with a shortlist the search's",
+        ),
         (["--stream", "--devices", "2"], "devices (2) has no effect with --stream"),
         (
             ["--length-penalty-form", "none", "--length-penalty", "1"],
