@@ -8,7 +8,10 @@ from nmtkit_cli.command import FOLDER, Command
 from nmtkit_cli.streams import say
 
 EXAMPLES = """\
-nmtkit export model/ ctranslate2 model.ct2/"""
+nmtkit export model/ ctranslate2 model.ct2/
+
+# for Hugging Face's MarianMTModel
+nmtkit export model/ marian model.hf/"""
 
 
 @click.command("export", cls=Command, epilog=EXAMPLES)
@@ -19,9 +22,9 @@ nmtkit export model/ ctranslate2 model.ct2/"""
 def command(model: Path, format: str, out: Path, overwrite: bool) -> None:
     """Write a model in the format of another library.
 
-    FORMAT is ctranslate2. The library must be installed: it computes the scores of sample
-    sentences with what was written, and if they are not those of nmtkit, OUT does not appear. The
-    largest difference is told.
+    FORMAT is ctranslate2, or marian for Hugging Face's transformers. The library must be
+    installed: it computes the scores of sample sentences with what was written, and if they are
+    not those of nmtkit, OUT does not appear. The largest difference is told.
     """
     from nmtkit.interop.exporting import export
 

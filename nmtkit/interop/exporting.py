@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 
 from nmtkit.config.problems import Problem, raise_problems
-from nmtkit.durable import new_folder
+from nmtkit.durable import check_is_free, new_folder
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.parity import Peer, check_parity, parity_line
 from nmtkit.model_folder import LoadedModel
@@ -52,12 +52,13 @@ def export(
         DamagedError: the model is damaged, or scores in the library differ from ours.
         ResourceError: `out` cannot be written.
     """
-    chosen = FORMATS[format]
+    chosen, folder_format = FORMATS[format], f"nmtkit-export-{format}"
+    check_is_free(out, folder_format, overwrite)
     loaded = load_model(path, torch.device("cpu"))
     raise_problems(
         [*chosen.refusals(loaded)], f"{path}: cannot be held by {format}; train otherwise"
     )
-    with new_folder(out, f"nmtkit-export-{format}", VERSION, overwrite=overwrite) as staged:
+    with new_folder(out, folder_format, VERSION, overwrite=overwrite) as staged:
         chosen.write(loaded, staged.path)
         peer = chosen.open_peer(staged.path, loaded.codec)
         difference = check_parity(loaded, peer, out)

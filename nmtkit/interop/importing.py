@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from nmtkit.durable import check_is_free
 from nmtkit.interop import marian, marian_reading
 from nmtkit.interop.parity import check_parity, parity_line
-from nmtkit.model_folder import write_model
+from nmtkit.model_folder import FORMAT, write_model
 
 
 def import_marian(folder: Path, out: Path, overwrite: bool, report: Callable[[str], None]) -> None:
@@ -23,6 +24,7 @@ def import_marian(folder: Path, out: Path, overwrite: bool, report: Callable[[st
         DamagedError: the folder is not whole, or scores in transformers differ from ours.
         ResourceError: `out` cannot be written.
     """
+    check_is_free(out, FORMAT, overwrite)
     loaded = marian_reading.read(folder)
     peer = marian.open_peer(folder, loaded.codec)
     difference = check_parity(loaded, peer, out)

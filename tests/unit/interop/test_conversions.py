@@ -149,10 +149,22 @@ def test_a_folder_of_another_format_is_not_replaced(
         import_marian(models / "marian", models / "out", overwrite=True, report=print)
 
 
+@pytest.mark.parametrize("convert", [export_own, import_own])
+def test_a_name_that_is_taken_is_told_before_anything_is_read(
+    convert: Conversion, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ConfigError, match="out: already exists; choose another name"):
+        convert(tmp_path / "nowhere", tmp_path / "out", False, print)
+
+
 def test_the_command_offers_every_format() -> None:
     (choice,) = (one.type for one in export_command.params if one.name == "format")
     assert isinstance(choice, click.Choice)
     assert [*choice.choices] == [*FORMATS]
+    for told in (export_command.help, export_command.epilog):
+        assert told
+        assert all(re.search(rf"\b{name}\b", told) for name in FORMATS)
 
 
 def test_an_imported_model_is_exported_as_it_came(
