@@ -188,8 +188,8 @@ def _check_ids(folder: _Folder) -> None:
         "decoder_vocab_size": len(folder.target.pieces),
     }
     for name, value in expected.items():
-        found = folder.config.get(name, value)
-        if found != value:
+        found = folder.config.get(name)
+        if found not in (None, value):  # null says as little as nothing
             raise DamagedError(
                 f"{folder.path / CONFIG}: {name} is {found}, by the vocabulary {value}; {AGAIN}"
             )

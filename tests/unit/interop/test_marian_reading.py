@@ -316,6 +316,12 @@ def test_numbers_that_the_vocabulary_denies_are_named(name: str, folder: Path) -
         read(folder)
 
 
+def test_a_size_may_be_null(folder: Path) -> None:
+    expected = scores(read(folder), shared_codec())
+    edit(folder / "config.json", lambda config: config.update(decoder_vocab_size=None))
+    assert scores(read(folder), shared_codec()) == expected
+
+
 def test_two_vocabularies_are_read_of_two_files(tmp_path: Path) -> None:
     folder = write_marian(random_model(separate_codec(), {}), tmp_path / "marian")
     (folder / "target_vocab.json").unlink()
