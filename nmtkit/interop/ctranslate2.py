@@ -76,7 +76,7 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
         )
         return [sum(result.log_probs) for result in results]
 
-    return Peer(name_of(_LIBRARY), score)
+    return Peer(name_of(_LIBRARY), NUM_POSITIONS, score)
 
 
 def _set_weights(spec: Any, model: Transformer) -> None:

@@ -138,7 +138,7 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:  # noqa: ARG001
     def score(pairs: Sequence[Pair]) -> list[float]:
         return [_score_pair(model, tokenizer, pair) for pair in pairs]
 
-    return Peer(name_of(_LIBRARY), score)
+    return Peer(name_of(_LIBRARY), model.config.max_position_embeddings, score)
 
 
 def _score_pair(model: Any, tokenizer: Any, pair: Pair) -> float:
@@ -148,7 +148,7 @@ def _score_pair(model: Any, tokenizer: Any, pair: Pair) -> float:
     start = torch.full((1, 1), model.config.decoder_start_token_id)
     inputs = torch.cat([start, target[:, :-1]], 1)
     logits = model(input_ids=source, decoder_input_ids=inputs, use_cache=False).logits
-    return float(logits.log_softmax(-1).gather(2, target[:, :, None]).sum())
+    return float(logits.log_softmax(-1).gather(2, target[:, :, None]).sum(dtype=torch.float64))
 
 
 def _tensors(loaded: LoadedModel) -> dict[str, Tensor]:

@@ -25,11 +25,18 @@ NUM_PAIRS = 64
 LONGEST = 24
 """Pieces that a side is drawn of, at most; spelled as text and read again they may be others."""
 
+NUM_LONG = 4
+LONG = 400
+"""So many pairs, the last ones, are of so many pieces, as what is wrong may be far positions."""
+
 TOLERANCE = 1e-3
-"""Scores that differ by more are of different models; float32 makes it 1e-5 to 1e-4."""
+"""Scores that differ by more are of different models; float32 makes it 1e-5 to 1e-4. What rounding
+adds up to in more than `LONGEST` tokens is allowed for: their difference is divided accordingly."""
 
 _SEED = 1
 _BATCH_TOKENS = 4096
+_SHOWN = 80
+"""Characters of a text that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,12 @@ class Peer:
 
     Attributes:
         library: its name and version.
+        num_positions: the longest sequence that it can read or write.
         score: what it says of pairs.
     """
 
     library: str
+    num_positions: int
     score: Scorer
 
 
@@ -88,20 +97,25 @@ def check_parity(loaded: LoadedModel, peer: Peer, out: Path) -> float:
         out: the folder that is not to be written if they differ, for the message.
 
     Returns:
-        the largest difference between two scores.
+        the largest difference between two scores; see `TOLERANCE` for those of long pairs.
 
     Raises:
         DamagedError: it is above `TOLERANCE`.
     """
-    pairs = draw_pairs(loaded.codec, num_positions(loaded.model.config))
+    longest = min(num_positions(loaded.model.config), peer.num_positions)
+    pairs = draw_pairs(loaded.codec, longest)
     ours, theirs = own_scores(loaded.model, pairs), peer.score(pairs)
-    differences = [abs(own - other) for own, other in zip(ours, theirs, strict=True)]
+    differences = [
+        abs(own - other) / max(1, len(pair.target_ids) / LONGEST)
+        for pair, own, other in zip(pairs, ours, theirs, strict=True)
+    ]
     for pair, own, other, difference in zip(pairs, ours, theirs, differences, strict=True):
         if not difference <= TOLERANCE:  # a score that is not a number differs too
             raise DamagedError(
                 f"{out}: not written, because the two models differ: as translation of "
-                f"{pair.source!r}, {peer.library} gives {pair.target!r} the score {other:.4f} and "
-                f"nmtkit {own:.4f}; install another version of {peer.library.split()[0]}"
+                f"{_shown(pair.source)}, {peer.library} gives {_shown(pair.target)} the score "
+                f"{other:.4f} and nmtkit {own:.4f}; install another version of "
+                f"{peer.library.split()[0]}"
             )
     return max(differences)
 
@@ -119,17 +133,18 @@ def draw_pairs(codec: TextCodec, longest: int) -> list[Pair]:
 
     Args:
         codec: whose vocabularies.
-        longest: ids beyond this many are cut off.
+        longest: texts that have more ids, the end symbol counted, are cut.
     """
     generator = torch.Generator().manual_seed(_SEED)
     pairs = []
-    for _ in range(NUM_PAIRS):
-        source, target = (_draw_text(side, generator) for side in (codec.source, codec.target))
-        source_ids, target_ids = (
-            [*side.encode(text)[: longest - 1], EOS_ID]
-            for side, text in ((codec.source, source), (codec.target, target))
+    for number in range(NUM_PAIRS):
+        is_long = number >= NUM_PAIRS - NUM_LONG
+        source, target = (
+            _cut(_draw_text(side, is_long, generator), side, longest - 1)
+            for side in (codec.source, codec.target)
         )
-        pairs.append(Pair(source, target, source_ids, target_ids))
+        ids = codec.encode_source(source), codec.encode_target(target)
+        pairs.append(Pair(source, target, *ids))
     return pairs
 
 
@@ -139,8 +154,19 @@ def own_scores(model: Transformer, pairs: Sequence[Pair]) -> list[float]:
     return [score.log_prob for score in score_pairs(model, ids, _BATCH_TOKENS, None)]
 
 
-def _draw_text(vocabulary: Vocabulary, generator: torch.Generator) -> str:
+def _draw_text(vocabulary: Vocabulary, is_long: bool, generator: torch.Generator) -> str:
     """Draw ids other than special symbols, and spell them."""
-    length = int(torch.randint(1, LONGEST + 1, (), generator=generator))
+    length = LONG if is_long else int(torch.randint(1, LONGEST + 1, (), generator=generator))
     ids = torch.randint(EOS_ID + 1, vocabulary.size, (length,), generator=generator)
     return vocabulary.decode(ids.tolist())
+
+
+def _cut(text: str, vocabulary: Vocabulary, longest: int) -> str:
+    """Shorten a text until it has at most so many ids."""
+    while (num_ids := len(vocabulary.encode(text))) > longest:
+        text = text[: len(text) * longest // num_ids]
+    return text
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -13,6 +13,7 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop import marian
 from nmtkit.interop.exporting import FORMATS, export
 from nmtkit.interop.importing import import_marian
+from nmtkit.interop.limits import NUM_POSITIONS
 from nmtkit.interop.marian_reading import read
 from nmtkit.interop.parity import Pair, Peer, own_scores
 from nmtkit.manifest import load
@@ -51,7 +52,7 @@ def use_peer(monkeypatch: pytest.MonkeyPatch, difference: float) -> None:
         def score(pairs: Sequence[Pair]) -> list[float]:
             return [score + difference for score in own_scores(peer.model, pairs)]
 
-        return Peer("library 1.2", score)
+        return Peer("library 1.2", NUM_POSITIONS, score)
 
     monkeypatch.setattr(marian, "open_peer", open_peer)
 

@@ -11,15 +11,20 @@ import torch
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.parity import (
+    LONGEST,
+    NUM_LONG,
     TOLERANCE,
     Pair,
     Peer,
+    Scorer,
     check_parity,
     draw_pairs,
     import_extra,
     own_scores,
     parity_line,
 )
+from nmtkit.model.embedding import LearnedPositions
+from nmtkit.model_folder import LoadedModel
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
 from tests.conversions import random_model, separate_codec, shared_codec
@@ -37,7 +42,7 @@ def peer_that_adds(difference: float, place: int) -> Peer:
         scores[place] += difference
         return scores
 
-    return Peer("library 1.2", score)
+    return Peer("library 1.2", 2000, score)
 
 
 @torch.inference_mode()
@@ -61,6 +66,9 @@ def test_pairs_are_text_with_its_ids() -> None:
     for pair in pairs:
         assert pair.source_ids == codec.encode_source(pair.source)
         assert pair.target_ids == codec.encode_target(pair.target)
+    short, long = pairs[:-NUM_LONG], pairs[-NUM_LONG:]
+    assert max(len(pair.target_ids) for pair in short) < 100
+    assert min(len(ids) for pair in long for ids in (pair.source_ids, pair.target_ids)) > 200
     drawn = {index for pair in pairs for index in pair.source_ids}
     assert len(drawn) > 0.5 * codec.source.size
 
@@ -70,11 +78,38 @@ def test_pairs_are_cut_to_what_the_model_can_read() -> None:
     pairs = draw_pairs(loaded.codec, longest=5)
     assert {pair.source_ids[-1] for pair in pairs} == {EOS_ID}
     assert max(len(pair.source_ids) for pair in pairs) == 5
-    same = Peer("library 1.2", lambda pairs: own_scores(loaded.model, pairs))
-    assert check_parity(loaded, same, OUT) == 0.0
+    for limit in (2000, 3):
+        asked: list[Pair] = []
+        same = Peer("library 1.2", limit, remembering(loaded, asked))
+        assert check_parity(loaded, same, OUT) == 0.0
+        assert max(len(pair.target_ids) for pair in asked) == min(5, limit)
 
 
-@pytest.mark.parametrize("place", [0, 37, 63])
+def remembering(loaded: LoadedModel, asked: list[Pair]) -> Scorer:
+    """Return a scorer that says what the model does, and keeps what it is asked."""
+
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        asked.extend(pairs)
+        return own_scores(loaded.model, pairs)
+
+    return score
+
+
+@pytest.mark.parametrize("first_wrong", [30, 199])
+def test_positions_that_are_wrong_far_off_are_refused(first_wrong: int) -> None:
+    settings = {"positions": "learned", "max_positions": 256}
+    loaded, other = (random_model(shared_codec(), settings) for _ in range(2))
+    positions = other.model.source_embedding.positions
+    assert isinstance(positions, LearnedPositions)
+    with torch.no_grad():
+        positions.table.weight[first_wrong:] = positions.table.weight[0]
+    peer = Peer("library 1.2", 256, lambda pairs: own_scores(other.model, pairs))
+    with pytest.raises(DamagedError, match="out: not written, because the two models differ") as e:
+        check_parity(loaded, peer, OUT)
+    assert len(str(e.value)) < 500
+
+
+@pytest.mark.parametrize("place", [0, 17, 37])
 def test_the_largest_difference_is_told(place: int) -> None:
     difference = check_parity(random_model(shared_codec(), {}), peer_that_adds(-0.0007, place), OUT)
     assert difference == pytest.approx(0.0007, abs=1e-5)
@@ -83,8 +118,17 @@ def test_the_largest_difference_is_told(place: int) -> None:
     assert "the largest difference is 7.0e-04, and 1e-03 would be refused" in line
 
 
+def test_of_a_long_pair_what_rounding_adds_up_to_is_allowed_for() -> None:
+    loaded = random_model(shared_codec(), {})
+    parts = len(draw_pairs(loaded.codec, longest=2000)[-1].target_ids) / LONGEST
+    told = check_parity(loaded, peer_that_adds(0.7 * TOLERANCE * parts, -1), OUT)
+    assert told == pytest.approx(0.7 * TOLERANCE, rel=1e-3)
+    with pytest.raises(DamagedError, match="the two models differ"):
+        check_parity(loaded, peer_that_adds(1.3 * TOLERANCE * parts, -1), OUT)
+
+
 @pytest.mark.parametrize("difference", [2 * TOLERANCE, -2 * TOLERANCE, math.nan, -math.inf])
-@pytest.mark.parametrize("place", [0, 63])
+@pytest.mark.parametrize("place", [0, 37])
 def test_another_score_is_refused(difference: float, place: int) -> None:
     loaded = random_model(shared_codec(), {})
     pair = draw_pairs(loaded.codec, longest=2000)[place]
