@@ -1,7 +1,9 @@
 """What `nmtkit translate` reads and writes: plain lines, Moses n-best lists, JSON lines."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from nmtkit.config.schema import OutputConfig
@@ -10,6 +12,12 @@ from nmtkit.decoding.translation import Answer, Request, Translation
 from nmtkit.errors import DataError
 
 _TEXT_KEYS = ("source", "target_prefix")
+
+_MAX_DIGITS = 1000
+"""Of an integer: Python reads longer ones in quadratic time, and from some length on not at all."""
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+"""Half of a character, which JSON can escape (RFC 8259, section 8.2) and UTF-8 cannot hold."""
 
 
 def read_requests(lines: Iterable[str], output: OutputConfig, name: str) -> Iterator[Request]:
@@ -32,25 +40,60 @@ def read_requests(lines: Iterable[str], output: OutputConfig, name: str) -> Iter
 
 def _request(line: str, where: str) -> Request:
     try:
-        values = json.loads(line)
+        values = json.loads(
+            line,
+            object_pairs_hook=_distinct,
+            parse_int=_integer,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON ({error}); write an object a line") from None
+        raise DataError(f"{where}: not JSON to read ({error}); write an object a line") from None
     if not isinstance(values, dict) or not isinstance(values.get("source"), str):
         raise DataError(f'{where}: not an object with a text as "source"; add it')
     if not isinstance(values.get("target_prefix", ""), str):
         raise DataError(f'{where}: "target_prefix" is not a text; mend it, or leave it out')
-    texts = {key: _one_line(values.pop(key, "")) for key in _TEXT_KEYS}
+    texts = {key: values.pop(key, "") for key in _TEXT_KEYS}
+    for key, text in texts.items():
+        if half := _SURROGATE.search(text):
+            raise DataError(
+                f'{where}: "{key}" holds half a character ({_escaped(half)}); write both of its '
+                "halves, or the character"
+            )
     return Request(**texts, others=values)
 
 
-def _one_line(text: str) -> str:
-    return text.replace("\n", " ")
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs, none of which may be lost."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {json.dumps(key)} stands twice in an object")
+        values[key] = value
+    return values
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits; at most {_MAX_DIGITS} are read")
+    return int(digits)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is not a finite number")
+    return value
+
+
+def _escaped(half: re.Match[str]) -> str:
+    return f"\\u{ord(half[0]):04x}"
 
 
 def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
     """Return what turns an answer, and its line's number from 0, into lines of output."""
     if output.output_format == "json":
-        return lambda answer, _: [json.dumps(_object(answer, output), ensure_ascii=False)]
+        return lambda answer, _: [_json_line(_object(answer, output))]
     if output.output_format == "moses":
         return lambda answer, number: [
             _moses_line(one, number, output) for one in answer.translations
@@ -59,12 +102,13 @@ def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
 
 
 def _text_line(translation: Translation, output: OutputConfig) -> str:
-    columns = [translation.text]
+    behind = []
     if output.scores:
-        columns.append(f"{translation.score:.6f}")
+        behind.append(f"{translation.score:.6f}")
     if output.alignments:
-        columns.append(pharaoh(translation.details.alignment))
-    return "\t".join(columns)
+        behind.append(pharaoh(translation.details.alignment))
+    text = translation.text.replace("\t", " ") if behind else translation.text
+    return "\t".join([text, *behind])
 
 
 def _moses_line(translation: Translation, number: int, output: OutputConfig) -> str:
@@ -80,8 +124,16 @@ def _moses_line(translation: Translation, number: int, output: OutputConfig) -> 
     return " ||| ".join(columns)
 
 
+def _json_line(values: dict[str, Any]) -> str:
+    """Write an object as UTF-8 can hold it: halves of characters, passed on, remain escapes."""
+    return _SURROGATE.sub(_escaped, json.dumps(values, ensure_ascii=False))
+
+
 def _object(answer: Answer, output: OutputConfig) -> dict[str, Any]:
-    """Return what was asked, and the best translation; with --n-best, all of them as a list."""
+    """Return what was asked, and the best translation; with --n-best, all of them as a list.
+
+    The keys of an answer are its own, whatever came under these names.
+    """
     request = answer.request
     best = _values(answer.translations[0], output)
     asked = {"source": request.source}

@@ -56,6 +56,35 @@ def test_json_passes_on_what_came_with_the_line() -> None:
     }
 
 
+def test_halves_of_characters_that_are_passed_on_remain_escapes() -> None:
+    line = r'{"source": "a", "\udc80": ["\ud800", "\ud83d\ude00"]}'
+    (request,) = read_requests([line], JSON, "x")
+    (out,) = make_writer(OutputConfig(output_format="json"))(Answer(request, [BEST]), 0)
+    assert r'"\udc80": ["\ud800", "' in out
+    assert out.encode().decode() == out
+    assert json.loads(out).items() > json.loads(line).items()
+
+
+def test_an_answer_has_its_own_keys_whatever_came_under_their_names() -> None:
+    request = Request("a", others={"translation": "old", "score": 3, "id": 1})
+    (line,) = make_writer(OutputConfig(output_format="json"))(Answer(request, [BEST]), 0)
+    values = json.loads(line)
+    assert (values["translation"], values["score"], values["id"]) == ("ein er", -0.7, 1)
+
+
+def test_a_source_comes_out_as_it_came_in() -> None:
+    line = json.dumps({"source": "two\nlines\tand a tab"})
+    (request,) = read_requests([line], JSON, "x")
+    (out,) = make_writer(OutputConfig(output_format="json"))(Answer(request, [BEST]), 0)
+    assert json.loads(out)["source"] == "two\nlines\tand a tab"
+
+
+def test_tabs_of_a_translation_are_no_columns() -> None:
+    answer = Answer(Request("a"), [Translation("ein\ter", -0.875, -0.7, 3)])
+    assert make_writer(OutputConfig(scores=True))(answer, 0) == ["ein er\t-0.700000"]
+    assert make_writer(OutputConfig())(answer, 0) == ["ein\ter"]
+
+
 def test_json_has_the_n_best_as_a_list_and_details_that_are_asked_for() -> None:
     (line,) = written(
         output_format="json", n_best=2, token_scores=True, alignments=True, attention=True
@@ -87,7 +116,7 @@ def test_objects_tell_source_beginning_and_others() -> None:
     lines = ['{"source": "a", "target_prefix": "b", "id": 1}', '{"source": "line\\nend"}']
     assert list(read_requests(lines, JSON, "x")) == [
         Request("a", "b", {"id": 1}),
-        Request("line end"),
+        Request("line\nend"),
     ]
 
 
@@ -100,6 +129,19 @@ def test_objects_tell_source_beginning_and_others() -> None:
         ('{"text": "a"}', 'not an object with a text as "source"'),
         ('{"source": null}', 'not an object with a text as "source"'),
         ('{"source": "a", "target_prefix": 3}', '"target_prefix" is not a text'),
+        (
+            r'{"source": "A \ud800 car."}',
+            r'"source" holds half a character \(\\ud800\); write both',
+        ),
+        (r'{"source": "a", "target_prefix": "\udfff"}', r'"target_prefix" holds half a character'),
+        ('{"source": "a", "id": NaN}', r"not JSON to read \(NaN is not a finite number\)"),
+        ('{"source": "a", "id": -Infinity}', r"not JSON to read \(-Infinity is not a finite"),
+        ('{"source": "a", "id": 1e999}', r"not JSON to read \(1e999 is not a finite number\)"),
+        (
+            f'{{"source": "a", "id": {"1" * 1001}}}',
+            r"not JSON to read \(a number of 1001 digits;",
+        ),
+        ('{"source": "a", "source": "b"}', r'not JSON to read \(the key "source" stands twice'),
     ],
 )
 def test_a_line_that_is_not_what_it_should_be_is_named(line: str, what: str) -> None:
