@@ -3,8 +3,9 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -16,10 +17,13 @@ from nmtkit.config.schema import TranslateRecipe
 from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.translation import Answer, Request
 from nmtkit.decoding.translator import Translator
-from nmtkit.errors import LostRankError, NmtkitError
+from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
 
 _READY: list[Answer] = []
 """What a worker says when its models are loaded."""
+
+_TOLD = (NmtkitError, MemoryError, RuntimeError)
+"""What a worker tells; torch raises RuntimeErrors. Of anything else it dies, with a traceback."""
 
 
 class Workers:
@@ -42,7 +46,7 @@ class Workers:
             NmtkitError: what loading the models raised.
             LostRankError: a process died.
         """
-        threads = recipe.runtime.threads or len(os.sched_getaffinity(0))
+        threads = recipe.runtime.threads or torch.get_num_threads()
         runtime = replace(recipe.runtime, threads=max(1, threads // num_workers))
         self._recipe = recipe
         self._warn = warn
@@ -53,7 +57,9 @@ class Workers:
         for number in range(num_workers):
             own, other = context.Pipe()
             arguments = (other, number, paths, replace(recipe, runtime=runtime))
-            context.Process(target=_work, args=arguments, daemon=True).start()
+            process = context.Process(target=_work, args=arguments, daemon=True)
+            with _interrupts_ignored():  # from its first instruction on: it ends with this process
+                process.start()
             other.close()
             self._connections.append(own)
         for number in range(num_workers):
@@ -73,10 +79,18 @@ class Workers:
             size = len(self._connections)
             cuts = [len(chunk) * worker // size for worker in range(size + 1)]
             for worker, connection in enumerate(self._connections):
-                part = chunk[cuts[worker] : cuts[worker + 1]]
+                # What was told beside is for this process alone to pass on.
+                part = [
+                    replace(request, others={})
+                    for request in chunk[cuts[worker] : cuts[worker + 1]]
+                ]
                 with suppress(BrokenPipeError):  # the missing answer tells
                     connection.send((part, number + cuts[worker]))
-            yield [answer for worker in range(size) for answer in self._receive(worker)]
+            answers = [answer for worker in range(size) for answer in self._receive(worker)]
+            yield [
+                replace(answer, request=request)
+                for request, answer in zip(chunk, answers, strict=True)
+            ]
             number += len(chunk)
 
     def _receive(self, worker: int) -> list[Answer]:
@@ -110,20 +124,49 @@ def _work(
     connection: Connection, number: int, paths: Sequence[Path], recipe: TranslateRecipe
 ) -> None:
     """Load the models on the device of a number, and answer until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     os.environ["LOCAL_RANK"] = str(number)
     warnings: list[str] = []
-    try:
-        translator = load_translator(paths, recipe, warnings.append)
-    except NmtkitError as error:
-        connection.send((_READY, warnings, error))
-        return
-    connection.send((_READY, warnings, None))
-    with suppress(EOFError):
+    with suppress(EOFError, OSError):  # the process that asks is gone
+        try:
+            translator = load_translator(paths, recipe, warnings.append)
+        except _TOLD as error:
+            connection.send((_READY, warnings, _told(error)))
+            return
+        connection.send((_READY, warnings, None))
         while True:
             requests, first_number = connection.recv()
             warnings.clear()
+            answers, told = _READY, None
             try:
-                connection.send((translator.answer(requests, first_number), warnings, None))
-            except NmtkitError as error:
-                connection.send((_READY, warnings, error))
+                answers = translator.answer(requests, first_number)
+            except _TOLD as error:
+                told = _told(error)
+            connection.send((answers, warnings, told))
+
+
+def _told(error: NmtkitError | MemoryError | RuntimeError) -> NmtkitError:
+    """Return the error to raise in the process that asks, for whatever was raised in this one."""
+    if isinstance(error, NmtkitError):
+        return error
+    if is_out_of_memory(error):
+        return ResourceError(
+            "a translating process is out of memory; give smaller --max-tokens or --batch-size, or "
+            "fewer --devices"
+        )
+    return NmtkitError(
+        f"a bug in nmtkit: {type(error).__name__}: {error}; without --devices, "
+        "`nmtkit --debug ...` shows where"
+    )
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore SIGINT meanwhile; a process that is started inherits that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python lets no other thread set signals
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -2,11 +2,13 @@
 
 import io
 import json
+import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,9 +17,9 @@ import pytest
 import nmtkit
 from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.decoding.translation import Request
-from nmtkit.decoding.workers import Workers
-from nmtkit.errors import LostRankError
+from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.workers import Workers, _work
+from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
@@ -260,6 +262,85 @@ def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
     ended = subprocess.run(arguments, capture_output=True, timeout=DEADLINE_S, check=False)
     assert ended.returncode == 4
     assert ended.stderr.count(b"\n") == 1
+
+
+def test_what_came_with_a_line_stays_in_the_process_that_passes_it_on(workers: Workers) -> None:
+    unsendable = {"id": threading.Lock()}
+    ((answer,),) = workers.answer_all([Request("a", others=unsendable)])
+    assert answer.request.others is unsendable
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "what"),
+    [
+        (MemoryError(), ResourceError, "a translating process is out of memory; give smaller"),
+        (RuntimeError("can't allocate memory: x"), ResourceError, "a translating process is out"),
+        (RuntimeError("odd"), NmtkitError, "a bug in nmtkit: RuntimeError: odd; without --devices"),
+        (DataError("line 1: x"), DataError, "line 1: x"),
+    ],
+)
+def test_a_worker_tells_what_went_wrong_and_lives_on(
+    error: Exception, kind: type[NmtkitError], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        def answer(self, requests: list[Request], first_number: int) -> list[Answer]:
+            del requests, first_number
+            raise error
+
+    monkeypatch.setattr("nmtkit.decoding.workers.load_translator", lambda *_: Failing())
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    own, other = multiprocessing.Pipe()
+    thread = threading.Thread(target=_work, args=(other, 0, [], TranslateRecipe()))
+    thread.start()
+    assert own.recv() == ([], [], None)
+    for _ in range(2):
+        own.send(([], 1))
+        _, _, told = own.recv()
+        assert type(told) is kind
+        assert str(told).startswith(what)
+    own.close()
+    thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 2.0])
+def test_an_interrupt_ends_all_processes_without_a_word_of_theirs(
+    model: Path, delay_s: float
+) -> None:
+    command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        workers = wait_for_workers(process.pid)
+        time.sleep(delay_s)  # workers are at their first instructions, or at their imports
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, err) == (main.EXIT_INTERRUPTED, b"")
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 2.0])
+def test_workers_end_silently_when_the_process_that_asks_is_gone(
+    model: Path, delay_s: float
+) -> None:
+    command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for_workers(process.pid)
+        time.sleep(delay_s)
+        process.kill()
+        _, err = process.communicate(timeout=DEADLINE_S)  # ends when the last one does
+    assert err == b""
+
+
+def wait_for_workers(parent: int) -> list[int]:
+    """Return the two workers of a process as soon as they are there."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        found = [child for child, line in children_of(parent) if b"spawn_main" in line]
+        if len(found) == 2:
+            return found
+        time.sleep(0.01)
+    raise TimeoutError(parent)
 
 
 def test_a_worker_that_dies_is_told(model: Path) -> None:
