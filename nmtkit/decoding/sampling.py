@@ -65,7 +65,7 @@ def sample(
     num_sentences, width = len(max_lengths), draws.num_samples
     shape = (num_sentences, width)
     ids = torch.empty(*shape, 0, dtype=torch.int64, device=max_lengths.device)
-    sums = torch.zeros(shape, device=max_lengths.device)
+    sums = torch.zeros(shape, dtype=torch.float64, device=max_lengths.device)
     is_done = torch.zeros(shape, dtype=torch.bool, device=max_lengths.device)
     tokens = torch.full((num_sentences, 1), BOS_ID, device=max_lengths.device)
     while not is_done.all():

@@ -38,7 +38,7 @@ from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
-from nmtkit.errors import DamagedError, DataError
+from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 
 LEAVING_SHARE = 0.125
@@ -111,11 +111,11 @@ def beam_search(
         n_best: N, how many are wanted, at most W.
 
     Returns:
-        for each of the B sentences at least one and at most N hypotheses, best first.
+        for each of the B sentences at most N hypotheses, best first: at least one, unless the
+        constraints leave none.
 
     Raises:
         DamagedError: a sentence has no hypothesis, because its logits are not numbers.
-        DataError: a sentence has none, because the constraints leave none.
     """
     results: list[list[Hypothesis]] = [[] for _ in range(max_lengths.shape[0])]
     beams = _Beams(max_lengths, config, constraints, n_best)
@@ -182,10 +182,11 @@ class _Beams:
         sentences: the place in the results of each sentence that is still here.
         position: tokens that a live row has.
         is_done: (B,) bool. A done sentence has impossible live rows, so nothing comes of it.
-        live: (B, W) sums of log-probabilities, best first; (B, 1) before the first step.
+        live: (B, W) float64 sums of log-probabilities, best first; (B, 1) before the first step.
         tokens: (B, W) the last token of each live row.
         parents: (B, W) the row that each live row continues.
-        finished: (B, W) scores of the best finished hypotheses, best first; impossible = none.
+        finished: (B, W) float64 scores of the best finished hypotheses, best first; impossible =
+            none.
         ids: (B, 2W, T) prefixes of the live rows and, behind them, the finished hypotheses. Places
             not yet written hold the end symbol, so a prefix that finishes is copied as it stands.
     """
@@ -203,14 +204,14 @@ class _Beams:
         self.constraints = constraints
         self.n_best = n_best
         self.max_lengths = max_lengths
-        self.max_penalties = length_penalty(max_lengths, config)
+        self.max_penalties = length_penalty(max_lengths.double(), config)
         self.sentences = list(range(num_sentences))
         self.position = 0
         self.is_done = torch.zeros(num_sentences, dtype=torch.bool, device=device)
-        self.live = torch.zeros(num_sentences, 1, device=device)
+        self.live = torch.zeros(num_sentences, 1, dtype=torch.float64, device=device)
         self.tokens = torch.full((num_sentences, 1), BOS_ID, device=device)
         self.parents = torch.zeros_like(self.tokens)
-        self.finished = torch.full((num_sentences, width), IMPOSSIBLE, device=device)
+        self.finished = torch.full_like(self.live, IMPOSSIBLE).repeat(1, width)
         self.ids = torch.full((num_sentences, 2 * width, PREFIX_BLOCK), EOS_ID, device=device)
         self._places = torch.arange(width, 2 * width, device=device)  # of finished ones in ids
 
@@ -221,8 +222,13 @@ class _Beams:
             logits: (B, W, V) of the token after each live row; W = 1 at first.
         """
         self.position += 1
+        # Sums over V are float32, relative to the best live row's: what is rounded stays small,
+        # however long the rows are.
+        best = self.live[:, :1]
+        base = best.masked_fill(best == IMPOSSIBLE, 0.0)
+        relative = (self.live - base).float()
         # One fused pass: on a CPU logsumexp takes longer, and as much memory.
-        sums = logits.log_softmax(-1, dtype=torch.float32).add_(self.live[:, :, None])
+        sums = logits.log_softmax(-1, dtype=torch.float32).add_(relative[:, :, None])
         is_last = self.max_lengths <= self.position
         if self.constraints:
             last_ends = sums[:, :, EOS_ID].clone()
@@ -231,8 +237,8 @@ class _Beams:
         ends = sums[:, :, EOS_ID].clone()
         sums[:, :, BOS_ID] = IMPOSSIBLE
         sums[:, :, EOS_ID] = IMPOSSIBLE
-        self._continue(sums, is_last)
-        self._record(self._finish(ends))
+        self._continue(sums, base, is_last)
+        self._record(self._finish(base + ends))
         is_full = self.finished[:, -1] > IMPOSSIBLE
         is_proved = self.live[:, 0] / self.max_penalties <= self.finished[:, self.n_best - 1]
         self.is_done = is_last | is_full | is_proved
@@ -242,7 +248,7 @@ class _Beams:
         """Yield each done sentence's place in the results and its hypotheses, best first.
 
         Raises:
-            DamagedError: a sentence has none.
+            DamagedError: a sentence has none, because its logits are not numbers.
         """
         chosen = self.is_done.nonzero().squeeze(1)
         scores = self.finished[chosen, : self.n_best].tolist()
@@ -263,11 +269,12 @@ class _Beams:
         if self.constraints:
             self.constraints.keep(kept)
 
-    def _continue(self, sums: Tensor, is_last: Tensor) -> None:
+    def _continue(self, sums: Tensor, base: Tensor, is_last: Tensor) -> None:
         """Let the best W candidates that do not end be the live rows; none at the last position.
 
         Args:
-            sums: (B, W, V) of all candidates, impossible where they end.
+            sums: (B, W, V) of all candidates beside their base, impossible where they end.
+            base: (B, 1) float64.
             is_last: (B,) bool.
         """
         _, num_rows, num_tokens = sums.shape
@@ -276,7 +283,7 @@ class _Beams:
         if missing > 0:  # the first step of a beam that is wider than the vocabulary
             best = F.pad(best, (0, missing), value=IMPOSSIBLE)
             chosen = F.pad(chosen, (0, missing))
-        self.live = best.masked_fill(is_last[:, None], IMPOSSIBLE)
+        self.live = (base + best).masked_fill(is_last[:, None], IMPOSSIBLE)
         self.tokens = chosen % num_tokens
         self.parents = chosen // num_tokens
 
@@ -284,7 +291,7 @@ class _Beams:
         """Let the ends that are among the best W candidates be finished hypotheses.
 
         Args:
-            ends: (B, W) sums of the rows of the last step, each with the end symbol.
+            ends: (B, W) float64 sums of the rows of the last step, each with the end symbol.
 
         Returns:
             (B, W) the place in `ids` of each finished hypothesis, before this step is recorded.
@@ -292,9 +299,10 @@ class _Beams:
         ends, rows = ends.sort(stable=True, descending=True)
         # An end with j better ends before it is among the best W candidates if fewer than W - j
         # live rows are better: if it is no worse than the live row in place W - 1 - j.
-        is_among_best = ends >= self.live.flip(1)[:, : ends.shape[1]]
+        # What is not a number is not below, so that it comes to be told.
+        is_below_best = ends < self.live.flip(1)[:, : ends.shape[1]]
         scores = ends / length_penalty(self.position, self.config)
-        scores = scores.masked_fill(~is_among_best, IMPOSSIBLE)
+        scores = scores.masked_fill(is_below_best, IMPOSSIBLE)
         pool = torch.cat([self.finished, scores], 1)
         scores, order = pool.sort(stable=True, descending=True)
         self.finished = scores[:, : self.width]
@@ -319,11 +327,6 @@ class _Beams:
                 ids = tuple(row[: row.index(EOS_ID) + 1])
                 log_prob = score * length_penalty(len(ids), self.config)
                 hypotheses.append(Hypothesis(ids, log_prob, score))
-        if not hypotheses and self.constraints:
-            raise DataError(
-                "there is no translation that keeps to --min-length, --no-repeat-ngram and the "
-                "other constraints; loosen them"
-            )
-        if not hypotheses:
+        if any(map(math.isnan, scores)) or not (hypotheses or self.constraints):
             raise DamagedError(NO_PROBABILITIES)
         return hypotheses

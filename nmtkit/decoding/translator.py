@@ -108,6 +108,9 @@ class Translator:
 
         Returns:
             the n best translations of each; a blank line has one, which is blank.
+
+        Raises:
+            DataError: a line is too long, its prefix does not fit, or no translation is permitted.
         """
         assert not any(model.training for model in self._models), "evaluation mode is needed"
         pieces_of_lines = [
@@ -133,8 +136,13 @@ class Translator:
 
     def _pieces(self, request: Request, number: int) -> list[_Piece]:
         """Encode a line as what is translated for it, the forced beginning with its first part."""
-        pieces = self._cutter.pieces(request.source, number)
-        beginning = self._codec.encode_target(request.target_prefix)[:-1]
+        pieces = self._cutter.pieces(request.source.replace("\n", " "), number)
+        beginning = self._codec.encode_target(request.target_prefix.replace("\n", " "))[:-1]
+        if beginning and not pieces:
+            raise DataError(
+                f"line {number}: target_prefix for a blank source, whose translation is blank; "
+                "give a source, or leave the prefix out"
+            )
         if len(beginning) >= self._num_positions:
             raise DataError(
                 f"line {number}: target_prefix has {len(beginning)} tokens, and the model "
@@ -161,6 +169,12 @@ class Translator:
             found = beam_search(
                 stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
             )
+        for piece, hypotheses in zip(pieces, found, strict=True):
+            if not hypotheses:
+                raise DataError(
+                    f"line {piece.key // _MAX_PIECES}: there is no translation that keeps to "
+                    "--min-length, --no-repeat-ngram and the other constraints; loosen them"
+                )
         found = [[replace(one, ids=state.tokens(one.ids)) for one in of_one] for of_one in found]
         pairs = [
             (piece.ids, one.ids)

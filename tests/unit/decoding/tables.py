@@ -5,6 +5,7 @@ was said before. The searches here are the definition in nmtkit/decoding/search.
 word: they share no code with it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
-from nmtkit.decoding.search import Hypothesis, beam_search
+from nmtkit.decoding.search import Hypothesis, Step, beam_search
 from nmtkit.symbols import BOS_ID, EOS_ID
 
 
@@ -149,3 +150,28 @@ def search_in_lists(
         if len(finished) >= beam:
             break
     return sorted(finished, key=lambda hypothesis: -hypothesis[0])[:beam]
+
+
+class Chain:
+    """The state of a model that only knows the last token: there is nothing to move."""
+
+    def expand(self, width: int) -> None:
+        del width
+
+    def reorder(self, parents: Tensor) -> None:
+        del parents
+
+    def keep(self, sentences: Tensor) -> None:
+        del sentences
+
+
+def random_chain() -> tuple[Step[Chain], Callable[[tuple[int, ...]], float]]:
+    """Make a model of 50 tokens that all but never ends, and what sums its log-probabilities."""
+    table = torch.randn(50, 50, generator=torch.Generator().manual_seed(4))
+    table[:, EOS_ID] = -30.0
+    log_probs = table.double().log_softmax(-1)
+
+    def sum_of(ids: tuple[int, ...]) -> float:
+        return float(log_probs[[BOS_ID, *ids[:-1]], list(ids)].sum())
+
+    return lambda tokens, _: table[tokens], sum_of

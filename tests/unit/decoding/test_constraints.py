@@ -9,7 +9,7 @@ import torch
 from nmtkit.config.schema import SearchConfig
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.search import Hypothesis, beam_search
-from nmtkit.errors import DataError
+from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
 
@@ -115,11 +115,17 @@ def test_constraints_do_not_depend_on_the_batch(beam: int) -> None:
         assert found(sentences) == [together[sentence] for sentence in sentences]
 
 
-def test_constraints_that_leave_no_translation_are_named() -> None:
-    tables = random_tables(1, (5,), VOCABULARY)
-    constraints = Constraints(min_lengths=torch.tensor([5]), no_repeat_ngram=1)
+def test_constraints_may_leave_a_sentence_without_a_translation() -> None:
+    tables = random_tables(1, (5, 5), VOCABULARY)
+    constraints = Constraints(min_lengths=torch.tensor([5, 1]), no_repeat_ngram=1)
     # Three words, none of them twice, are too few for four places.
-    with pytest.raises(
-        DataError, match=r"no translation .* --min-length, --no-repeat-ngram .* loosen"
-    ):
+    none, some = search(tables, SearchConfig(beam=2), constraints)
+    assert (none, bool(some)) == ([], True)
+
+
+def test_logits_that_are_not_numbers_are_reported_whatever_the_constraints_are() -> None:
+    tables = random_tables(1, (5, 5), VOCABULARY)
+    tables.logits[1] = float("nan")
+    constraints = Constraints(min_lengths=torch.tensor([2, 2]), no_repeat_ngram=2)
+    with pytest.raises(DamagedError, match="the model gives no probabilities"):
         search(tables, SearchConfig(beam=2), constraints)

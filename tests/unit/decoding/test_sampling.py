@@ -13,7 +13,15 @@ from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
-from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
+from tests.unit.decoding.tables import (
+    Chain,
+    Tables,
+    TableState,
+    random_chain,
+    random_tables,
+    score_of,
+    table_step,
+)
 
 NEUTRAL = SearchConfig(length_penalty=0.6)
 MANY = 20_000
@@ -161,3 +169,13 @@ def test_logits_that_are_not_numbers_are_reported() -> None:
     tables.logits[0, 0] = float("nan")
     with pytest.raises(DamagedError, match="the model gives no probabilities"):
         draw(tables, SamplingConfig(sample=True))
+
+
+def test_sums_of_long_samples_are_as_exact_as_those_of_short_ones() -> None:
+    longest, (step, sum_of) = 500, random_chain()
+    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(1), 3)
+    (found,) = sample(step, Chain(), torch.tensor([longest]), draws, NEUTRAL)
+    for one in found:
+        assert len(one.ids) == longest
+        # Rounded to float32, each of 500 additions near 1500 may be wrong by 6e-5.
+        assert one.log_prob == pytest.approx(sum_of(one.ids), abs=5e-5)

@@ -16,10 +16,12 @@ from nmtkit.decoding.search import (
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 from tests.unit.decoding.tables import (
+    Chain,
     Tables,
     TableState,
     best_of_all,
     greedy,
+    random_chain,
     random_tables,
     score_of,
     search_in_lists,
@@ -184,19 +186,6 @@ def test_of_equal_scores_the_one_that_finished_first_is_the_better() -> None:
     assert hypotheses[0].ids == (EOS_ID,)
 
 
-class Chain:
-    """The state of a model that only knows the last token: there is nothing to move."""
-
-    def expand(self, width: int) -> None:
-        del width
-
-    def reorder(self, parents: Tensor) -> None:
-        del parents
-
-    def keep(self, sentences: Tensor) -> None:
-        del sentences
-
-
 def count_upwards(tokens: Tensor, _: Chain) -> Tensor:
     """Logits that favour the next id by far, and never the end symbol."""
     logits = torch.nn.functional.one_hot(tokens.clamp(min=EOS_ID) + 1, 500).float() * 100
@@ -210,6 +199,17 @@ def test_translations_may_be_longer_than_the_room_that_is_made_at_a_time(beam: i
     config = SearchConfig(beam=beam, length_penalty=0.6)
     ((best, *_),) = beam_search(count_upwards, Chain(), torch.tensor([longest]), config)
     assert best.ids == (*range(EOS_ID + 1, EOS_ID + longest), EOS_ID)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_sums_of_long_translations_are_as_exact_as_those_of_short_ones(beam: int) -> None:
+    longest, (step, sum_of) = 500, random_chain()
+    config = SearchConfig(beam=beam, length_penalty_form="none")
+    (found,) = beam_search(step, Chain(), torch.tensor([longest]), config, n_best=beam)
+    for one in found:
+        assert len(one.ids) == longest
+        # Rounded to float32, each of 500 additions near 1000 may be wrong by 3e-5.
+        assert one.log_prob == pytest.approx(sum_of(one.ids), abs=2e-5)
 
 
 def test_logits_of_low_precision_are_summed_in_float32() -> None:

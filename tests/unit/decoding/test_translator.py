@@ -286,7 +286,14 @@ def test_a_translation_begins_with_the_prefix_of_its_request_and_has_room_for_it
     for answer in answers(recipe, [Request("a", prefix), Request("b c", "h"), Request("d")]):
         text = answer.translations[0].text
         assert (text + " ").startswith((answer.request.target_prefix + " ").lstrip())
-    assert answers(recipe, [Request(" ", prefix)])[0].translations[0].text == ""
+    assert answers(recipe, [Request(" ", " ")])[0].translations[0].text == ""
+    with pytest.raises(DataError, match=r"^line 2: target_prefix for a blank source, .* leave the"):
+        answers(recipe, [Request("a", prefix), Request(" ", prefix)])
+
+
+def test_a_line_end_within_a_request_is_a_space() -> None:
+    broken, whole = answers(TranslateRecipe(), [Request("a\nb", "h\ng"), Request("a b", "h g")])
+    assert broken.translations[0].text == whole.translations[0].text
 
 
 def test_only_the_first_piece_of_a_long_line_begins_with_the_prefix() -> None:
@@ -362,3 +369,11 @@ def test_an_ensemble_averages_probabilities() -> None:
         ).mean(0)
     expected = float(probs[range(len(ids)), ids].log().sum())
     assert best.log_prob == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_line_whose_constraints_leave_no_translation_is_named() -> None:
+    recipe = TranslateRecipe(
+        constraints=ConstraintsConfig(min_length=40, no_repeat_ngram=1, ban_unknown=True)
+    )
+    with pytest.raises(DataError, match=r"^line 1: .* no translation .* --min-length, .* loosen"):
+        answers(recipe, [Request("a b")])
