@@ -1,6 +1,7 @@
 """What a model sees in translations that it has found: tokens, their probabilities, attention."""
 
 import math
+from array import array
 from collections.abc import Sequence
 
 import torch
@@ -53,7 +54,7 @@ def _details(codec: TextCodec, pair: tuple[Ids, Ids], scores: Sequence[ForcedSco
         token_log_probs=tuple(token_log_probs),
         alignment=() if attention is None else tuple(links(between_words(attention, *words))),
         num_words=(max(words[0], default=-1) + 1, max(words[1], default=-1) + 1),
-        attention=() if attention is None else tuple(map(tuple, attention.tolist())),
+        attention=() if attention is None else tuple(array("f", row) for row in attention.tolist()),
     )
 
 

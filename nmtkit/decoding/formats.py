@@ -160,5 +160,5 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
     if output.attention:
         values["source_tokens"] = details.source_tokens
         values["tokens"] = details.tokens
-        values["attention"] = details.attention
+        values["attention"] = [row.tolist() for row in details.attention]
     return values

@@ -1,5 +1,6 @@
 """What is asked of a translator, and what it answers."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,8 @@ class Details:
         token_log_probs: of each of `tokens`.
         alignment: (source word, target word) pairs, from 0.
         num_words: how many of both there are.
-        attention: a row a token of `tokens`, a column one of `source_tokens`.
+        attention: a row a token of `tokens`, a column one of `source_tokens`; float32, which takes
+            an eighth of what Python's numbers do.
     """
 
     source_tokens: tuple[str, ...] = ()
@@ -37,7 +39,7 @@ class Details:
     token_log_probs: tuple[float, ...] = ()
     alignment: tuple[tuple[int, int], ...] = ()
     num_words: tuple[int, int] = (0, 0)
-    attention: tuple[tuple[float, ...], ...] = ()
+    attention: "tuple[array[float], ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,15 @@ def join(parts: Sequence[Translation]) -> Translation:
 def _join_details(parts: Sequence[Details]) -> Details:
     """Lay details end to end; a piece attends to its own source alone."""
     alignment: list[tuple[int, int]] = []
-    attention: list[tuple[float, ...]] = []
+    attention: list[array[float]] = []
     source_words = target_words = columns = 0
     num_columns = sum(len(part.source_tokens) for part in parts)
     for part in parts:
         alignment += [(s + source_words, t + target_words) for s, t in part.alignment]
         behind = num_columns - columns - len(part.source_tokens)
-        attention += [(*[0.0] * columns, *row, *[0.0] * behind) for row in part.attention]
+        attention += [
+            array("f", [0.0] * columns) + row + array("f", [0.0] * behind) for row in part.attention
+        ]
         source_words, target_words = (
             source_words + part.num_words[0],
             target_words + part.num_words[1],

@@ -1,4 +1,5 @@
 import json
+from array import array
 
 import pytest
 
@@ -14,7 +15,7 @@ DETAILS = Details(
     token_log_probs=(-0.5, -0.25, -0.125),
     alignment=((0, 0), (2, 1)),
     num_words=(3, 2),
-    attention=((1.0, 0.0),) * 3,
+    attention=(array("f", (1.0, 0.0)),) * 3,
 )
 BEST = Translation("ein er", -0.875, -0.7, 3, DETAILS)
 SECOND = Translation("zwei ||| er", -1.75, -1.5, 2)
