@@ -25,9 +25,20 @@ def load(*paths: str | Path, recipe: "TranslateRecipe | None" = None) -> "Transl
         recipe: how to translate; None = as `nmtkit translate` without options.
 
     Raises:
+        nmtkit.errors.ConfigError: settings are out of range or contradict each other, or ask for
+            several processes.
         nmtkit.errors.NmtkitError: see `nmtkit.decoding.loading.load_translator`.
     """
     from nmtkit.config.schema import TranslateRecipe
+    from nmtkit.config.validate import require_valid
     from nmtkit.decoding.loading import load_translator
+    from nmtkit.errors import ConfigError
 
-    return load_translator(list(map(Path, paths)), recipe or TranslateRecipe(), warnings.warn)
+    recipe = recipe or TranslateRecipe()
+    require_valid(recipe)
+    if recipe.translation.devices != 1:
+        raise ConfigError(
+            f"devices ({recipe.translation.devices}): load translates in this process alone; take "
+            "nmtkit.decoding.workers.open_translator [translation.devices]"
+        )
+    return load_translator(list(map(Path, paths)), recipe, warnings.warn)

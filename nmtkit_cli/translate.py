@@ -38,7 +38,7 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     from nmtkit.text.lines import decode_lines
 
     text = standard_input()
-    if text.isatty() or recipe.translation.stream:
+    if text.isatty():
         recipe = replace(recipe, translation=replace(recipe.translation, chunk_lines=1))
     translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
     lines = decode_lines(text, "standard input", "replace", warn)

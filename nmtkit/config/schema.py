@@ -73,6 +73,7 @@ class SearchConfig:
         0.6,
         "Alpha of the length penalty, by which scores are divided.",
         minimum=0,
+        maximum=10,
         on_resume="free",
     )
     length_penalty_form: str = setting(
@@ -85,6 +86,7 @@ class SearchConfig:
         1.0,
         "Longest translation: so many times the source tokens, plus --extra-length.",
         minimum=0,
+        maximum=1000,
         on_resume="free",
     )
     extra_length: int = setting(
@@ -102,13 +104,23 @@ class ConstraintsConfig:
     """What a translation must be."""
 
     max_output_length: int = setting(
-        0, "Longest translation whatever the source; 0 = no such limit.", unit="tokens", minimum=0
+        0,
+        "Longest translation whatever the source, of each piece of a line that is split; 0 = no "
+        "such limit.",
+        unit="tokens",
+        minimum=0,
     )
     min_length_ratio: float = setting(
-        0.0, "Shortest translation: so many times the source, plus --min-length.", minimum=0
+        0.0,
+        "Shortest translation: so many times the source, plus --min-length.",
+        minimum=0,
+        maximum=1000,
     )
     min_length: int = setting(
-        0, "Tokens of the shortest translation, its end symbol not counted.", minimum=0
+        0,
+        "Tokens of the shortest translation, its end symbol not counted, of each piece of a line "
+        "that is split.",
+        minimum=0,
     )
     no_repeat_ngram: int = setting(
         0, "No sequence of so many tokens comes twice in a translation; 0 = any may.", minimum=0
@@ -142,7 +154,8 @@ class OutputConfig:
     input_format: str = setting(
         "text",
         "text: a sentence a line; json: an object a line with source and, for a translation that "
-        "must begin with it, target_prefix; other keys are passed on.",
+        "must begin with it, target_prefix; other keys are passed on, but for those that an answer "
+        "has itself.",
         choices=("text", "json"),
     )
     output_format: str = setting(
@@ -165,14 +178,16 @@ class TranslationConfig:
 
     batch_size: int = setting(
         64,
-        "Sentences translated together, at most.",
+        "Sentences translated together, at most; with W > 4 translations of each in the beam or "
+        "drawn, 4/W as many.",
         unit="sentences",
         minimum=1,
         on_resume="free",
     )
     max_tokens: int = setting(
         4096,
-        "Source tokens translated together, at most (padding counted), which bounds the memory.",
+        "Source tokens, and forced ones, translated together, at most (padding counted), and 4/W "
+        "as many like --batch-size; a longer line is translated alone.",
         unit="tokens",
         minimum=1,
         on_resume="free",

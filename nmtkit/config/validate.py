@@ -8,9 +8,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, recipe_of
-from nmtkit.config.problems import Problem, suggestion
+from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, recipe_of, values_of
+from nmtkit.config.problems import Problem, raise_problems, suggestion
 from nmtkit.config.rules import contradictions
+from nmtkit.config.schema import Recipe
 
 LARGEST_INTEGER = 2**63 - 1
 LONGEST_SHOWN = 60
@@ -57,6 +58,13 @@ def check_recipe(
     known = {key for problem in problems for key in problem.keys}
     found = [*_missing(recipe_type, values), *contradictions(recipe)]
     return recipe, [*problems, *(new for new in found if known.isdisjoint(new.keys))]
+
+
+def require_valid(recipe: Recipe) -> None:
+    """Check a recipe that was made in Python; ConfigError names all of its problems."""
+    values, problems = check_values(type(recipe), values_of(recipe))
+    _, problems = check_recipe(type(recipe), values, problems)
+    raise_problems(problems)
 
 
 def _fit(field: Field, value: object) -> Value | None:

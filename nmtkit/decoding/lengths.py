@@ -5,6 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from nmtkit.config.training import ModelConfig
 
+_USUAL_WIDTH = 4
+"""Rows a sentence for which the limits of a batch are meant; wider batches hold less."""
+
 
 def batches_by_length(
     lengths: Sequence[int], batch_tokens: int, batch_size: int
@@ -24,6 +27,11 @@ def batches_by_length(
         size = max(1, min(num_fitting, batch_size))
         yield order[start : start + size]
         start += size
+
+
+def narrowed(limit: int, width: int) -> int:
+    """Return the limit of a batch whose sentences have so many rows each; at least 1."""
+    return max(1, limit * _USUAL_WIDTH // max(width, _USUAL_WIDTH))
 
 
 def num_positions(config: ModelConfig) -> int:

@@ -17,12 +17,12 @@ from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.cutting import Cutter
 from nmtkit.decoding.details import look_at
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.lengths import batches_by_length, num_positions
+from nmtkit.decoding.lengths import batches_by_length, narrowed, num_positions
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.decoding.translation import Answer, Details, Request, Translation, join_ranks
-from nmtkit.errors import DataError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import UNK_ID
@@ -80,8 +80,11 @@ class Translator:
         """Translate lines lazily; exactly one line comes out for each line that goes in.
 
         Raises:
+            ConfigError: the lines are one text, whose letters would be lines.
             DataError: a line is too long, and the configuration makes that an error.
         """
+        if isinstance(lines, str):
+            raise ConfigError("translate: takes lines, and was given one text; put it in a list")
         for chunk in self.answer_all(map(Request, lines)):
             for answer in chunk:
                 yield answer.translations[0].text
@@ -94,7 +97,8 @@ class Translator:
         remaining = iter(requests)
         number = 1
         self._cutter = self._make_cutter()
-        while chunk := list(islice(remaining, self._recipe.translation.chunk_lines)):
+        config = self._recipe.translation
+        while chunk := list(islice(remaining, 1 if config.stream else config.chunk_lines)):
             yield self.answer(chunk, number)
             number += len(chunk)
 
@@ -118,9 +122,10 @@ class Translator:
         ]
         pieces = [piece for pieces_of_line in pieces_of_lines for piece in pieces_of_line]
         found: list[list[Translation]] = [[] for _ in pieces]
-        config = self._recipe.translation
-        lengths = [len(piece.ids) for piece in pieces]
-        for batch in batches_by_length(lengths, config.max_tokens, config.batch_size):
+        config, width = self._recipe.translation, self._width()
+        lengths = [max(len(piece.ids), len(piece.beginning)) for piece in pieces]
+        limits = narrowed(config.max_tokens, width), narrowed(config.batch_size, width)
+        for batch in batches_by_length(lengths, *limits):
             answers = self._translate([pieces[index] for index in batch])
             for index, translations in zip(batch, answers, strict=True):
                 found[index] = translations
@@ -129,6 +134,11 @@ class Translator:
             Answer(request, join_ranks(list(islice(remaining, len(of_line)))))
             for request, of_line in zip(requests, pieces_of_lines, strict=True)
         ]
+
+    def _width(self) -> int:
+        """Return how many translations of a sentence are made together."""
+        recipe = self._recipe
+        return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
     def _make_cutter(self) -> Cutter:
         config = self._recipe.translation

@@ -15,11 +15,17 @@ from pathlib import Path
 import pytest
 
 import nmtkit
-from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import (
+    OutputConfig,
+    SearchConfig,
+    TrainRecipe,
+    TranslateRecipe,
+    TranslationConfig,
+)
 from nmtkit.data.binary import Dataset
 from nmtkit.decoding.translation import Answer, Request
 from nmtkit.decoding.workers import Workers, _work
-from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
+from nmtkit.errors import ConfigError, DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
@@ -149,6 +155,9 @@ def test_what_is_drawn_follows_from_the_seed(translate: Command, model: Path) ->
         (["--sample", "--beam", "2"], "beam (2) has no effect with --sample"),
         (["--top-k", "2"], "top_k (2) has no effect without --sample"),
         (["--scores", "--output-format", "json"], "scores (True) has no effect but in text"),
+        (["--length-penalty", "300"], "length_penalty (300.0) must be a number from 0 to 10"),
+        (["--max-length-ratio", "1e308"], "max_length_ratio (1e+308) must be a number from 0 to"),
+        (["--min-length-ratio", "1e308"], "min_length_ratio (1e+308) must be a number from 0 to"),
         (["--attention"], "attention (True) has no effect without --output-format json"),
         (
             ["--token-scores", "--shortlist", "s", "--output-format", "json"],
@@ -181,6 +190,24 @@ def test_python_loads_a_model_and_translates_lines(translate: Command, model: Pa
     assert list(nmtkit.load(str(model), recipe=recipe).translate(LINES)) == translate(
         model, "--beam", 1
     )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "what"),
+    [
+        (
+            TranslateRecipe(output=OutputConfig(n_best=8, output_format="json")),
+            r"n_best \(8\) must",
+        ),
+        (TranslateRecipe(search=SearchConfig(beam=0)), r"beam \(0\) must be"),
+        (TranslateRecipe(translation=TranslationConfig(devices=2)), r"devices \(2\): load trans"),
+    ],
+)
+def test_python_refuses_a_recipe_that_the_command_refuses_or_that_needs_processes(
+    recipe: TranslateRecipe, what: str, model: Path
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{what}"):
+        nmtkit.load(model, recipe=recipe)
 
 
 def test_a_shortlist_is_learnt_and_used(

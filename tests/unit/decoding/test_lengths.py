@@ -1,10 +1,11 @@
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.lengths import batches_by_length, num_positions
+from nmtkit.decoding.lengths import batches_by_length, narrowed, num_positions
 
 LENGTHS = st.lists(st.integers(1, 50), max_size=40)
 
@@ -35,3 +36,10 @@ def test_learned_positions_alone_limit_a_sequence() -> None:
     config = ModelConfig(max_positions=77)
     assert num_positions(replace(config, positions="learned")) == 77
     assert num_positions(config) > 10**9
+
+
+@pytest.mark.parametrize(
+    ("width", "limit"), [(1, 64), (4, 64), (5, 51), (8, 32), (64, 4), (1000, 1)]
+)
+def test_a_wider_beam_takes_fewer_sentences(width: int, limit: int) -> None:
+    assert narrowed(64, width) == limit

@@ -1,0 +1,97 @@
+"""How much is translated together, and how long translations are."""
+
+from itertools import count
+
+import pytest
+
+from nmtkit.config.schema import (
+    ConstraintsConfig,
+    OutputConfig,
+    SamplingConfig,
+    SearchConfig,
+    TranslateRecipe,
+    TranslationConfig,
+)
+from nmtkit.decoding.translation import Request
+from nmtkit.decoding.translator import Translator
+from nmtkit.errors import ConfigError
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import Packed
+from tests.tiny import tiny_codec, tiny_model
+
+
+def translator(recipe: TranslateRecipe) -> Translator:
+    codec = tiny_codec()
+    return Translator([tiny_model(codec)], codec, recipe, print)
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The lengths of the sources of each batch."""
+    seen: list[tuple[int, ...]] = []
+    encode = Transformer.encode
+
+    def observe(model: Transformer, source: Packed) -> Packed:
+        seen.append(source.layout.lengths)
+        return encode(model, source)
+
+    monkeypatch.setattr(Transformer, "encode", observe)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "width",
+    [
+        {"search": SearchConfig(beam=8)},
+        {
+            "sampling": SamplingConfig(sample=True),
+            "output": OutputConfig(n_best=8, output_format="json"),
+        },
+    ],
+)
+@pytest.mark.parametrize(
+    "config", [TranslationConfig(batch_size=6), TranslationConfig(max_tokens=18)]
+)
+def test_batches_hold_fewer_sentences_of_wider_beams(
+    config: TranslationConfig,
+    width: dict[str, SearchConfig],
+    batches: list[tuple[int, ...]],
+) -> None:
+    recipe = TranslateRecipe(translation=config, **width)  # type: ignore[arg-type]
+    list(translator(recipe).translate(["a b"] * 7))
+    assert list(map(len, batches)) == [3, 3, 1]
+
+
+def test_forced_beginnings_count_as_sources_do(batches: list[tuple[int, ...]]) -> None:
+    recipe = TranslateRecipe(translation=TranslationConfig(max_tokens=12))
+    translator(recipe).answer([Request("a", "h g f e d c"), *[Request("a")] * 5], 1)
+    assert list(map(len, batches)) == [2, 4]
+
+
+def test_a_stream_is_answered_line_by_line() -> None:
+    recipe = TranslateRecipe(translation=TranslationConfig(stream=True))
+    numbers = count(1)
+    requests = (Request("a") for _ in numbers)
+    chunks = translator(recipe).answer_all(requests)
+    assert len(next(chunks)) == 1
+    assert next(numbers) == 2
+
+
+@pytest.mark.parametrize("num_words", [1, 5, 9])
+def test_the_shortest_translation_counts_words_of_the_source_without_its_end(
+    num_words: int,
+) -> None:
+    recipe = TranslateRecipe(
+        search=SearchConfig(max_length_ratio=3),
+        constraints=ConstraintsConfig(min_length_ratio=3),
+        sampling=SamplingConfig(sample=True),
+        output=OutputConfig(n_best=100, output_format="json"),
+    )
+    (answer,) = translator(recipe).answer([Request(" ".join("a" * num_words))], 1)
+    # Among so many, some end as soon as they may.
+    assert min(one.num_tokens for one in answer.translations) == 3 * num_words + 1
+
+
+def test_a_text_is_no_list_of_lines() -> None:
+    with pytest.raises(ConfigError, match=r"^translate: takes lines, and was given one text; put"):
+        next(translator(TranslateRecipe()).translate("ab"))
