@@ -152,7 +152,7 @@ def test_all_problems_of_a_file_are_told_at_once() -> None:
         "'beam' stands in [training]; move it to [search]",
         "unknown section [traning]; did you mean 'training'?",
         "norm ('prex') must be one of: post, pre; did you mean 'pre'? [model.norm]",
-        "length_penalty (-1) must be a number of at least 0, finite [search.length_penalty]",
+        "length_penalty (-1) must be a number from 0 to 10 [search.length_penalty]",
         "heads (8) must divide model_size (513); try 3 or 9",
         "model_size (513) must be even",
     ):
