@@ -22,7 +22,8 @@ def load(*paths: str | Path, recipe: "TranslateRecipe | None" = None) -> "Transl
 
     Args:
         paths: a model, a checkpoint or a run; several models translate together, as an ensemble.
-        recipe: how to translate; None = as `nmtkit translate` without options.
+        recipe: how to translate, by the command's rules, so that n_best above 1 needs output_format
+            "json"; None = as `nmtkit translate` without options.
 
     Raises:
         nmtkit.errors.ConfigError: settings are out of range or contradict each other, or ask for

@@ -256,7 +256,7 @@ def workers(model: Path) -> Workers:
 
 def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
     requests = [Request(line) for line in LINES]
-    recipe = TranslateRecipe(output=OutputConfig(n_best=2))
+    recipe = TranslateRecipe(output=OutputConfig(n_best=2, output_format="json"))
     (expected,) = nmtkit.load(model, recipe=recipe).answer_all(requests)
     for _ in range(2):
         (found,) = workers.answer_all(requests)
