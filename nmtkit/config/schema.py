@@ -186,8 +186,8 @@ class TranslationConfig:
     )
     max_tokens: int = setting(
         4096,
-        "Source tokens, and forced ones, translated together, at most (padding counted), and 4/W "
-        "as many like --batch-size; a longer line is translated alone.",
+        "Source tokens translated together, at most (padding and forced beginnings counted), which "
+        "bounds the memory; with a beam W above 4, 4/W as many.",
         unit="tokens",
         minimum=1,
         on_resume="free",
