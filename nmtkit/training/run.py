@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -214,13 +215,13 @@ def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
 
 def _open_alike(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
     """Open the dataset, which must be that of rank 0."""
-    fingerprint = ranks.share(lambda: _open(recipe, data_dir).fingerprint)
-    dataset = _open(recipe, data_dir)
-    if dataset.fingerprint != fingerprint:
+    opened = cache(lambda: _open(recipe, data_dir))  # by rank 0, too, once: it is verified then
+    fingerprint = ranks.share(lambda: opened().fingerprint)
+    if opened().fingerprint != fingerprint:
         raise DamagedError(
             f"{data_dir}: is another dataset here than rank 0 trains on; give all ranks the same"
         )
-    return dataset
+    return opened()
 
 
 def _open(recipe: TrainRecipe, data_dir: Path) -> Dataset:
