@@ -1,8 +1,12 @@
 """The sections of a recipe that preprocessing alone has; see schema.py for the rest."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from nmtkit.config.setting import setting
+
+MIN_ENTRIES = 8
+"""Of a vocabulary."""
 
 SCRIPTS = (
     "any",
@@ -65,8 +69,23 @@ class VocabularyConfig:
         "words: text that is segmented already, cut at spaces.",
         choices=("bpe", "unigram", "words"),
     )
+    target_segmentation: str = setting(
+        "same",
+        "The target's, where it differs, as in words for trees; each side then has a vocabulary "
+        "of its own.",
+        choices=("same", "bpe", "unigram", "words"),
+    )
+    tokenizer: str = setting(
+        "none",
+        "moses: punctuation is normalised and split from words before segmentation, and joined to "
+        "them again in translations, as Moses does; needs no other tool on either end.",
+        choices=("none", "moses"),
+    )
     vocab_size: int = setting(
-        32_000, "Entries of a vocabulary; for words, at most so many.", minimum=8
+        32_000, "Entries of a vocabulary; for words, at most so many.", minimum=MIN_ENTRIES
+    )
+    target_vocab_size: int = setting(
+        0, "Entries of the target's, where it has a vocabulary of its own.", zero="same", minimum=0
     )
     separate_vocabularies: bool = setting(
         False, "Learn one vocabulary a side instead of one that both sides share."
@@ -121,3 +140,19 @@ class FilterConfig:
         metavar="PREFIX",
     )
     drop_duplicates: bool = setting(False, "Drop pairs that are equal to an earlier one.")
+
+
+def segmentations(config: VocabularyConfig) -> tuple[str, str]:
+    """Return how the source, and how the target, is cut."""
+    target = config.target_segmentation
+    return config.segmentation, config.segmentation if target == "same" else target
+
+
+def is_shared(config: VocabularyConfig) -> bool:
+    """Tell whether both sides use one vocabulary."""
+    if len({*segmentations(config)}) > 1:
+        return False
+    source, target = config.source_vocabulary, config.target_vocabulary
+    if source and target:
+        return Path(source).resolve() == Path(target).resolve()
+    return not config.separate_vocabularies

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.metrics import METRICS, MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.config.preprocessing import MIN_ENTRIES, segmentations
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
     PreprocessRecipe,
@@ -106,23 +107,36 @@ def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
 
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
+    kinds = segmentations(vocabulary)
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
+    has_own = vocabulary.separate_vocabularies or kinds[0] != kinds[1]
     if all(is_given):
-        names = ("vocab_size", "separate_vocabularies", "min_count", "sample_lines")
+        names = ("vocab_size", "target_vocab_size", "separate_vocabularies")
+        sampling = ("min_count", "sample_lines")
         algorithm = ("segmentation",) if vocabulary.segmentation == "unigram" else ()
         when = "where both vocabularies are given"
-        yield from _without_effect(recipe, (*algorithm, *names), when)
-    elif vocabulary.segmentation == "words":
-        yield from _without_effect(recipe, ("sample_lines",), "with segmentation 'words'")
+        yield from _without_effect(recipe, (*algorithm, *names, *sampling), when)
     else:
-        yield from _without_effect(recipe, ("min_count",), "without segmentation 'words'")
-    if any(is_given) and not all(is_given) and not vocabulary.separate_vocabularies:
+        if {*kinds} == {"words"}:
+            yield from _without_effect(recipe, ("sample_lines",), "with segmentation 'words'")
+        if "words" not in kinds:
+            yield from _without_effect(recipe, ("min_count",), "without segmentation 'words'")
+        if not has_own:
+            when = "where both sides share a vocabulary"
+            yield from _without_effect(recipe, ("target_vocab_size",), when)
+    if any(is_given) and not all(is_given) and not has_own:
         given, other = ("source", "target") if is_given[0] else ("target", "source")
         yield Problem(
             ("source_vocabulary", "target_vocabulary"),
             f"{given}_vocabulary is given without {other}_vocabulary; give both (the same file for "
             "a shared vocabulary), or --separate-vocabularies to learn the other "
             f"[vocabulary.{other}_vocabulary]",
+        )
+    if 0 < vocabulary.target_vocab_size < MIN_ENTRIES:
+        yield Problem(
+            ("target_vocab_size",),
+            f"target_vocab_size ({vocabulary.target_vocab_size}) must be 0 for that of the source, "
+            f"or at least {MIN_ENTRIES} [vocabulary.target_vocab_size]",
         )
 
 

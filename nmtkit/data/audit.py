@@ -92,8 +92,8 @@ class Audit:
 
 
 def unknown_name(segmentation: str) -> str:
-    """Return what an unknown token is in a kind of vocabulary."""
-    return "unknown" if segmentation == "words" else "bytes"
+    """Return what an unknown token is where text is cut so, as the manifest describes it."""
+    return "unknown" if "words" in segmentation else "bytes"
 
 
 def _title(text: TrainingText) -> str:

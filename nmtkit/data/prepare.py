@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.config.corpora import TrainingText, training_texts
-from nmtkit.config.preprocessing import CorpusConfig, FilterConfig
+from nmtkit.config.preprocessing import (
+    CorpusConfig,
+    FilterConfig,
+    VocabularyConfig,
+    segmentations,
+)
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import Audit, CorpusAudit, unknown_name
 from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, Contents, id_type_for
@@ -135,7 +140,7 @@ def _fill(
     writer = DatasetWriter(staged.path, encoder.id_type, shards, weights)
     corpora = _write_train(text, encoder, workers, writer, report)
     valid = _write_valid(text.valid, encoder, writer)
-    name = unknown_name(recipe.vocabulary.segmentation)
+    name = unknown_name(_segmentation(recipe.vocabulary))
     audit = Audit(corpora, text.valid.prefix, valid, name)
     staged.fields.update(_describe_dataset(recipe, codec, audit, writer.finish(codec)))
     return audit
@@ -250,9 +255,15 @@ def _describe_dataset(
         **contents.to_manifest(),
         "source_lang": codec.source_lang,
         "target_lang": codec.target_lang,
-        "segmentation": recipe.vocabulary.segmentation,
+        "segmentation": _segmentation(recipe.vocabulary),
         "vocabulary_sizes": {"source": codec.source.size, "target": codec.target.size},
         "is_shared": codec.is_shared,
         "recipe": asdict(recipe),
         "counts": audit.to_manifest(),
     }
+
+
+def _segmentation(config: VocabularyConfig) -> str:
+    """Describe how both sides are cut, such as `moses, bpe and words`."""
+    cut = " and ".join(dict.fromkeys(segmentations(config)))
+    return cut if config.tokenizer == "none" else f"{config.tokenizer}, {cut}"

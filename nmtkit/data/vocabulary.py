@@ -1,15 +1,17 @@
 """The codec that a recipe asks for: read from files, or learnt from the training text."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from nmtkit.config.preprocessing import VocabularyConfig
+from nmtkit.config.preprocessing import VocabularyConfig, is_shared, segmentations
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus, sample
-from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
+from nmtkit.text.tokenised import Tokenised, tokenise
 from nmtkit.text.words import Words
 
 _SOURCE, _TARGET = 0, 1
@@ -35,40 +37,31 @@ def make_codec(
         DamagedError: a file that is no SentencePiece model.
     """
     config = recipe.vocabulary
+    languages = recipe.corpus.source_lang, recipe.corpus.target_lang
+    tokenisers = [Moses(lang) for lang in languages] if config.tokenizer == "moses" else None
 
-    def get(path: str, sides: Sequence[int]) -> Vocabulary:
+    def get(path: str, sides: Sequence[int]) -> Subword | Words:
+        segmentation = segmentations(config)[sides[0]]
         if path:
-            return _load(Path(path), config)
+            return Words.load(Path(path)) if segmentation == "words" else Subword.load(Path(path))
         symbols = tags if _SOURCE in sides else ()
-        languages = (recipe.corpus.source_lang, recipe.corpus.target_lang)
-        text = " and ".join(languages[side] for side in sides)
-        return _learn(config, _Text(corpora, sides, text), symbols, report)
+        name = " and ".join(languages[side] for side in sides)
+        text = _Text(corpora, sides, name, tokenisers)
+        return _learn(config, segmentation, text, symbols, report)
 
-    is_shared = _is_shared(config)
-    if is_shared:
+    shared = is_shared(config)
+    if shared:
         source = target = get(config.source_vocabulary, (_SOURCE, _TARGET))
     else:
         source = get(config.source_vocabulary, (_SOURCE,))
         target = get(config.target_vocabulary, (_TARGET,))
     return TextCodec(
-        source_lang=recipe.corpus.source_lang,
-        target_lang=recipe.corpus.target_lang,
-        source=source,
-        target=target,
-        is_shared=is_shared,
+        source_lang=languages[_SOURCE],
+        target_lang=languages[_TARGET],
+        source=Tokenised(source, languages[_SOURCE]) if tokenisers else source,
+        target=Tokenised(target, languages[_TARGET]) if tokenisers else target,
+        is_shared=shared,
     )
-
-
-def _is_shared(config: VocabularyConfig) -> bool:
-    source, target = config.source_vocabulary, config.target_vocabulary
-    if source and target:
-        return Path(source).resolve() == Path(target).resolve()
-    assert config.separate_vocabularies or not (source or target), (source, target)
-    return not config.separate_vocabularies
-
-
-def _load(path: Path, config: VocabularyConfig) -> Vocabulary:
-    return Words.load(path) if config.segmentation == "words" else Subword.load(path)
 
 
 @dataclass(frozen=True)
@@ -79,35 +72,48 @@ class _Text:
         corpora: all of the text.
         sides: which sides.
         name: what messages call it.
+        tokenisers: tokenises each side, or None.
     """
 
     corpora: Sequence[Corpus]
     sides: Sequence[int]
     name: str
+    tokenisers: Sequence[Moses] | None
 
     def lines(self) -> Iterator[str]:
         """Yield all lines."""
-        pairs = (pair for corpus in self.corpora for pair in corpus.pairs())
-        return (pair[side] for pair in pairs for side in self.sides)
+        return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
 
     def sample(self, num_pairs: int) -> Iterator[str]:
         """Yield the lines of so many pairs."""
-        return (pair[side] for pair in sample(self.corpora, num_pairs) for side in self.sides)
+        return self._sides_of(sample(self.corpora, num_pairs))
+
+    def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+        for pair in pairs:
+            for side in self.sides:
+                line = pair[side]
+                yield tokenise(self.tokenisers[side], line) if self.tokenisers else line
 
 
 def _learn(
-    config: VocabularyConfig, text: _Text, symbols: Sequence[str], report: Callable[[str], None]
-) -> Vocabulary:
+    config: VocabularyConfig,
+    segmentation: str,
+    text: _Text,
+    symbols: Sequence[str],
+    report: Callable[[str], None],
+) -> Subword | Words:
     """Learn one vocabulary."""
-    if config.segmentation == "words":
+    size = config.vocab_size
+    if text.sides == (_TARGET,):
+        size = config.target_vocab_size or size
+    if segmentation == "words":
         report(f"counting the words of {text.name}")
-        return Words.count(text.lines(), config.vocab_size, config.min_count, symbols)
+        return Words.count(text.lines(), size, config.min_count, symbols)
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
     num_wanted = min(max(config.sample_lines // len(text.sides), 1), num_pairs)
     report(
-        f"learning {config.vocab_size} {config.segmentation} subwords from "
+        f"learning {size} {segmentation} subwords from "
         f"{num_wanted * len(text.sides)} lines of {text.name}"
     )
-    algorithm = cast(Literal["bpe", "unigram"], config.segmentation)
-    lines = text.sample(num_wanted)
-    return Subword.train(lines, algorithm, config.vocab_size, text.name, symbols)
+    algorithm = cast(Literal["bpe", "unigram"], segmentation)
+    return Subword.train(text.sample(num_wanted), algorithm, size, text.name, symbols)

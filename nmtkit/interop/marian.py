@@ -24,6 +24,7 @@ from nmtkit.interop.sentencepiece import sentencepiece_model, write_sentencepiec
 from nmtkit.model_folder import LoadedModel, save_tensors
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.tokenised import Tokenised
 
 CONFIG = "config.json"
 TENSORS = "model.safetensors"
@@ -99,9 +100,13 @@ def refusals(loaded: LoadedModel) -> Iterator[Problem]:
         if found != value:
             yield refusal(name, found, str(value))
     yield from head_sizes(config)
-    kind = loaded.codec.source.kind
-    if sentencepiece_model(loaded.codec.source) is None:
-        yield Problem(("kind",), f"the vocabulary ({kind}) must be one of SentencePiece")
+    for side, vocabulary in (("source", loaded.codec.source), ("target", loaded.codec.target)):
+        if sentencepiece_model(vocabulary) is None:
+            kind = "tokenised text" if isinstance(vocabulary, Tokenised) else vocabulary.kind
+            yield Problem(
+                ("kind",),
+                f"the {side} vocabulary (of {kind}) must be SentencePiece's, over plain text",
+            )
 
 
 def write(loaded: LoadedModel, folder: Path) -> None:

@@ -5,7 +5,7 @@ Saved as a folder: codec.json, and the files of one vocabulary a side or of one 
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -15,10 +15,11 @@ from nmtkit.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
+from nmtkit.text.tokenised import Tokenised
 from nmtkit.text.words import Words
 
 _FORMAT = "nmtkit-codec"
-_VERSION = 1
+_VERSION = 2
 
 
 class Vocabulary(Protocol):
@@ -75,7 +76,7 @@ _KINDS: dict[str, _Kind] = {kind.kind: kind for kind in (Subword, Words, MarianV
 
 @dataclass(frozen=True)
 class TextCodec:
-    """Two vocabularies of one kind.
+    """Two vocabularies, which may be of different kinds.
 
     `is_shared` says that an id stands for the same entry on both sides: they are one vocabulary,
     but for Marian's, which cut the text of each side by a model of its own.
@@ -102,7 +103,8 @@ class TextCodec:
     @property
     def fingerprint(self) -> str:
         """The sha256 of what decides encoding, in hex; equal for equal codecs."""
-        digest = hashlib.sha256(f"{self.source.kind} shared={self.is_shared}".encode())
+        kinds = dict.fromkeys((self.source.kind, self.target.kind))
+        digest = hashlib.sha256(f"{' '.join(kinds)} shared={self.is_shared}".encode())
         for vocabulary in (self.source, self.target):
             digest.update(hashlib.sha256(vocabulary.data).digest())
         return digest.hexdigest()
@@ -112,16 +114,14 @@ class TextCodec:
         description = {
             "format": _FORMAT,
             "version": _VERSION,
-            "kind": self.source.kind,
-            "source_lang": self.source_lang,
-            "target_lang": self.target_lang,
+            "source": _describe(self.source_lang, self.source),
+            "target": _describe(self.target_lang, self.target),
             "is_shared": self.is_shared,
         }
         text = json.dumps(description, indent=2) + "\n"
         (folder / "codec.json").write_text(text, encoding="utf-8")
-        for name, vocabulary in zip(
-            _names(self.source.kind, self.is_shared), (self.source, self.target), strict=False
-        ):
+        names = _names(self.source.kind, self.is_shared)
+        for name, vocabulary in zip(names, (self.source, self.target), strict=False):
             vocabulary.save(folder / f"{name}{vocabulary.suffix}")
 
     @staticmethod
@@ -132,49 +132,95 @@ class TextCodec:
             DamagedError: a file is missing, damaged, or of a later version; it is named.
         """
         description = _read_description(folder / "codec.json")
-        kind = _KINDS[description["kind"]]
-        names = _names(kind.kind, description["is_shared"])
-        vocabularies = [_load_vocabulary(kind, folder / f"{name}{kind.suffix}") for name in names]
+        sides = description["source"], description["target"]
+        names = _names(sides[0]["kind"], description["is_shared"])
+        vocabularies = [
+            _load_vocabulary(_KINDS[side["kind"]], folder, name)
+            for name, side in zip(names, sides, strict=False)
+        ]
+        source, target = (
+            _tokenised(vocabulary, side)
+            for vocabulary, side in zip((vocabularies[0], vocabularies[-1]), sides, strict=True)
+        )
         return TextCodec(
-            source_lang=description["source_lang"],
-            target_lang=description["target_lang"],
-            source=vocabularies[0],
-            target=vocabularies[-1],
+            source_lang=sides[0]["lang"],
+            target_lang=sides[1]["lang"],
+            source=source,
+            target=target,
             is_shared=description["is_shared"],
         )
 
 
-def _names(kind: str, is_shared: bool) -> tuple[str, ...]:
+def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:
     """Return the names of the files of the source's vocabulary and, if it has its own, target's."""
-    is_one = is_shared and kind != MarianVocabulary.kind
+    is_one = is_shared and source_kind != MarianVocabulary.kind
     return ("shared",) if is_one else ("source", "target")
+
+
+def _describe(lang: str, vocabulary: Vocabulary) -> dict[str, str]:
+    tokenizer = "moses" if isinstance(vocabulary, Tokenised) else "none"
+    return {"lang": lang, "kind": vocabulary.kind, "tokenizer": tokenizer}
+
+
+def _tokenised(vocabulary: Vocabulary, side: Mapping[str, str]) -> Vocabulary:
+    if side["tokenizer"] == "none":
+        return vocabulary
+    assert isinstance(vocabulary, Subword | Words), vocabulary.kind
+    return Tokenised(vocabulary, side["lang"])
 
 
 def _read_description(path: Path) -> dict[str, Any]:
     """Read codec.json and check its fields."""
     try:
-        description = json.loads(path.read_bytes())
+        description: dict[str, Any] = json.loads(path.read_bytes())
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror}; {RESTORE}") from error
     except (ValueError, RecursionError):
         raise DamagedError(f"{path}: not JSON; {RESTORE}") from None
     if not isinstance(description, dict) or description.get("format") != _FORMAT:
         raise DamagedError(f"{path}: not a codec; {RESTORE}")
-    if description.get("version") != _VERSION:
+    version = description.get("version")
+    if version == 1:
+        description = _upgrade(description)
+    elif version != _VERSION:
         raise DamagedError(
-            f"{path}: version {description.get('version')} of the codec, which this nmtkit does "
-            f"not read (it reads {_VERSION}); use the nmtkit that wrote it, or a newer one"
+            f"{path}: version {version} of the codec, which this nmtkit does not read (it reads "
+            f"up to {_VERSION}); use the nmtkit that wrote it, or a newer one"
         )
-    fields: dict[str, type] = {"source_lang": str, "target_lang": str, "is_shared": bool}
-    wrong = [name for name in fields if not isinstance(description.get(name), fields[name])]
-    if description.get("kind") not in [*_KINDS]:
-        wrong.append("kind")
+    wrong = [name for name in ("source", "target") if not _is_side(description.get(name))]
+    if not isinstance(description.get("is_shared"), bool):
+        wrong.append("is_shared")
     if wrong:
         raise DamagedError(f"{path}: missing or wrong: {', '.join(wrong)}; {RESTORE}")
     return description
 
 
-def _load_vocabulary(kind: _Kind, path: Path) -> Vocabulary:
+def _upgrade(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn version 1, which had one kind for both sides and no tokenizer, into version 2."""
+    return {
+        **{
+            side: {
+                "lang": description.get(f"{side}_lang"),
+                "kind": description.get("kind"),
+                "tokenizer": "none",
+            }
+            for side in ("source", "target")
+        },
+        "is_shared": description.get("is_shared"),
+    }
+
+
+def _is_side(side: object) -> bool:
+    """Tell whether the description of a side can be used."""
+    if not isinstance(side, dict):
+        return False
+    kind, tokenizer = side.get("kind"), side.get("tokenizer")
+    is_tokenizer = tokenizer == "none" or (tokenizer == "moses" and kind != MarianVocabulary.kind)
+    return isinstance(side.get("lang"), str) and kind in [*_KINDS] and is_tokenizer
+
+
+def _load_vocabulary(kind: _Kind, folder: Path, name: str) -> Vocabulary:
+    path = folder / f"{name}{kind.suffix}"
     if not path.is_file():
         raise DamagedError(f"{path}: missing; {RESTORE}")
     try:

@@ -13,8 +13,11 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.info import describe
 from nmtkit.data.sampler import Sampler
 from nmtkit.durable import verify_files
+from nmtkit.text.codec import TextCodec
 from nmtkit.training.run import train
 from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translations
+from tests.golden.freeze_codec import FROZEN as FROZEN_CODEC
+from tests.golden.freeze_codec import LINES
 from tests.golden.freeze_dataset import FROZEN as FROZEN_WITH_WEIGHTS
 from tests.tiny import TRAIN_LINES
 
@@ -43,6 +46,14 @@ def test_a_frozen_dataset_with_weights_is_read_and_sampled() -> None:
                 found += [dataset.codec.source.decode(one) for one in ids]
     assert sorted(found) == sorted([*TRAIN_LINES, *TRAIN_LINES, "<bt> h h", "<bt> g"])
     assert "duplicate: more:5: 'g' | 'G'" in describe(folder, check=True)
+
+
+def test_a_frozen_codec_encodes_as_it_did() -> None:
+    codec = TextCodec.load(FROZEN_CODEC / "codec")
+    expected = json.loads((FROZEN_CODEC / "expected.json").read_text(encoding="utf-8"))
+    assert [codec.encode_source(line) for line in LINES] == expected["source"]
+    assert [codec.encode_target(line) for line in LINES] == expected["target"]
+    assert [codec.decode_target(ids) for ids in expected["target"]] == expected["decoded"]
 
 
 def test_what_was_read_of_a_frozen_dataset_is_told() -> None:

@@ -70,9 +70,12 @@ def settings(*flags: str) -> list[str]:
     ]
 
 
-def check_result(done: subprocess.CompletedProcess[str], folder: Path, lang: str) -> None:
+def check_result(
+    done: subprocess.CompletedProcess[str], folder: Path, lang: str, metric: str = "chrF2"
+) -> None:
     assert done.returncode == 0, done.stderr
     assert re.search(r"^BLEU = \d+\.\d+ ", done.stdout, re.MULTILINE)
+    assert re.search(rf"^{metric} = \d+\.\d+ ", done.stdout, re.MULTILINE)
     assert (folder / f"test.{lang}").read_text("utf-8").count("\n") == SIZES["test"]
 
 
@@ -84,26 +87,26 @@ def test_from_the_download_to_a_score(tmp_path: Path, server: str, behaviour: Be
         *settings(PREPARED, "--max-updates 5"),
     )
     done = make(*arguments)
-    check_result(done, tmp_path / "en-de-v9" / "base", "de")
+    check_result(done, tmp_path / "en-de-v9" / "base", "de", "paper-BLEU")
     assert "ended after 500 of" in done.stderr
     asked = [path for path, _ in behaviour.asked]
     assert len(asked) == 6
     assert len(set(asked)) == 5  # one was cut off
 
     again = make(*arguments)
-    check_result(again, tmp_path / "en-de-v9" / "base", "de")
+    check_result(again, tmp_path / "en-de-v9" / "base", "de", "paper-BLEU")
     assert " train " not in again.stdout
     assert len(behaviour.asked) == 6
 
 
 def test_english_french_has_five_corpora_and_its_own_dropout(tmp_path: Path, server: str) -> None:
     done = make(
-        *("en-fr-big", f"WORK={tmp_path}", f"MIRROR={server}/fr"),
+        *("en-fr-big", f"WORK={tmp_path}", f"MIRROR={server}/fr", "TOKENIZER=moses"),
         *settings(f"--config en-fr.toml {PREPARED}", "--max-updates 5"),
         "AVERAGE=5",
     )
-    folder = tmp_path / "en-fr-v9"
-    check_result(done, folder / "big", "fr")
+    folder = tmp_path / "en-fr-v9-moses"
+    check_result(done, folder / "big", "fr", "moses-BLEU")
     read = re.findall(r"^read .*text/(\S+?)\.en(?:\.gz)? and ", done.stderr, re.MULTILINE)
     training = ["europarl-v7", "commoncrawl", "news-commentary-v9", "undoc.2000", "giga-fren"]
     assert read == [*training, "newstest2013"]

@@ -109,6 +109,15 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
             "[vocabulary.source_vocabulary]",
         ),
         ({"source_vocabulary": "s.model"}, "source_vocabulary is given without target_vocabulary"),
+        (
+            {"target_vocab_size": 100},
+            "target_vocab_size (100) has no effect where both sides share a vocabulary",
+        ),
+        (
+            {"target_segmentation": "words", "target_vocab_size": 7},
+            "target_vocab_size (7) must be 0 for that of the source, or at least 8 "
+            "[vocabulary.target_vocab_size]",
+        ),
     ],
 )
 def test_settings_of_preprocessing_that_contradict_each_other_are_refused(
@@ -146,6 +155,9 @@ def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) 
         BOTH_GIVEN,
         {**BOTH_GIVEN, "segmentation": "words"},
         {"source_vocabulary": "s.model", "separate_vocabularies": True},
+        {"target_segmentation": "words", "min_count": 2, "sample_lines": 10},
+        {"target_segmentation": "words", "source_vocabulary": "s.model"},
+        {"separate_vocabularies": True, "target_vocab_size": 100},
     ],
 )
 def test_settings_of_preprocessing_that_agree_are_taken(values: Mapping[str, Value]) -> None:

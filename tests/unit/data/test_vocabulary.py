@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.preprocessing import VocabularyConfig
+from nmtkit.config.preprocessing import VocabularyConfig, is_shared
 from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.vocabulary import make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
@@ -47,6 +47,42 @@ def test_separate_vocabularies_are_learnt_from_a_side_each(train: str) -> None:
     codec = made(train, segmentation="words", separate_vocabularies=True)
     assert not codec.is_shared
     assert words(codec) == (set("abcdefgh"), set("ABCDEFGH"))
+
+
+def test_sides_may_be_cut_differently(train: str) -> None:
+    reports: list[str] = []
+    codec = made(
+        train, reports, vocab_size=SIZE - 1, target_segmentation="words", target_vocab_size=9
+    )
+    assert not codec.is_shared
+    assert (codec.source.kind, codec.target.kind) == ("sentencepiece", "words")
+    assert (codec.source.size, codec.target.size) == (SIZE - 1, 9)
+    assert reports == [
+        f"learning {SIZE - 1} bpe subwords from {len(TRAIN_LINES)} lines of en",
+        "counting the words of de",
+    ]
+
+
+def test_the_same_file_is_not_shared_by_sides_that_are_cut_differently() -> None:
+    config = VocabularyConfig(
+        source_vocabulary="a", target_vocabulary="a", target_segmentation="words"
+    )
+    assert not is_shared(config)
+    assert is_shared(replace(config, target_segmentation="same"))
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+def test_a_vocabulary_is_learnt_from_tokens(tmp_path: Path, is_separate: bool) -> None:
+    prefix = str(tmp_path / "text")
+    write_lines(Path(f"{prefix}.en"), ["Don't, (please)."])
+    write_lines(Path(f"{prefix}.de"), ["Bitte: nicht!"])
+    codec = made(prefix, segmentation="words", tokenizer="moses", separate_vocabularies=is_separate)
+    english = {"Don", "'t", ",", "(", "please", ")", "."}
+    german = {"Bitte", ":", "nicht", "!"}
+    assert words(codec) == (
+        (english, german) if is_separate else (english | german, english | german)
+    )
+    assert codec.decode_target(codec.encode_target("Bitte: nicht!")) == "Bitte: nicht!"
 
 
 def test_words_are_limited_by_size_and_count(train: str) -> None:

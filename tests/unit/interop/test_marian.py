@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.marian_reading import read
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.subword import Subword
+from nmtkit.text.tokenised import Tokenised
 from tests.conversions import (
     random_model,
     scores,
@@ -69,9 +71,20 @@ def test_every_setting_of_a_model_is_carried_or_refused() -> None:
     assert decided == {field.name for field in fields(ModelConfig)}
 
 
-def test_words_are_refused() -> None:
-    (problem,) = marian.refusals(random_model(tiny_codec(), {}))
-    assert problem.text == "the vocabulary (words) must be one of SentencePiece"
+def test_words_are_refused_on_each_side() -> None:
+    problems = marian.refusals(random_model(tiny_codec(), {}))
+    assert [problem.text for problem in problems] == [
+        f"the {side} vocabulary (of words) must be SentencePiece's, over plain text"
+        for side in ("source", "target")
+    ]
+
+
+def test_tokenised_text_is_refused() -> None:
+    plain = shared_codec()
+    assert isinstance(plain.target, Subword)
+    codec = replace(plain, target=Tokenised(plain.target, "de"))
+    (problem,) = marian.refusals(random_model(codec, {}))
+    assert problem.text.startswith("the target vocabulary (of tokenised text) must be Sentence")
 
 
 @pytest.mark.parametrize(

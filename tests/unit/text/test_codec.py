@@ -13,6 +13,7 @@ from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
+from nmtkit.text.tokenised import Tokenised
 from nmtkit.text.words import Words
 from tests.tiny import tiny_codec
 
@@ -26,11 +27,29 @@ def subword_codec() -> TextCodec:
     return TextCodec("en", "de", source, target, is_shared=False)
 
 
+def mixed_codec() -> TextCodec:
+    """Return one whose sides are of different kinds, with a tokeniser."""
+    return TextCodec(
+        "en",
+        "de",
+        Tokenised(Subword.train(LINES, "bpe", 290, "x"), "en"),
+        Tokenised(Words(["a", "B", ",", "c"]), "de"),
+        is_shared=False,
+    )
+
+
+def shared_codec() -> TextCodec:
+    """Return one vocabulary for both sides, with a tokeniser for each."""
+    words = Words(["a", "b", ",", "l", "'", "'s", "l'"])
+    return TextCodec("en", "fr", Tokenised(words, "en"), Tokenised(words, "fr"), is_shared=True)
+
+
 def words_codec(*words: str) -> TextCodec:
     return TextCodec("en", "de", Words(["x", *words]), Words(["y", *words]), is_shared=False)
 
 
-CODECS = [tiny_codec(), subword_codec(), words_codec("a")]
+CODECS = [tiny_codec(), subword_codec(), words_codec("a"), mixed_codec(), shared_codec()]
+SIDE = {"lang": "en", "kind": "words", "tokenizer": "none"}
 
 
 def saved(codec: TextCodec, folder: Path) -> Path:
@@ -71,9 +90,10 @@ def test_sides_use_their_own_vocabularies() -> None:
 def test_a_saved_codec_is_loaded_as_it_was(codec: TextCodec, tmp_path: Path) -> None:
     loaded = TextCodec.load(saved(codec, tmp_path / "codec"))
     assert loaded.fingerprint == codec.fingerprint
-    assert (loaded.source_lang, loaded.target_lang) == ("en", "de")
-    assert loaded.is_shared == codec.is_shared == (loaded.source is loaded.target)
-    for line in (*LINES, "a B c x y"):
+    assert loaded.source_lang == codec.source_lang == "en"
+    assert loaded.target_lang == codec.target_lang
+    assert loaded.is_shared == codec.is_shared
+    for line in (*LINES, "a B c x y", "l'a, b's a."):
         assert loaded.encode_source(line) == codec.encode_source(line)
         assert loaded.encode_target(line) == codec.encode_target(line)
 
@@ -89,13 +109,27 @@ def test_a_shared_vocabulary_is_one_file(tmp_path: Path) -> None:
     ]
 
 
+def test_version_1_had_one_kind_for_both_sides(tmp_path: Path) -> None:
+    codec = words_codec("a")
+    path = saved(codec, tmp_path) / "codec.json"
+    description = {"kind": "words", "source_lang": "en", "target_lang": "de", "is_shared": False}
+    path.write_text(json.dumps({"format": "nmtkit-codec", "version": 1, **description}))
+    assert TextCodec.load(tmp_path).fingerprint == codec.fingerprint
+
+
 def test_the_fingerprint_tells_codecs_apart() -> None:
+    words = Words(["y", "a", "b"])
     base = words_codec("a", "b")
     swapped = replace(base, source=base.target, target=base.source)
     different = [base, words_codec("b", "a"), words_codec("a"), swapped, tiny_codec()]
     assert len({codec.fingerprint for codec in different}) == len(different)
     assert words_codec("a", "b").fingerprint == base.fingerprint
     assert replace(base, source_lang="fr").fingerprint == base.fingerprint
+    tokenised = [
+        replace(base, target=target)
+        for target in (base.target, Tokenised(words, "de"), Tokenised(words, "fr"))
+    ]
+    assert len({codec.fingerprint for codec in tokenised}) == 3
 
 
 @pytest.mark.parametrize("name", ["codec.json", "source.model", "target.model"])
@@ -110,10 +144,13 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     ("change", "expected"),
     [
         ({"format": "other"}, "codec.json: not a codec; restore the folder"),
-        ({"version": 2}, r"codec.json: version 2 of the codec, .*\(it reads 1\); use the nmtkit"),
-        ({"kind": "magic", "is_shared": 1}, "codec.json: missing or wrong: is_shared, kind; res"),
-        ({"kind": []}, "codec.json: missing or wrong: kind; restore"),
-        ({"target_lang": None}, "codec.json: missing or wrong: target_lang; restore"),
+        ({"version": 3}, r"codec.json: version 3 of the codec, .*\(it reads up to 2\); use the nm"),
+        ({"source": {}, "is_shared": 1}, "codec.json: missing or wrong: source, is_shared; res"),
+        ({"source": {**SIDE, "kind": []}}, "codec.json: missing or wrong: source; restore"),
+        ({"target": {**SIDE, "lang": None}}, "codec.json: missing or wrong: target; restore"),
+        ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json: missing or wrong: target; restore"),
+        ({"target": []}, "codec.json: missing or wrong: target; restore"),
+        ({"version": 1}, "codec.json: missing or wrong: source, target; restore"),
     ],
 )
 def test_a_wrong_description_is_an_error(

@@ -150,4 +150,4 @@ def test_damage_is_named(name: str, content: bytes | None, told: str, tmp_path: 
 
 def test_the_description_names_the_kind(tmp_path: Path) -> None:
     codec().save(tmp_path)
-    assert json.loads((tmp_path / "codec.json").read_bytes())["kind"] == "marian"
+    assert json.loads((tmp_path / "codec.json").read_bytes())["source"]["kind"] == "marian"
