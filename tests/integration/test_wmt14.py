@@ -1,9 +1,7 @@
 """`make` in examples/wmt14: from archives on a server to a score, with recipes made tiny."""
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +11,9 @@ from examples.demo.corpus import split, write
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
 from tests.file_server import Behaviour, serve
+from tests.recipes import WMT14, make
 from tests.wmt_archives import Pairs, write_wmt14
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "wmt14"
-DEADLINE_S = 600
 SIZES = {"train": 400, "valid": 20, "test": 20}
 TINY = (
     "--encoder-layers 1 --decoder-layers 1 --model-size 16 --feed-forward-size 32 --heads 2 "
@@ -43,21 +39,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, behaviour: Behaviour) -> It
 @pytest.fixture(scope="module")
 def behaviour() -> Behaviour:
     return Behaviour()
-
-
-def make(*arguments: object, folder: Path = EXAMPLE) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            *("make", f"NMTKIT={sys.executable} -m nmtkit_cli", f"PYTHON={sys.executable}"),
-            *map(str, arguments),
-        ],
-        cwd=folder,
-        env={**os.environ, "no_proxy": "*", "PYTHONPATH": str(ROOT), "MAKEFLAGS": ""},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=DEADLINE_S,
-    )
 
 
 def settings(*flags: str) -> list[str]:
@@ -118,7 +99,7 @@ def test_english_french_has_five_corpora_and_its_own_dropout(tmp_path: Path, ser
 
 def test_a_corpus_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
     write(split(seed=4, sizes=SIZES), tmp_path / "corpus")
-    original = (EXAMPLE / "corpus.mk").read_text("utf-8")
+    original = (WMT14 / "corpus.mk").read_text("utf-8")
     own = original
     for name, value in {
         "CORPUS": "corpus",
@@ -129,7 +110,7 @@ def test_a_corpus_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
         own, count = re.subn(rf"^{name} \?= .*", f"{name} ?= {value}", own, flags=re.MULTILINE)
         assert count == 1
     (tmp_path / "own.mk").write_text(own, encoding="utf-8")
-    (tmp_path / "recipe.toml").write_text((EXAMPLE / "base.toml").read_text("utf-8"), "utf-8")
+    (tmp_path / "recipe.toml").write_text((WMT14 / "base.toml").read_text("utf-8"), "utf-8")
     done = make("-f", "own.mk", *settings(PREPARED, "--max-updates 5"), folder=tmp_path)
     check_result(done, tmp_path / "corpus" / "work" / "recipe", "en")
 
