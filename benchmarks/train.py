@@ -36,6 +36,7 @@ from nmtkit.runtime import set_up
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.run import make_learner, make_objective
+from nmtkit.training.segmentation import Segmentation
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.updating import Cut, Updater
 
@@ -100,7 +101,8 @@ def train_once(options: argparse.Namespace) -> None:
     dataset = Dataset.open(options.one)
     learner = make_learner(recipe, dataset, device)
     objective = make_objective(recipe, learner.model).train()
-    updater = Updater(objective, learner, recipe, Ranks(), StopRequest())
+    segmentation = Segmentation.of(recipe, dataset.codec)
+    updater = Updater(objective, learner, recipe, segmentation, Ranks(), StopRequest())
     sampler = Sampler(dataset.train, tokens, recipe.seed.seed)
     updates = islice(sampler.updates(Position(0, 0, 0)), options.warm_up + options.updates)
     num_tokens, start = 0, time.perf_counter()

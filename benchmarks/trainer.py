@@ -1,10 +1,14 @@
-"""What a whole run costs beyond its updates: time lost to saving, and memory that grows.
+r"""What a whole run costs beyond its updates: time lost to saving, and memory that grows.
 
     python -m benchmarks.trainer --data DATASET --updates 2000
 
 Trains with the preset small in updates of a few tokens, so that there are many of them, and says
-which share of the time checkpoints took, per save and at the interval that was asked for, and how
-much memory the second half of the run needed beyond the first. Nothing is kept.
+which share of the time checkpoints took, per save and at the interval that was asked for, which
+share reading batches took, and how much memory the second half of the run needed beyond the first.
+Nothing is kept. What it takes to cut text anew in each update:
+
+    python -m benchmarks.trainer --data DATASET --updates 60 --update-tokens 4096 \
+      --subword-sampling both
 """
 
 import argparse
@@ -14,12 +18,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks.common import print_json, print_table
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
+from nmtkit.data.batch import Batch
+from nmtkit.data.binary import Pairs
+from nmtkit.data.sampler import Indices
 from nmtkit.training.run import train
 from nmtkit.training.saving import Saver
+from nmtkit.training.segmentation import Segmentation
 from nmtkit.training.state import RunState
 
 LOG_EVERY = 50
@@ -33,6 +43,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=2000)
     parser.add_argument("--update-tokens", type=int, default=256)
     parser.add_argument("--save-every", type=int, default=1000)
+    parser.add_argument("--subword-sampling", default="none")
     options = parser.parse_args()
     recipe = build(
         TrainRecipe,
@@ -44,9 +55,10 @@ def main() -> None:
             "save_every": options.save_every,
             "validate_every": 0,
             "log_every": LOG_EVERY,
+            "subword_sampling": options.subword_sampling,
         },
     )
-    saving = _timed_saves()
+    saving, reading = _timed_saves(), _timed_reads()
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         start = time.perf_counter()
@@ -54,7 +66,7 @@ def main() -> None:
         seconds = time.perf_counter() - start
         records = _records(run)
         size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
-    _tell(options, saving, seconds, records, size)
+    _tell(options, (saving, reading), seconds, records, size)
 
 
 def _timed_saves() -> list[float]:
@@ -71,6 +83,23 @@ def _timed_saves() -> list[float]:
     return seconds
 
 
+def _timed_reads() -> list[float]:
+    """Have the time that training waits for each batch noted."""
+    seconds: list[float] = []
+    gather = Segmentation.gather
+
+    def gather_timed(
+        self: Segmentation, pairs: Pairs, indices: Indices, update: int, device: torch.device
+    ) -> Batch:
+        start = time.perf_counter()
+        batch = gather(self, pairs, indices, update, device)
+        seconds.append(time.perf_counter() - start)
+        return batch
+
+    Segmentation.gather = gather_timed  # type: ignore[method-assign]
+    return seconds
+
+
 def _records(run: Path) -> list[dict[str, Any]]:
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
@@ -78,11 +107,12 @@ def _records(run: Path) -> list[dict[str, Any]]:
 
 def _tell(
     options: argparse.Namespace,
-    saving: list[float],
+    timed: tuple[list[float], list[float]],
     seconds: float,
     records: list[dict[str, Any]],
     size: int,
 ) -> None:
+    saving, reading = timed
     half = len(records) // 2
     peaks = [record["peak_memory"] / 2**20 for record in records]
     figures = {
@@ -91,6 +121,7 @@ def _tell(
         "updates_per_second": round(options.updates / records[-1]["elapsed_s"], 2),
         "longest_save_s": round(max(saving), 3),
         "share_of_time_in_saves": round(sum(saving) / seconds, 5),
+        "share_of_time_in_reads": round(sum(reading) / records[-1]["elapsed_s"], 5),
         "peak_mib_first_half": round(peaks[half - 1]),
         "peak_mib_whole": round(peaks[-1]),
         "run_folder_mib": round(size / 2**20),

@@ -92,10 +92,10 @@ def recipe_of(dropout: float, num_slots: int, max_updates: int = NUM_UPDATES) ->
     which Adam makes as large as any other: the smaller the learning rate, the less of it is seen.
     """
     recipe = tiny_train_recipe(max_updates=max_updates, dropout=dropout)
-    slots = {"update_tokens": 24, "max_tokens": 24 // num_slots}
+    training = replace(recipe.training, update_tokens=24, max_tokens=24 // num_slots)
     return replace(
         recipe,
-        training=replace(recipe.training, learning_rate_scale=0.03, **slots),
+        training=replace(training, learning_rate_scale=0.03),
         checkpoints=replace(recipe.checkpoints, save_every=5),
         validation=replace(recipe.validation, validate_every=10),
     )

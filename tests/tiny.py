@@ -1,6 +1,7 @@
 """Builders of the small things that tests begin with."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -84,14 +85,20 @@ def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
 def tiny_dataset(folder: Path, train_lines: Sequence[str] = TRAIN_LINES) -> Path:
     """Make a dataset of `tiny_corpus` in a folder; returns the dataset's folder."""
     train, valid = tiny_corpus(folder, train_lines)
-    prepare(
-        tiny_recipe(train, valid),
-        folder / "data",
-        workers=1,
-        overwrite=False,
-        report=lambda _: None,
-    )
-    return folder / "data"
+    return _prepared(tiny_recipe(train, valid), folder / "data")
+
+
+def tiny_subword_dataset(folder: Path) -> Path:
+    """Make a dataset of `tiny_corpus`, its words without spaces, whose text BPE cuts."""
+    train, valid = tiny_corpus(folder, [line.replace(" ", "") for line in TRAIN_LINES])
+    # 256 bytes, 3 special symbols, 17 characters; the rest are merges.
+    vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=300)
+    return _prepared(replace(tiny_recipe(train, valid), vocabulary=vocabulary), folder / "data")
+
+
+def _prepared(recipe: PreprocessRecipe, folder: Path) -> Path:
+    prepare(recipe, folder, workers=1, overwrite=False, report=lambda _: None)
+    return folder
 
 
 # ------------------------------------------------------------------------------------- models

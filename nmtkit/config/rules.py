@@ -29,6 +29,8 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
     if isinstance(recipe, TrainRecipe):
         yield from _model(recipe.model)
         yield from _validation(recipe)
+        if recipe.training.subword_sampling == "none":
+            yield from _without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
         if recipe.model.positions != "learned":
             yield from _without_effect(recipe, ("max_positions",), "with sinusoidal positions")
         if not (recipe.validation.validate_every and recipe.validation.validate_bleu):

@@ -108,6 +108,19 @@ class TrainingConfig:
     label_smoothing: float = setting(
         0.1, "Probability mass spread evenly over the vocabulary.", minimum=0, maximum=0.99
     )
+    subword_sampling: str = setting(
+        "none",
+        "Cut the text of one side, or of both, into other subwords each time it is seen: "
+        "BPE-dropout, or sampling from a unigram model.",
+        choices=("none", "source", "target", "both"),
+    )
+    subword_alpha: float = setting(
+        0.1,
+        "With --subword-sampling: the share of BPE's merges that are left out, or the power that "
+        "probabilities of a unigram model's segmentations are raised to.",
+        minimum=0.001,
+        maximum=1,
+    )
     clip_norm: float = setting(
         0.0, "Scale gradients of a larger norm down to this one; 0 = never.", minimum=0
     )

@@ -27,6 +27,11 @@ class Batch:
     target_in: Packed
     target_out: Tensor
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """X and Y, the source and target tokens."""
+        return self.source.layout.num_tokens, self.target_in.layout.num_tokens
+
 
 def gather(pairs: Pairs, indices: Indices, device: torch.device) -> Batch:
     """Read pairs of a shard into a batch.
@@ -36,11 +41,24 @@ def gather(pairs: Pairs, indices: Indices, device: torch.device) -> Batch:
         indices: (B,) which of its pairs.
         device: where the tensors go.
     """
-    source = _read(pairs.source, indices, device)
-    target = _read(pairs.target, indices, device)
+    return batch_of(read(pairs.source, indices, device), read(pairs.target, indices, device))
+
+
+def batch_of(source: Packed, target: Packed) -> Batch:
+    """Make a batch of the ids of both sides, each sentence ending with the end symbol."""
     shifted = target.values.roll(1)
     shifted[target.layout.starts] = BOS_ID
     return Batch(source, Packed(shifted, target.layout), target.values)
+
+
+def read(side: Side, indices: Indices, device: torch.device) -> Packed:
+    """Lay sequences of a memory map end to end, without a loop over them."""
+    first = side.offsets[indices].astype(np.int64)
+    lengths = side.offsets[indices + 1].astype(np.int64) - first
+    begins = np.cumsum(lengths) - lengths
+    places = np.arange(lengths.sum()) + np.repeat(first - begins, lengths)
+    ids = torch.from_numpy(side.ids[places].astype(np.int64))
+    return Packed(ids.to(device), Layout(lengths.tolist(), device))
 
 
 def num_slots(update_tokens: int, max_tokens: int) -> int:
@@ -55,13 +73,3 @@ def cut_into_slots(update: Update, num_slots: int) -> list[Indices]:
         indices of the pairs of each slot, none empty.
     """
     return [update.pairs[slot::num_slots] for slot in range(min(num_slots, len(update.pairs)))]
-
-
-def _read(side: Side, indices: Indices, device: torch.device) -> Packed:
-    """Lay sequences of a memory map end to end, without a loop over them."""
-    first = side.offsets[indices].astype(np.int64)
-    lengths = side.offsets[indices + 1].astype(np.int64) - first
-    begins = np.cumsum(lengths) - lengths
-    places = np.arange(lengths.sum()) + np.repeat(first - begins, lengths)
-    ids = torch.from_numpy(side.ids[places].astype(np.int64))
-    return Packed(ids.to(device), Layout(lengths.tolist(), device))

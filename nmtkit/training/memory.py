@@ -73,6 +73,21 @@ class Extremes:
             updates=[max(one, key=side) for one, side in zip(updates, sides, strict=True)],
         )
 
+    def grown(self, growth: tuple[float, float], longest: int) -> "Extremes":
+        """Return what they become where texts are cut into more tokens than they are stored as.
+
+        Args:
+            growth: how many times as long sources, and targets, become.
+            longest: tokens that none has more of.
+        """
+
+        def grow(lengths: Lengths) -> Lengths:
+            longer: Lengths = np.ceil(lengths * growth).astype(np.int64)
+            return np.minimum(longer, longest)
+
+        update_tokens = math.ceil(self.update_tokens * max(growth))
+        return Extremes(update_tokens, grow(self.pairs), list(map(grow, self.updates)))
+
     @property
     def longest(self) -> int:
         """Tokens of the longest side of a pair."""

@@ -77,8 +77,9 @@ class Meter:
     def record(self, state: RunState, learning_rate: float) -> TrainingRecord:
         """Summarise the updates since the last report, at least one."""
         updates, elapsed = self._updates, self.seconds
-        num_target = sum(u.update.num_target_tokens for u in updates)
-        num_source = sum(u.update.num_source_tokens for u in updates)
+        num_target = sum(u.sums.num_target_tokens for u in updates)
+        num_source = sum(u.sums.num_source_tokens for u in updates)
+        num_planned = sum(u.update.num_source_tokens + u.update.num_target_tokens for u in updates)
         nll = sum(u.sums.nll for u in updates) / num_target
         return TrainingRecord(
             update=state.update,
@@ -92,7 +93,7 @@ class Meter:
             updates_per_second=len(updates) / elapsed,
             num_source_tokens=num_source,
             num_target_tokens=num_target,
-            fill=(num_source + num_target) / (2 * self.config.update_tokens * len(updates)),
+            fill=num_planned / (2 * self.config.update_tokens * len(updates)),
             peak_memory=self.peak_memory(),
             ranks=self.num_ranks,
             skipped_updates=state.num_skipped,

@@ -18,7 +18,7 @@ from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.model.cost import Parameters, Work, count_parameters, training_operations
 from nmtkit.progress import duration
 from nmtkit.runtime import peak_memory
-from nmtkit.training.updating import Cut, Updater
+from nmtkit.training.updating import Cut, Sums, Updater
 
 WARM_UP_UPDATES = 3
 TIMED_UPDATES = 20
@@ -175,13 +175,15 @@ def make_plan(recipe: TrainRecipe, dataset: Dataset, updater: Updater, cut: Cut)
 def _measure(dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut) -> Measured:
     device = updater.objective.model.output_weight.device
     updates = islice(sampler.updates(Position(0, 0, 0)), WARM_UP_UPDATES + TIMED_UPDATES)
-    done: list[Update] = []
+    done: list[tuple[Update, Sums]] = []
     times = [time.monotonic()]
     for number, (_, update) in enumerate(updates, start=1):
-        updater.compute(dataset.train[update.shard], update, number, cut, time.monotonic)
+        pairs = dataset.train[update.shard]
+        sums = updater.compute(pairs, update, number, cut, time.monotonic)
+        assert sums is not None, "nobody asks a plan to stop"
         updater.apply(number, learning_rate=0.0)
         _wait(device)
-        done.append(update)
+        done.append((update, sums))
         times.append(time.monotonic())
         if times[-1] - times[0] > MEASURED_S:
             break
@@ -196,10 +198,10 @@ def _measure(dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut) -> 
     )
 
 
-def _work(updates: Sequence[Update]) -> Work:
-    source = sum(update.num_source_tokens for update in updates)
-    target = sum(update.num_target_tokens for update in updates)
-    num_pairs = sum(len(update.pairs) for update in updates)
+def _work(updates: Sequence[tuple[Update, Sums]]) -> Work:
+    source = sum(sums.num_source_tokens for _, sums in updates)
+    target = sum(sums.num_target_tokens for _, sums in updates)
+    num_pairs = sum(len(update.pairs) for update, _ in updates)
     return Work(source, target, source / num_pairs, target / num_pairs)
 
 

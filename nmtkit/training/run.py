@@ -32,6 +32,7 @@ from nmtkit.training.plan import make_plan
 from nmtkit.training.resuming import decide_slots, resume
 from nmtkit.training.saving import Saver, Trained
 from nmtkit.training.seeds import initial_seed
+from nmtkit.training.segmentation import Segmentation
 from nmtkit.training.state import RunState
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.tensorboard import TensorboardLog
@@ -97,12 +98,14 @@ def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
     dataset = _open(recipe, data_dir)
     learner = make_learner(recipe, dataset, device)
     objective = make_objective(recipe, learner.model).train()
+    segmentation = Segmentation.of(recipe, dataset.codec)
     slots = decide_slots(RunState(), recipe, num_ranks=1)
     if not slots:
         with room_for_moments(learner):
-            extremes = Extremes.of(dataset.train, recipe.training.update_tokens)
+            extremes = _extremes(recipe, dataset, segmentation)
             slots = slots_that_fit(objective, extremes, Ranks(), lambda: False) or 0
-    updater = Updater(objective, learner, recipe, Ranks(), StopRequest())  # signals end it at once
+    stop = StopRequest()  # which hears of no signal: one ends the plan at once
+    updater = Updater(objective, learner, recipe, segmentation, Ranks(), stop)
     yield from make_plan(recipe, dataset, updater, Cut(slots, 1)).lines()
 
 
@@ -128,13 +131,14 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
     objective = make_objective(recipe, learner.model)
     batch_tokens = training.max_tokens or training.update_tokens
     search = recipe.search if recipe.validation.validate_bleu else None
+    segmentation = Segmentation.of(recipe, dataset.codec)
     trained = Trained(learner, recipe, dataset.codec, {"dataset": dataset.fingerprint})
     return Parts(
         recipe=recipe,
         dataset=dataset,
         sampler=Sampler(dataset.train, training.update_tokens, recipe.seed.seed),
         ranks=ranks,
-        updater=Updater(objective, learner, recipe, ranks, scene.stop),
+        updater=Updater(objective, learner, recipe, segmentation, ranks, scene.stop),
         pieces=ranks.share(lambda: Pieces(folder.path)),
         validator=Validator(
             make_objective(recipe, learner.published),
@@ -181,7 +185,7 @@ def _make_room(scene: Scene, trainer: Trainer) -> None:
     state.num_slots = ranks.share(lambda: decide_slots(state, recipe, ranks.size))
     if state.num_slots and scene.device.type != "cuda":
         return
-    extremes = Extremes.of(scene.dataset.train, recipe.training.update_tokens)
+    extremes = _extremes(recipe, scene.dataset, parts.updater.segmentation)
 
     def is_stopping() -> bool:
         return scene.stop.is_requested
@@ -196,6 +200,13 @@ def _make_room(scene: Scene, trainer: Trainer) -> None:
                 scene.reporter.message(f"slots do not fit into memory; each is cut in {pieces}")
                 parts.pieces.cut(state.update + 1, pieces, writes=ranks.is_first)
     forget_peak(scene.device)
+
+
+def _extremes(recipe: TrainRecipe, dataset: Dataset, segmentation: Segmentation) -> Extremes:
+    """Find what needs the most memory, as training reads it."""
+    extremes = Extremes.of(dataset.train, recipe.training.update_tokens)
+    growth = segmentation.growth(next(shard for shard in dataset.train if len(shard)))
+    return extremes.grown(growth, segmentation.longest)
 
 
 def _logs(scene: Scene, state: RunState) -> list[Log]:
@@ -228,6 +239,7 @@ def _open(recipe: TrainRecipe, data_dir: Path) -> Dataset:
     dataset = Dataset.open(data_dir)
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
+    Segmentation.of(recipe, dataset.codec)  # rank 0 alone tells what it raises
     return dataset
 
 

@@ -16,6 +16,11 @@ def slot_seed(seed: int, update: int, slot: int, piece: int) -> int:
     return _derive(f"{seed}/{update}/{slot}" + (f"/{piece}" if piece else ""))
 
 
+def subword_seed(seed: int, update: int, pair: int, side: str) -> int:
+    """Derive the seed of how one side of a pair is cut in one update."""
+    return _derive(f"{seed}/{update}/{pair}/{side}")
+
+
 def _derive(purpose: str) -> int:
     """Hash a purpose to 63 bits."""
     digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()

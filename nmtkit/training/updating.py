@@ -1,7 +1,7 @@
 """One update: the gradients of its slots, summed over all ranks, and what Adam makes of them.
 
-Everything random follows from (seed, update, slot), so it does not matter which rank computes a
-slot, nor what was computed before.
+Everything random follows from (seed, update, slot), or from (seed, update, pair), so it does not
+matter which rank computes a slot, nor what was computed before.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import cut_into_slots, gather
+from nmtkit.data.batch import Batch, cut_into_slots
 from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import Indices, Update
 from nmtkit.errors import DivergedError, LostRankError
@@ -23,6 +23,7 @@ from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
 from nmtkit.training.objective import Objective
 from nmtkit.training.seeds import slot_seed
+from nmtkit.training.segmentation import Segmentation
 from nmtkit.training.stopping import StopRequest
 
 
@@ -45,12 +46,15 @@ class Sums:
 
     Attributes:
         smoothed, nll: loss sums over the update's target tokens.
+        num_source_tokens, num_target_tokens: that were read, end symbols counted.
         elapsed_s: seconds of training, by the clock of rank 0.
-        gradient_norm: before clipping.
+        gradient_norm: of the mean over target tokens, before clipping.
     """
 
     smoothed: float
     nll: float
+    num_source_tokens: int
+    num_target_tokens: int
     elapsed_s: float
     gradient_norm: float
 
@@ -79,6 +83,7 @@ class Updater:
         objective: Objective,
         learner: Learner,
         recipe: TrainRecipe,
+        segmentation: Segmentation,
         ranks: Ranks,
         stop: StopRequest,
     ) -> None:
@@ -86,6 +91,7 @@ class Updater:
         self.objective = objective
         self.learner = learner
         self.recipe = recipe
+        self.segmentation = segmentation
         self.ranks = ranks
         self.stop = stop
         self._parallel = ranks.wrap(objective)
@@ -110,22 +116,22 @@ class Updater:
         """
         slots = list(self._own_slots(update, cut))
         losses = torch.zeros(2, dtype=torch.float64, device=self._device)
+        num_tokens = np.zeros(2)
         when = f"in update {number}"
         with self.ranks.exchange(when):
             for place, slot in enumerate(slots, 1):
                 is_last = place == len(slots)
                 # The other ranks wait for the last pass, whatever becomes of the update.
                 if not self.stop.is_requested or (is_last and not self.ranks.is_alone):
-                    losses += self._accumulate(pairs, slot, update, number, is_last)
+                    batch = self.segmentation.gather(pairs, slot.pairs, number, self._device)
+                    losses += self._accumulate(batch, slot, number, is_last)
+                    num_tokens += slot.weight * np.array(batch.sizes)
             time = elapsed_s() if self.ranks.is_first else 0.0
-            *requests, time = self.ranks.sum(
-                torch.tensor([*self.stop.requests, time], dtype=torch.float64)
+            *requests, time, num_source, num_target = self.ranks.sum(
+                torch.tensor([*self.stop.requests, time, *num_tokens], dtype=torch.float64)
             ).tolist()
             totals = self.ranks.sum(losses)
-            config = self.recipe.training
-            norm = torch.nn.utils.clip_grad_norm_(
-                self.objective.parameters(), config.clip_norm or math.inf, foreach=True
-            )
+            norm = self._average_gradients(num_target)
             norm = norm.to(totals)  # without any gradient, as when asked to stop, a CPU's 0
             # The one point of an update where the host waits for the device.
             self.ranks.await_device(when)
@@ -134,7 +140,7 @@ class Updater:
         if any(requests):
             self.drop()
             return None
-        return Sums(smoothed, nll, time, gradient_norm)
+        return Sums(smoothed, nll, int(num_source), int(num_target), time, gradient_norm)
 
     def apply(self, number: int, learning_rate: float) -> None:
         """Have Adam use the gradients of an update, and clear them."""
@@ -191,19 +197,34 @@ class Updater:
             for piece in range(min(cut.num_pieces, len(pairs))):
                 yield Slot(number, piece, pairs[piece :: cut.num_pieces], int(bool(own)))
 
-    def _accumulate(
-        self, pairs: Pairs, slot: Slot, update: Update, number: int, is_last: bool
-    ) -> Tensor:
-        """Add the gradients of a slot to those before; returns its loss sums (2,)."""
+    def _accumulate(self, batch: Batch, slot: Slot, number: int, is_last: bool) -> Tensor:
+        """Add the gradients of a slot's loss sum to those before; returns its loss sums (2,)."""
         torch.manual_seed(slot_seed(self.recipe.seed.seed, number, slot.number, slot.piece))
         with self._synchronised(is_last):
-            losses = self._parallel(gather(pairs, slot.pairs, self._device))
+            losses = self._parallel(batch)
             # Gradients of the ranks are summed and divided by W.
             share = slot.weight * self.ranks.size
             if is_last:
                 self.ranks.arrive()
-            (losses.smoothed * share / update.num_target_tokens).backward()
+            (losses.smoothed * share).backward()
         return torch.stack((losses.smoothed.detach(), losses.nll)).double() * slot.weight
+
+    def _average_gradients(self, num_target_tokens: float) -> Tensor:
+        """Divide the gradients of the loss sum by its tokens, and clip them.
+
+        The tokens of an update are counted when all ranks have read theirs: a text that is cut
+        anew has others than it is planned with.
+
+        Returns:
+            the norm () before clipping.
+        """
+        gradients = [p.grad for p in self.objective.parameters() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients, foreach=True) / num_target_tokens
+        largest = self.recipe.training.clip_norm or math.inf
+        if gradients:
+            scale = (largest / norm).clamp(max=1.0) / num_target_tokens
+            torch._foreach_mul_(gradients, scale)
+        return norm
 
     def _synchronised(self, is_last: bool) -> AbstractContextManager[None]:
         """Exchange gradients in the last pass of an update alone."""

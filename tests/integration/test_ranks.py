@@ -15,9 +15,7 @@ import torch
 
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import Batch, gather
-from nmtkit.data.binary import Pairs
-from nmtkit.data.sampler import Indices
+from nmtkit.data.batch import Batch
 from nmtkit.errors import LostRankError
 from nmtkit.model_path import read_tensors
 from nmtkit.training import objective, updating
@@ -26,7 +24,7 @@ from nmtkit.training.run import train
 from nmtkit.training.saving import Saver
 from nmtkit.training.state import RunState
 from tests.ranks import DONE, NUM_UPDATES, RankEnd, once, recipe_of, run_ranks, train_on
-from tests.tiny import tiny_dataset
+from tests.tiny import tiny_dataset, tiny_subword_dataset
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +97,24 @@ def test_a_moving_average_is_the_same_on_any_number_of_ranks_and_goes_on(
         ends = train_on(2, with_updates(recipe, updates), data, tmp_path / "2")
         assert ends == [DONE] * 2
     assert_same_model(tmp_path / "2", tmp_path / "1")
+
+
+def test_texts_are_cut_alike_on_any_number_of_ranks_and_in_any_slots(tmp_path: Path) -> None:
+    data = tiny_subword_dataset(tmp_path)
+    for size, num_slots in ((1, 1), (2, 2), (3, 6)):
+        recipe = recipe_of(dropout=0.0, num_slots=num_slots)
+        training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
+        recipe = replace(recipe, training=training)
+        for updates in (7, NUM_UPDATES):  # and going on, too
+            ends = train_on(size, with_updates(recipe, updates), data, tmp_path / str(size))
+            assert ends == [DONE] * size
+    for size in (2, 3):
+        assert_same_model(tmp_path / str(size), tmp_path / "1")
+    counts = [
+        records(tmp_path / str(size), "training", "num_source_tokens", "num_target_tokens")
+        for size in (1, 2, 3)
+    ]
+    assert counts[0] == counts[1] == counts[2]
 
 
 def test_a_request_that_comes_after_the_last_update_ends_all_alike(
@@ -298,12 +314,14 @@ def test_memory_of_one_process_is_made_room_for_without_a_new_start(
     recipe = recipe_of(dropout=0.0, num_slots=1)
     train(recipe, data, tmp_path / "uncut")
 
-    def gather_few(pairs: Pairs, indices: Indices, device: torch.device) -> Batch:
-        if len(indices) > 2:
-            raise torch.OutOfMemoryError("no room")
-        return gather(pairs, indices, device)
+    forward = objective.Objective.forward
 
-    monkeypatch.setattr(updating, "gather", gather_few)
+    def forward_few(self: objective.Objective, batch: Batch) -> Losses:
+        if batch.source.layout.num_sentences > 2 and self.training:
+            raise torch.OutOfMemoryError("no room")
+        return forward(self, batch)
+
+    monkeypatch.setattr(objective.Objective, "forward", forward_few)
     train(recipe, data, tmp_path / "cut")
     assert "did not fit into memory; slots are cut in 4 from here" in capsys.readouterr().err
     uncut, cut = (records(tmp_path / name, "training", "loss") for name in ("uncut", "cut"))

@@ -61,6 +61,11 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "beam (8) has no effect in training without validation BLEU; leave it out "
             "[search.beam]",
         ),
+        (
+            {"subword_alpha": 0.2},
+            "subword_alpha (0.2) has no effect without --subword-sampling; leave it out "
+            "[training.subword_alpha]",
+        ),
         ({"extra_length": 8, "validate_every": 0}, "extra_length (8) has no effect in training"),
     ],
 )
@@ -132,6 +137,7 @@ def test_settings_of_preprocessing_that_contradict_each_other_are_refused(
     "values",
     [
         {"heads": 6, "key_size": 64, "value_size": 64},
+        {"subword_sampling": "source", "subword_alpha": 0.2},
         {"model_size": 511, "heads": 7, "positions": "learned"},
         {"max_positions": 256, "positions": "learned"},
         {"validate_every": 0, "patience": 0},

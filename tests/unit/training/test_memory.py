@@ -94,6 +94,21 @@ def test_extremes_are_the_longest_sides_and_the_shortest_pair(
     assert sum(shortest) == min(map(sum, pairs))
 
 
+def test_texts_that_are_cut_finer_are_tried_at_the_lengths_that_they_will_have(
+    extremes: Extremes,
+) -> None:
+    grown = extremes.grown((1.5, 2.0), longest=9)
+    assert grown.update_tokens == 128
+    for before, after in zip(
+        [extremes.pairs, *extremes.updates], [grown.pairs, *grown.updates], strict=True
+    ):
+        assert (after == np.minimum(np.ceil(before * np.array([1.5, 2.0])), 9)).all()
+    assert grown.longest == 9
+    same = extremes.grown((1.0, 1.0), longest=64)
+    assert same.update_tokens == 64
+    assert (same.pairs == extremes.pairs).all()
+
+
 @pytest.mark.parametrize("tokens", [1, 10, 64])
 def test_the_batches_of_equal_pairs_fill_a_slot(tokens: int, extremes: Extremes) -> None:
     equal = [slot for slot in extremes.slots(tokens, 1) if (slot == slot[0]).all()]

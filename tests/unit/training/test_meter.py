@@ -1,6 +1,7 @@
 """Progress records say what the updates between them were, and how long there is still to go."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,7 +30,7 @@ def update_of(
 ) -> tuple[Update, int, Sums]:
     """Return an update, its epoch and its sums."""
     update = Update(0, np.arange(1), num_source, num_target)
-    return update, EPOCH, Sums(smoothed, nll, 0.0, gradient_norm)
+    return update, EPOCH, Sums(smoothed, nll, num_source, num_target, 0.0, gradient_norm)
 
 
 def meter_at(
@@ -38,6 +39,19 @@ def meter_at(
     config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes, max_epochs=max_epochs)
     state = RunState(update=update)
     return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30), state
+
+
+def test_what_was_read_counts_and_what_was_planned_is_the_fill(clock: Clock) -> None:
+    meter, state = meter_at(0, max_updates=10)
+    update, epoch, sums = update_of(30, 10, smoothed=60.0, nll=50.0)
+    meter.add(update, epoch, replace(sums, num_source_tokens=45, num_target_tokens=20))
+    clock.now += 5
+    state.update = 1
+    record = meter.record(state, learning_rate=0.5)
+    assert (record.num_source_tokens, record.num_target_tokens) == (45, 20)
+    assert (record.loss, record.nll) == (3.0, 2.5)
+    assert record.tokens_per_second == pytest.approx(65 / 5)
+    assert record.fill == 40 / (2 * 25_000)
 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:

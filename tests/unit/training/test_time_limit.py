@@ -9,8 +9,7 @@ import torch
 
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.binary import Pairs
-from nmtkit.data.sampler import Update
+from nmtkit.data.batch import Batch
 from nmtkit.training.run import train
 from nmtkit.training.updating import Slot, Updater
 from tests.clock import Clock
@@ -26,10 +25,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     accumulate = Updater._accumulate
 
     def accumulate_for_a_minute(
-        self: Updater, pairs: Pairs, slot: Slot, update: Update, number: int, is_last: bool
+        self: Updater, batch: Batch, slot: Slot, number: int, is_last: bool
     ) -> torch.Tensor:
         made.now += 60 if is_last else 0
-        return accumulate(self, pairs, slot, update, number, is_last)
+        return accumulate(self, batch, slot, number, is_last)
 
     monkeypatch.setattr("nmtkit.training.trainer.time", SimpleNamespace(monotonic=made))
     monkeypatch.setattr(Updater, "_accumulate", accumulate_for_a_minute)

@@ -3,7 +3,7 @@
 import json
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from nmtkit.training import updating
 from nmtkit.training.run import train
 from nmtkit.training.seeds import slot_seed
 from nmtkit.training.validation import Validation, Validator
-from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
+from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_subword_dataset, tiny_train_recipe
 
 NUM_UPDATES = 9
 
@@ -51,18 +51,14 @@ def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
 
 
 def poisoned_with(value: float) -> Callable[..., torch.Tensor]:
-    """Return a `clip_grad_norm_` that finds a value among the gradients."""
-    clip = torch.nn.utils.clip_grad_norm_
+    """Return a `get_total_norm` that finds a value among the gradients."""
+    norm = torch.nn.utils.get_total_norm
 
-    def clip_poisoned(
-        parameters: Iterable[torch.nn.Parameter], max_norm: float, foreach: bool
-    ) -> torch.Tensor:
-        first, *others = parameters
-        assert first.grad is not None
-        first.grad.fill_(value)
-        return clip([first, *others], max_norm, foreach=foreach)
+    def norm_poisoned(gradients: Sequence[torch.Tensor], foreach: bool) -> torch.Tensor:
+        gradients[0].fill_(value)
+        return norm(gradients, foreach=foreach)
 
-    return clip_poisoned
+    return norm_poisoned
 
 
 def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
@@ -75,6 +71,17 @@ def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
     assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
     epochs = [one["epoch"] for one in records(tmp_path / "parts") if "epoch" in one]
     assert len(set(epochs)) > 2  # sessions end before, at and after the end of an epoch
+
+
+def test_a_resumed_run_cuts_texts_as_the_uninterrupted_one(tmp_path: Path) -> None:
+    data = tiny_subword_dataset(tmp_path)
+    recipe = tiny_train_recipe(max_updates=6, dropout=0.1)
+    training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
+    recipe = replace(recipe, training=training)
+    train(recipe, data, tmp_path / "whole")
+    for update in (2, 3, 6):
+        train(with_updates(recipe, update), data, tmp_path / "parts")
+    assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
 
 
 def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
@@ -177,7 +184,7 @@ def test_gradients_that_stay_infinite_end_the_run_and_keep_the_last_checkpoint(
     recipe = tiny_train_recipe(max_updates=2, dropout=0.0)
     train(recipe, data, tmp_path)
     before = last_model(tmp_path)
-    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", poisoned_with(float("inf")))
+    monkeypatch.setattr(torch.nn.utils, "get_total_norm", poisoned_with(float("inf")))
     with pytest.raises(DivergedError, match="10 updates in a row, up to update 12"):
         train(with_updates(recipe, 40), data, tmp_path)
     assert_equal(before, last_model(tmp_path))
@@ -189,7 +196,7 @@ def test_one_infinite_gradient_skips_its_update_only(
     recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
     train(recipe, data, tmp_path)
     before = last_model(tmp_path)
-    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", poisoned_with(float("nan")))
+    monkeypatch.setattr(torch.nn.utils, "get_total_norm", poisoned_with(float("nan")))
     train(with_updates(recipe, 2), data, tmp_path)
     assert_equal(before, last_model(tmp_path))
     assert records(tmp_path)[-1]["update"] == 2

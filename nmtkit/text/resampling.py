@@ -1,0 +1,247 @@
+"""Other segmentations of a text that SentencePiece has cut, drawn at random.
+
+BPE-dropout: each merge is left out with probability alpha. Unigram: all segmentations are drawn
+from, each in proportion to its probability to the power of alpha. Both are SentencePiece's own
+distributions; its generator is not used, as what it draws differs from process to process.
+Source: Provilkov et al. 2020, https://arxiv.org/abs/1910.13267; Kudo 2018,
+https://arxiv.org/abs/1804.10959
+"""
+
+import math
+import struct
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heappop, heappush
+from itertools import accumulate
+from random import Random
+from typing import Any
+
+from nmtkit.text.subword import SPACE_SYMBOL
+
+_PIECE, _TRAINER = 1, 2
+_PIECE_TEXT, _PIECE_SCORE, _PIECE_TYPE = 1, 2, 3
+_TRAINER_MODEL_TYPE = 3
+"""Numbers of fields in SentencePiece's sentencepiece_model.proto."""
+
+_NORMAL = 1
+_UNIGRAM, _BPE = 1, 2
+"""Values there of types of pieces and of models."""
+
+_CACHED_LATTICES = 2**14
+"""Words whose lattices are kept: the frequent ones, a few kilobytes each."""
+
+
+class Resampler:
+    """Draws segmentations; what is drawn follows from ids and seed alone."""
+
+    def __init__(self, model: bytes, alpha: float) -> None:
+        """Take the bytes of a SentencePiece model for which `can_resample` holds, and 0 < alpha."""
+        contents = _ModelFile.of(model)
+        self._texts = contents.texts
+        ids = {text: index for index, text in enumerate(contents.texts) if text is not None}
+        self._spans_are_words = not any(SPACE_SYMBOL in text[1:] for text in ids)
+        self._cutter: _Dropout | _Lattices
+        if contents.model_type == _BPE:
+            self._cutter = _Dropout(ids, contents.scores, alpha)
+        else:
+            self._cutter = _Lattices(ids, contents.scores, alpha)
+
+    def resample(self, ids: Sequence[int], seed: int) -> list[int]:
+        """Draw another segmentation of the text that ids spell.
+
+        Special symbols, bytes, and symbols that a user has made entries stay where they are.
+
+        Args:
+            ids: as the model has cut a text.
+            seed: what is drawn from.
+
+        Returns:
+            ids that spell the same.
+        """
+        random = Random(seed)
+        drawn: list[int] = []
+        for text, span in self._spans(ids):
+            drawn += self._cutter.cut(text, span, random) if text else span
+        return drawn
+
+    def _spans(self, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+        """Yield runs of ids that may be cut on their own, and what they spell; "" = nothing."""
+        text = ""
+        span: list[int] = []
+        for index in ids:
+            piece = self._texts[index]
+            is_word = self._spans_are_words and piece is not None and piece[0] == SPACE_SYMBOL
+            if span and (is_word or piece is None or not text):
+                yield text, span
+                text, span = "", []
+            span.append(index)
+            text += piece or ""
+        if span:
+            yield text, span
+
+
+def can_resample(model: bytes) -> bool:
+    """Tell whether a SentencePiece model has several ways to cut a text: BPE and unigram do."""
+    return _ModelFile.of(model).model_type in (_BPE, _UNIGRAM)
+
+
+class _Dropout:
+    """BPE whose merges are left out at random."""
+
+    def __init__(self, ids: dict[str, int], scores: Sequence[float], alpha: float) -> None:
+        self._ids = ids
+        self._ranks = {text: -scores[index] for text, index in ids.items()}
+        self._log_kept = math.log1p(-alpha) if alpha < 1 else -math.inf
+
+    def cut(self, text: str, stored: list[int], random: Random) -> list[int]:
+        num_kept = self._num_kept(random)
+        # Each merge makes one piece less, so that this many led to what is stored.
+        if num_kept >= len(text) - len(stored):
+            return stored
+        symbols = self._merge(text, num_kept, random)
+        ids = [self._ids[symbol] for symbol in symbols if symbol in self._ids]
+        return ids if len(ids) == len(symbols) else stored
+
+    def _num_kept(self, random: Random) -> int:
+        """Draw how many merges are kept before the next one that is left out."""
+        return int(math.log1p(-random.random()) / self._log_kept)
+
+    def _merge(self, text: str, num_kept: int, random: Random) -> list[str]:
+        """Merge the characters of a text; a merge that is left out is not tried again."""
+        symbols = list(text)
+        before, after = list(range(-1, len(text) - 1)), list(range(1, len(text) + 1))
+        agenda: list[tuple[float, int, int, str]] = []
+
+        def propose(left: int, right: int) -> None:
+            if left >= 0 and right < len(symbols):
+                merged = symbols[left] + symbols[right]
+                if merged in self._ranks:
+                    heappush(agenda, (self._ranks[merged], left, right, merged))
+
+        for left in range(len(text) - 1):
+            propose(left, left + 1)
+        while agenda:
+            _, left, right, merged = heappop(agenda)
+            if not symbols[left] or not symbols[right] or symbols[left] + symbols[right] != merged:
+                continue  # one of them was merged with another
+            if num_kept == 0:
+                num_kept = self._num_kept(random)
+                continue
+            num_kept -= 1
+            symbols[left], symbols[right] = merged, ""
+            after[left] = after[right]
+            if after[left] < len(symbols):
+                before[after[left]] = left
+            propose(before[left], left)
+            propose(left, after[left])
+        return [symbol for symbol in symbols if symbol]
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """How a text may end: the starts and ids of its last piece, with cumulative weights."""
+
+    pieces: list[tuple[int, int]]
+    weights: list[float]
+
+
+class _Lattices:
+    """Unigram: filtering forwards, sampling backwards."""
+
+    def __init__(self, ids: dict[str, int], scores: Sequence[float], alpha: float) -> None:
+        self._ids = ids
+        self._scores = [alpha * score for score in scores]
+        self._longest = max(map(len, ids))
+        self._ways = lru_cache(_CACHED_LATTICES)(self._filter)
+
+    def cut(self, text: str, stored: list[int], random: Random) -> list[int]:
+        ways = self._ways(text)
+        end = len(text)
+        ids: list[int] = []
+        while end:
+            pieces, weights = ways[end].pieces, ways[end].weights
+            if not pieces:
+                return stored
+            place = bisect(weights, random.random() * weights[-1], hi=len(weights) - 1)
+            end, index = pieces[place]
+            ids.append(index)
+        return ids[::-1]
+
+    def _filter(self, text: str) -> list[_Ways]:
+        """Compute, for each beginning of a text, how it may end."""
+        sums = [0.0]  # logarithms, over all ways to cut each beginning
+        ways = [_Ways([], [])]
+        for end in range(1, len(text) + 1):
+            starts = range(max(0, end - self._longest), end)
+            pieces = [
+                (start, self._ids[text[start:end]])
+                for start in starts
+                if sums[start] > -math.inf and text[start:end] in self._ids
+            ]
+            logs = [sums[start] + self._scores[index] for start, index in pieces]
+            largest = max(logs, default=-math.inf)
+            weights = list(accumulate(math.exp(one - largest) for one in logs))
+            sums.append(largest + math.log(weights[-1]) if weights else -math.inf)
+            ways.append(_Ways(pieces, weights))
+        return ways
+
+
+@dataclass(frozen=True)
+class _ModelFile:
+    """What the file of a SentencePiece model says.
+
+    Attributes:
+        model_type: `_BPE`, `_UNIGRAM` or another.
+        texts: of each id, the piece; None for all but normal ones.
+        scores: of each id.
+    """
+
+    model_type: int
+    texts: list[str | None]
+    scores: list[float]
+
+    @staticmethod
+    def of(model: bytes) -> "_ModelFile":
+        model_type = _UNIGRAM  # unless it is given
+        texts: list[str | None] = []
+        scores: list[float] = []
+        for number, value in _fields(memoryview(model)):
+            if number == _TRAINER:
+                model_type = dict(_fields(value)).get(_TRAINER_MODEL_TYPE, model_type)
+            elif number == _PIECE:
+                piece = dict(_fields(value))
+                is_normal = piece.get(_PIECE_TYPE, _NORMAL) == _NORMAL
+                texts.append(str(piece[_PIECE_TEXT], "utf-8") if is_normal else None)
+                scores.append(*struct.unpack("<f", piece.get(_PIECE_SCORE, bytes(4))))
+        return _ModelFile(model_type, texts, scores)
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
+    """Yield the numbers and values of the fields of a message of protocol buffers.
+
+    Source: https://protobuf.dev/programming-guides/encoding
+    """
+    place = 0
+
+    def number() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while place < len(message):
+        key = number()
+        kind = key & 7
+        if kind == 0:
+            yield key >> 3, number()
+            continue
+        size = number() if kind == 2 else {1: 8, 5: 4}[kind]
+        yield key >> 3, message[place : place + size]
+        place += size

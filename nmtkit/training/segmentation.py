@@ -1,0 +1,118 @@
+"""Subword regularisation: the text of training pairs is cut anew each time it is seen.
+
+What the dataset holds is cut at random once more, by the vocabulary that made it; what is drawn
+follows from (seed, update, pair, side), so that ranks, slots and what was drawn before do
+not matter. Validation and translation cut text as the dataset does.
+Source: Kudo 2018, https://arxiv.org/abs/1804.10959; Provilkov et al. 2020,
+https://arxiv.org/abs/1910.13267
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.batch import Batch, batch_of, gather, read
+from nmtkit.data.binary import Pairs, Side
+from nmtkit.data.sampler import Indices
+from nmtkit.errors import ConfigError
+from nmtkit.packed import Packed, pack_sequences
+from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.resampling import Resampler, can_resample
+from nmtkit.text.subword import Subword
+from nmtkit.text.tokenised import Tokenised
+from nmtkit.training.seeds import subword_seed
+
+GROWTH_PAIRS = 1000
+"""So many pairs tell how much longer texts become."""
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """How the text of training pairs is cut.
+
+    Attributes:
+        source, target: what cuts a side anew; None = as it is stored.
+        seed: of the run.
+        longest: tokens of a sequence at most, its end symbol counted; one that would be longer
+            stays as it is stored.
+    """
+
+    source: Resampler | None
+    target: Resampler | None
+    seed: int
+    longest: int
+
+    @staticmethod
+    def of(recipe: TrainRecipe, codec: TextCodec) -> "Segmentation":
+        """Return what a recipe asks for.
+
+        Raises:
+            ConfigError: a vocabulary that has one way alone to cut a text.
+        """
+        limits = [recipe.training.update_tokens]
+        if recipe.model.positions == "learned":
+            limits.append(recipe.model.max_positions)
+        return Segmentation(
+            source=_resampler(recipe, "source", codec.source),
+            target=_resampler(recipe, "target", codec.target),
+            seed=recipe.seed.seed,
+            longest=min(limits),
+        )
+
+    def gather(self, pairs: Pairs, indices: Indices, update: int, device: torch.device) -> Batch:
+        """Read pairs of a shard into a batch.
+
+        Args:
+            pairs: the shard.
+            indices: (B,) which of its pairs.
+            update: the one that they are for, from 1.
+            device: where the tensors go.
+        """
+
+        def read_side(name: str, side: Side, resampler: Resampler | None) -> Packed:
+            if resampler is None:
+                return read(side, indices, device)
+            cut = [
+                self._cut(
+                    resampler, side[pair].tolist(), subword_seed(self.seed, update, pair, name)
+                )
+                for pair in indices.tolist()
+            ]
+            return pack_sequences(cut, device)
+
+        return batch_of(
+            read_side("source", pairs.source, self.source),
+            read_side("target", pairs.target, self.target),
+        )
+
+    def growth(self, pairs: Pairs) -> tuple[float, float]:
+        """Measure how many times as long as they are stored some sources, and targets, become."""
+        if self.source is None and self.target is None:
+            return 1.0, 1.0
+        some = np.linspace(0, len(pairs) - 1, min(len(pairs), GROWTH_PAIRS)).astype(np.int64)
+        cpu = torch.device("cpu")
+        source, target = self.gather(pairs, some, 0, cpu).sizes
+        stored_source, stored_target = gather(pairs, some, cpu).sizes
+        return source / stored_source, target / stored_target
+
+    def _cut(self, resampler: Resampler, stored: list[int], seed: int) -> list[int]:
+        drawn = resampler.resample(stored, seed)  # the end symbol stays where it is
+        return drawn if len(drawn) <= self.longest else stored
+
+
+def _resampler(recipe: TrainRecipe, side: str, vocabulary: Vocabulary) -> Resampler | None:
+    """Return what cuts a side anew, if anything is to."""
+    chosen = recipe.training.subword_sampling
+    if chosen not in (side, "both"):
+        return None
+    if isinstance(vocabulary, Tokenised):
+        vocabulary = vocabulary.vocabulary
+    if not isinstance(vocabulary, Subword) or not can_resample(vocabulary.data):
+        raise ConfigError(
+            f"subword_sampling ({chosen!r}) has no effect: the {side} vocabulary has one way alone "
+            "to cut a text; leave it out, or preprocess with --segmentation bpe or unigram "
+            "[training.subword_sampling]"
+        )
+    return Resampler(vocabulary.data, recipe.training.subword_alpha)

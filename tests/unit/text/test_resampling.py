@@ -1,0 +1,234 @@
+"""Other segmentations of a text: what they spell, what they follow from, how often each comes."""
+
+import io
+import math
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.symbols import UNK_ID
+from nmtkit.text.resampling import Resampler, _Dropout, can_resample
+from nmtkit.text.subword import Algorithm, Subword, load_processor
+
+ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "unigram")
+TAG = "<bt>"
+SIZE = 450
+
+
+@cache
+def corpus() -> tuple[str, ...]:
+    generator = random.Random(1)
+    words = ["".join(generator.choices("abdeinrt", k=generator.randint(1, 5))) for _ in range(300)]
+    return tuple(" ".join(generator.choices(words, k=6)) + "." for _ in range(300))
+
+
+@cache
+def model(algorithm: Algorithm) -> Subword:
+    return Subword.train(corpus(), algorithm, SIZE, "xx", [TAG])
+
+
+@cache
+def resampler_of(algorithm: Algorithm, alpha: float) -> Resampler:
+    return Resampler(model(algorithm).data, alpha)
+
+
+def draws(algorithm: Algorithm, text: str, alpha: float, count: int) -> Counter[tuple[int, ...]]:
+    """Count what the seeds from 0 make of a text."""
+    ids = model(algorithm).encode(text)
+    resampler = resampler_of(algorithm, alpha)
+    return Counter(tuple(resampler.resample(ids, seed)) for seed in range(count))
+
+
+def chi_square(
+    found: Mapping[tuple[int, ...], int], expected: Mapping[tuple[int, ...], float]
+) -> float:
+    """Return the statistic in standard deviations above its mean; rare outcomes are one."""
+    total = sum(found.values())
+    common = [one for one, share in expected.items() if share * total >= 5]
+    pairs = [(found.get(one, 0), expected[one] * total) for one in common]
+    rest = total - sum(number for number, _ in pairs), total - sum(mean for _, mean in pairs)
+    pairs += [rest] if rest[1] >= 5 else []
+    statistic = sum((number - mean) ** 2 / mean for number, mean in pairs)
+    freedom = len(pairs) - 1
+    return (statistic - freedom) / math.sqrt(2 * freedom)
+
+
+# Text beside what Hypothesis draws: symbols' names, spaces of all kinds, what NFKC changes.
+SPICE = st.sampled_from([TAG, "</s>", "<unk>", "<0x41>", "\u2581", "\u00a0", "\u200b", "\ufb01"])
+TEXT = st.lists(st.one_of(st.text(), SPICE, st.sampled_from(corpus()))).map("".join)
+
+
+@settings(deadline=None)
+@given(
+    TEXT, st.sampled_from(ALGORITHMS), st.sampled_from([0.01, 0.1, 0.5, 1.0]), st.integers(0, 99)
+)
+def test_every_draw_spells_the_text(
+    line: str, algorithm: Algorithm, alpha: float, seed: int
+) -> None:
+    stored = model(algorithm).encode(line)
+    drawn = resampler_of(algorithm, alpha).resample(stored, seed)
+    assert model(algorithm).decode(drawn) == model(algorithm).decode(stored)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_draw_follows_from_its_text_and_seed_alone(algorithm: Algorithm) -> None:
+    stored = [model(algorithm).encode(line) for line in corpus()[:20]]
+    first, second = (Resampler(model(algorithm).data, 0.2) for _ in range(2))
+    forwards = [first.resample(ids, seed) for seed, ids in enumerate(stored)]
+    backwards = [second.resample(stored[seed], seed) for seed in reversed(range(20))]
+    assert forwards == backwards[::-1]
+    assert forwards != [first.resample(ids, seed + 1) for seed, ids in enumerate(stored)]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_process_draws_the_same(algorithm: Algorithm, tmp_path: Path) -> None:
+    (tmp_path / "model").write_bytes(model(algorithm).data)
+    ids = model(algorithm).encode(corpus()[0])
+    program = (
+        "import pathlib, sys\n"
+        "from nmtkit.text.resampling import Resampler\n"
+        f"resampler = Resampler(pathlib.Path(sys.argv[1]).read_bytes(), 0.3)\n"
+        f"print([resampler.resample({ids}, seed) for seed in range(5)])"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "model")]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    resampler = resampler_of(algorithm, 0.3)
+    assert told.strip() == str([resampler.resample(ids, seed) for seed in range(5)])
+
+
+def test_bpe_whose_merges_are_all_kept_is_what_sentencepiece_does() -> None:
+    vocabulary, cutter = model("bpe"), resampler_of("bpe", 0.1)._cutter
+    assert isinstance(cutter, _Dropout)
+    for word in {word for line in corpus() for word in line.split()}:
+        merged = cutter._merge(f"\u2581{word}", len(word), random.Random(1))
+        assert merged == [vocabulary.piece(index) for index in vocabulary.encode(word)]
+
+
+def test_without_merges_bpe_gives_characters() -> None:
+    drawn = resampler_of("bpe", 1.0).resample(model("bpe").encode("batine"), 1)
+    assert [model("bpe").piece(index) for index in drawn] == ["\u2581", *"batine"]
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.4])
+def test_the_only_merge_of_a_text_is_left_out_with_probability_alpha(alpha: float) -> None:
+    pieces = map(model("bpe").piece, range(SIZE))
+    letter = next(one[1] for one in pieces if len(one) == 2 and one[0] == "\u2581")
+    found = draws("bpe", letter, alpha, count=3000)
+    whole, cut = sorted(found, key=len)
+    assert (len(whole), len(cut), len(found)) == (1, 2, 2)
+    spread = math.sqrt(3000 * alpha * (1 - alpha))
+    assert found[cut] == pytest.approx(3000 * alpha, abs=4 * spread)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0])
+def test_unigram_draws_in_proportion_to_the_power_of_the_probability(alpha: float) -> None:
+    """The oracle is the sum over all ways to cut the text."""
+    text = "derebatinditeraneb"
+    processor = load_processor(model("unigram").data, "x")
+    weights = {
+        ids: math.exp(alpha * sum(map(processor.get_score, ids)))
+        for ids in cuts(f"\u2581{text}", {processor.id_to_piece(i): i for i in range(3, SIZE)})
+    }
+    total = sum(weights.values())
+    expected = {ids: weight / total for ids, weight in weights.items()}
+    assert len(expected) > 10
+    found = draws("unigram", text, alpha, count=3000)
+    assert found.keys() <= expected.keys()
+    assert abs(chi_square(found, expected)) < 4
+
+
+def cuts(text: str, pieces: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
+    if not text:
+        yield ()
+    for end in range(1, len(text) + 1):
+        if text[:end] in pieces:
+            yield from ((pieces[text[:end]], *rest) for rest in cuts(text[end:], pieces))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_segmentations_come_as_often_as_from_sentencepiece(algorithm: Algorithm) -> None:
+    text, count = "derebatinditeraneb", 1000
+    processor = load_processor(model(algorithm).data, "x")
+    sentencepiece.set_random_generator_seed(1)
+    stream = Counter(
+        tuple(processor.encode(text, enable_sampling=True, alpha=0.2, nbest_size=-1))
+        for _ in range(20 * count)
+    )
+    expected = {ids: number / (20 * count) for ids, number in stream.items()}
+    assert len(expected) > 20
+    assert abs(chi_square(draws(algorithm, text, 0.2, count), expected)) < 4
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_tag_stays_one_entry_in_its_place(algorithm: Algorithm) -> None:
+    vocabulary, resampler = model(algorithm), resampler_of(algorithm, 0.5)
+    tag = vocabulary.encode(TAG)
+    stored = [[*tag, *vocabulary.encode(line)] for line in corpus()[:50]]
+    drawn = [resampler.resample(ids, seed) for seed, ids in enumerate(stored)]
+    assert drawn != stored
+    assert all(ids[: len(tag)] == tag for ids in drawn)
+
+
+def given_model(kind: str, lines: Sequence[str]) -> Subword:
+    """Return a model as another tool might have made it, without bytes for what it lacks."""
+    data = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=data,
+        model_type=kind,
+        vocab_size=200,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return Subword(data.getvalue(), "given")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_is_unknown_stays_and_the_words_around_it_are_cut(algorithm: Algorithm) -> None:
+    vocabulary = given_model(algorithm, corpus())
+    resampler = Resampler(vocabulary.data, 0.5)
+    first, last = vocabulary.encode("bati"), vocabulary.encode("derani")
+    stored = vocabulary.encode("bati \u4e16 derani")
+    unknown = stored[len(first) : len(stored) - len(last)]
+    assert UNK_ID in unknown
+    drawn = [resampler.resample(stored, seed) for seed in range(20)]
+    for ids in drawn:
+        assert vocabulary.decode(ids) == vocabulary.decode(stored)
+        assert ids.count(UNK_ID) == stored.count(UNK_ID)
+    assert any(ids != stored for ids in drawn)
+
+
+def test_a_model_of_characters_or_of_words_has_one_segmentation_alone() -> None:
+    assert all(can_resample(model(algorithm).data) for algorithm in ALGORITHMS)
+    assert not any(can_resample(given_model(kind, corpus()).data) for kind in ("char", "word"))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_pieces_with_spaces_inside_are_drawn_too(algorithm: Algorithm) -> None:
+    """A model may merge across spaces, so that words are not cut on their own."""
+    data = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["an er", "an er te", "te an er"] * 20),
+        model_writer=data,
+        model_type=algorithm,
+        vocab_size=24,
+        hard_vocab_limit=False,
+        split_by_whitespace=False,
+        minloglevel=2,
+    )
+    vocabulary = Subword(data.getvalue(), "given")
+    resampler = Resampler(vocabulary.data, 0.3)
+    stored = vocabulary.encode("te an er")
+    assert any("\u2581" in vocabulary.piece(index)[1:] for index in stored)
+    drawn = [resampler.resample(stored, seed) for seed in range(50)]
+    assert any(ids != stored for ids in drawn)
+    assert all(vocabulary.decode(ids) == "te an er" for ids in drawn)
