@@ -19,6 +19,9 @@ Lengths = NDArray[np.integer]
 _WEIGHT_UNIT = 1_000_000
 """Weights are whole numbers of these parts, so that fractions add up exactly over epochs."""
 
+_FEW_PAIRS = 1024
+"""So many tell, nearly always, that an epoch has a pair of a shard."""
+
 
 class HasLengths(Protocol):
     """One side of a shard: the number of tokens of each sequence, end symbols counted."""
@@ -121,7 +124,7 @@ class Sampler:
         source, target = _lengths(self._shards[shard])
         # Stream 0 of an epoch draws the order of its shards.
         random = np.random.Philox(np.random.SeedSequence((self._seed, epoch, shard + 1)))
-        pairs = np.repeat(np.arange(len(source)), self._times(epoch, shard))
+        pairs = np.repeat(np.arange(len(source)), self._times(epoch, shard, len(source)))
         pairs = pairs[_permutation(random, len(pairs))]
         cuts = cut_sorted(source[pairs], target[pairs], self._update_tokens)
         return [pairs[cuts[number]] for number in _permutation(random, len(cuts))]
@@ -149,18 +152,20 @@ class Sampler:
     def _is_used(self, epoch: int, shard: int) -> bool:
         """Tell whether an epoch has a pair of a shard that holds some."""
         runs = self._runs[shard]
-        has_whole = any(num_pairs and weight >= 1 for num_pairs, weight in runs)
-        return has_whole or bool(self._times(epoch, shard).any())
+        if any(num_pairs and weight >= 1 for num_pairs, weight in runs):
+            return True
+        num_pairs = sum(length for length, _ in runs)
+        return any(self._times(epoch, shard, first).any() for first in (_FEW_PAIRS, num_pairs))
 
-    def _times(self, epoch: int, shard: int) -> Indices:
-        """Compute how often an epoch has each pair of a shard.
+    def _times(self, epoch: int, shard: int, first: int) -> Indices:
+        """Compute how often an epoch has each of the first pairs of a shard.
 
         A pair of weight w that begins at u, drawn once for all epochs from [0, 1), comes in the
         epochs before the n-th floor(n * w + u) times.
         """
         runs = self._runs[shard]
         weights = [round(weight * _WEIGHT_UNIT) for _, weight in runs]
-        weight = np.repeat(np.array(weights), [num_pairs for num_pairs, _ in runs])
+        weight = np.repeat(np.array(weights), [num_pairs for num_pairs, _ in runs])[:first]
         # Unlike a further number, a spawn key makes a stream that no epoch's can be equal to.
         seeds = np.random.SeedSequence((self._seed, 0, shard + 1), spawn_key=(0,))
         begin = (np.random.Philox(seeds).random_raw(len(weight)) % _WEIGHT_UNIT).astype(np.int64)

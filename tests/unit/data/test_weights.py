@@ -112,3 +112,17 @@ def test_fractions_do_not_drift(weight: float) -> None:
     sampler = Sampler([weighted_shard([([(1, 1)], weight)])], 5, 1)
     count = sum(len(sampler.plan(epoch, 0)) for epoch in range(num_epochs))
     assert count in (math.floor(num_epochs * weight), math.ceil(num_epochs * weight))
+
+
+@settings(deadline=None, max_examples=30)
+@given(weighted(), st.integers(0, 2**63))
+def test_an_epoch_visits_the_shards_that_it_has_a_pair_of_however_few_are_looked_at_first(
+    corpus: Corpus, seed: int
+) -> None:
+    shards, _ = corpus
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nmtkit.data.sampler._FEW_PAIRS", 1)
+        sampler = Sampler(shards, 60, seed)
+        for epoch in range(NUM_EPOCHS):
+            used = [number for number in range(len(shards)) if sampler.plan(epoch, number)]
+            assert sorted(sampler.shard_order(epoch)) == used
