@@ -1,5 +1,6 @@
 """Encoding in worker processes: what cannot be seen without starting some."""
 
+import gzip
 import multiprocessing
 import os
 import subprocess
@@ -7,17 +8,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.prepare import prepare
+from nmtkit.data.parts import WHOLE, Part
+from nmtkit.data.prepare import prepare, prepare_part
 from nmtkit.errors import ResourceError
-from tests.tiny import tiny_corpus, tiny_encoder, tiny_recipe
+from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
 
 PATIENCE_S = 20.0
 
@@ -54,22 +58,59 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+def eventful_recipe(folder: Path) -> PreprocessRecipe:
+    """Write text of which each filter drops a pair; returns the recipe that has them all."""
+    kept = [(line, line.upper()) for line in TRAIN_LINES]
+    dropped = [
+        ("", "A"),
+        ("a b c d e f", "A B C D E F"),
+        ("a", "A B C"),
+        ("\u0436", "A"),
+        ("1 2", "1 2"),
+        ("f f", "D"),
+        kept[0],
+    ]
+    train, valid = tiny_corpus(folder)
+    for number, lang in enumerate(("en", "de")):
+        write_lines(Path(f"{train}.{lang}"), [pair[number] for pair in (*kept, *dropped)])
+        write_lines(folder / f"test.{lang}", ["f f"])
+    filters = FilterConfig(
+        max_length=6,
+        max_ratio=2.0,
+        source_script="latin",
+        drop_copies=True,
+        held_out=(str(folder / "test"),),
+        drop_duplicates=True,
+    )
+    return replace(tiny_recipe(train, valid), filters=filters)
+
+
+def compress(path: Path) -> None:
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+
+
 @pytest.mark.parametrize("workers", [2, 3])
-def test_the_dataset_does_not_depend_on_the_number_of_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+@pytest.mark.parametrize("part", [WHOLE, Part(2, 3)])
+def test_the_dataset_does_not_depend_on_the_number_of_workers_or_on_compression(
+    part: Part, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 2)
     monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    recipe = tiny_recipe(*tiny_corpus(tmp_path))
-    for number in (1, workers):
-        prepare(
-            recipe,
-            tmp_path / f"data{number}",
-            workers=number,
-            overwrite=False,
-            report=lambda _: None,
-        )
-    assert contents(tmp_path / f"data{workers}") == contents(tmp_path / "data1")
+    recipe = eventful_recipe(tmp_path)
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+
+    def run(out: Path, workers: int) -> None:
+        if part == WHOLE:
+            counts = prepare(recipe, out, workers, overwrite=False, report=lambda _: None)
+            assert all(counts["train"]["dropped"].values()), counts
+        else:
+            prepare_part(recipe, part, out, workers, overwrite=False, report=lambda _: None)
+
+    run(alone, 1)
+    compress(tmp_path / "train.de")
+    run(shared, workers)
+    assert contents(shared) == contents(alone)
 
 
 def test_chunks_come_back_in_order_and_few_are_taken_ahead() -> None:
