@@ -5,7 +5,8 @@
 The words of the text are drawn at random into lines of about 25 tokens, as many pairs as --pairs
 says. Contenders take turns: SentencePiece encoding all lines in one thread; `prepare`, with a
 vocabulary that is there already, in one process; and with workers. Each is a process of its own.
-A rate counts the lines of both sides.
+A rate counts the lines of both sides. Where contenders use fewer cores than they could, it is the
+reading of the text, the starting of processes, or others that use the machine at the same time.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from typing import Any
 
@@ -40,12 +42,22 @@ class Speed:
     Attributes:
         name: whose.
         lines_a_second: of each round.
+        cores: processor time of all its processes over time, the median of the rounds.
         ratio: how many times as fast as one process of nmtkit, the median of the rounds.
     """
 
     name: str
     lines_a_second: list[float]
+    cores: float
     ratio: float
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds that a process took, and of processor time, that of its own processes counted."""
+
+    elapsed: float
+    processor: float
 
 
 def main() -> None:
@@ -69,18 +81,22 @@ def main() -> None:
             ),
             "SentencePiece alone": partial(run_sentencepiece, recipe),
         }
-        times = [[elapsed(run) for run in contenders.values()] for _ in range(options.rounds)]
+        times = [[measure(run) for run in contenders.values()] for _ in range(options.rounds)]
     results = [
         Speed(
             name,
-            [2 * options.pairs / one[place] for one in times],
-            median(one[0] / one[place] for one in times),
+            [2 * options.pairs / one[place].elapsed for one in times],
+            median(one[place].processor / one[place].elapsed for one in times),
+            median(one[0].elapsed / one[place].elapsed for one in times),
         )
         for place, name in enumerate(contenders)
     ]
     print(f"{num_tokens / 2 / options.pairs:.1f} tokens a line, end symbols counted")
-    rows = [[r.name, f"{median(r.lines_a_second):.0f}", f"{r.ratio:.2f}"] for r in results]
-    print_table([["", "lines/s", "ratio"], *rows])
+    rows = [
+        [one.name, f"{median(one.lines_a_second):.0f}", f"{one.cores:.2f}", f"{one.ratio:.2f}"]
+        for one in results
+    ]
+    print_table([["", "lines/s", "cores", "ratio"], *rows])
     print_json([asdict(result) for result in results])
 
 
@@ -125,15 +141,17 @@ def run_sentencepiece(recipe: PreprocessRecipe) -> None:
             model.encode(line)
 
 
-def elapsed(run: Callable[[], Any]) -> float:
-    """Return the seconds that a new process takes for something."""
+def measure(run: Callable[[], Any]) -> Times:
+    """Do something in a new process."""
     process = get_context("spawn").Process(target=run)
-    start = time.monotonic()
+    start, used_before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
     process.start()
     process.join()
     if process.exitcode:
         raise SystemExit(f"a contender failed with exit code {process.exitcode}")
-    return time.monotonic() - start
+    elapsed, used = time.monotonic() - start, getrusage(RUSAGE_CHILDREN)
+    processor = used.ru_utime + used.ru_stime - used_before.ru_utime - used_before.ru_stime
+    return Times(elapsed, processor)
 
 
 if __name__ == "__main__":
