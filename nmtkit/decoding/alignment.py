@@ -38,10 +38,7 @@ def links(attention: Tensor) -> list[tuple[int, int]]:
 def between_words(
     attention: Tensor, source_words: Sequence[int], target_words: Sequence[int]
 ) -> Tensor:
-    """Turn attention between tokens into attention between words.
-
-    A source word gets the sum of what its tokens get, and a target word gives the mean of what its
-    tokens give, so rows still sum to 1. The end symbols are words of their own.
+    """Turn attention between tokens into attention between words, the end symbols as one each.
 
     Args:
         attention: (T, S) between tokens.
@@ -51,8 +48,29 @@ def between_words(
     Returns:
         (words of the target and 1, words of the source and 1).
     """
-    source, target = (_membership(words) for words in (source_words, target_words))
-    return (target.T @ attention @ source) / target.sum(0)[:, None]
+    return joined(attention, with_end(target_words), with_end(source_words))
+
+
+def joined(weights: Tensor, row_words: Sequence[int], column_words: Sequence[int]) -> Tensor:
+    """Turn attention between tokens into attention between words.
+
+    A word gets the sum of what its tokens get, and gives the mean of what its tokens give, so rows
+    still sum to 1.
+
+    Args:
+        weights: (..., T, S) between tokens.
+        row_words, column_words: the word, from 0, that each token is part of.
+
+    Returns:
+        (..., words of the rows, words of the columns).
+    """
+    rows, columns = (_membership(words).to(weights) for words in (row_words, column_words))
+    return (rows.T @ weights @ columns) / rows.sum(0)[:, None]
+
+
+def with_end(words: Sequence[int]) -> list[int]:
+    """Return the words of tokens and of the end symbol behind them."""
+    return [*words, max(words, default=-1) + 1]
 
 
 def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
@@ -61,6 +79,5 @@ def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
 
 
 def _membership(words: Sequence[int]) -> Tensor:
-    """Return (tokens, words) with 1 where a token is part of a word, the end symbol's last."""
-    last = max(words, default=-1) + 1
-    return torch.nn.functional.one_hot(torch.tensor([*words, last]), last + 1).float()
+    """Return (tokens, words) int64 with 1 where a token is part of a word."""
+    return torch.nn.functional.one_hot(torch.tensor(words))

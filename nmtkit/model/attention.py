@@ -58,6 +58,24 @@ class SelfAttention(nn.Module):
         output: Tensor = self.output(layout.pack(context.transpose(1, 2)).flatten(1))
         return output
 
+    def weights(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
+        """Compute how much each position attends to each of its sequence.
+
+        Args:
+            x, layout, is_causal: as for `forward`, which computes the same without keeping it.
+
+        Returns:
+            (B, H, T, T): a token's weights sum to 1, and are 0 where it may not attend; rows of
+            padding mean nothing.
+        """
+        query, key, _ = layout.unpack(self.query_key_value(x)).split(self.sizes, -1)
+        mask = layout.mask[:, None, None, :]
+        reach = mask.new_ones(layout.longest, layout.longest)
+        if is_causal:
+            reach = reach.tril()
+        query, key = _heads_first(query, self.heads), _heads_first(key, self.heads)
+        return _weights(query, key, mask & reach)
+
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
         """Attend from one new position of each row to the row's prefix and itself.
 
@@ -130,9 +148,7 @@ class MemoryAttention(nn.Module):
         """
         query = _heads_first(layout.unpack(self.query(x)), self.heads)
         keys, _ = self.keys_values(memory)
-        scores = query @ _heads_first(keys, self.heads).mT / math.sqrt(query.shape[-1])
-        mask = memory_mask(memory.layout)
-        return (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
+        return _weights(query, _heads_first(keys, self.heads), memory_mask(memory.layout))
 
     def keys_values(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory: keys (B, S, HK) and values (B, S, HU)."""
@@ -155,7 +171,7 @@ class MemoryAttention(nn.Module):
 
 
 @contextmanager
-def recorded_weights(attention: MemoryAttention) -> Iterator[list[Tensor]]:
+def recorded_weights(attention: SelfAttention | MemoryAttention) -> Iterator[list[Tensor]]:
     """Record the weights (B, H, T, S) of each pass through an attention within the context.
 
     They are computed beside the pass, which itself stays as it is: no other has to pay for them.
@@ -198,6 +214,12 @@ def attend_step(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads
     scores = torch.bmm(rows.flatten(0, 1), keys).add_(bias)
     context = torch.bmm(scores.softmax(-1), values)  # (BH, W, U)
     return context.view(sentences, heads, width, -1).transpose(1, 2).flatten(2)
+
+
+def _weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax(Q K^T / sqrt(K)) of queries (B, H, T, K) and keys (B, H, S, K): (B, H, T, S)."""
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    return (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
 
 
 def _heads_first(block: Tensor, heads: int) -> Tensor:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmtkit.decoding.alignment import aligning_layer, between_words, links, pharaoh
+from nmtkit.decoding.alignment import aligning_layer, between_words, joined, links, pharaoh
 
 # "das Haus </s>" in rows; "the ho use </s>" in columns.
 ATTENTION = torch.tensor([
@@ -63,6 +63,21 @@ def test_rows_between_words_are_distributions(sources: list[int], targets: list[
 
 def test_where_each_token_is_a_word_nothing_changes() -> None:
     torch.testing.assert_close(between_words(ATTENTION, [0, 1, 2], [0, 1]), ATTENTION)
+
+
+def test_all_layers_and_heads_are_joined_as_each_alone() -> None:
+    weights = torch.rand(2, 3, 4, 5, dtype=torch.float64).softmax(-1)
+    rows, columns = [0, 0, 1, 2], [0, 1, 1, 1, 2]
+    together = joined(weights, rows, columns)
+    assert together.shape == (2, 3, 3, 3)
+    torch.testing.assert_close(together.sum(-1), torch.ones(2, 3, 3).double())
+    for layer in range(2):
+        for head in range(3):
+            alone = joined(weights[layer, head], rows, columns)
+            torch.testing.assert_close(together[layer, head], alone)
+    first, middle = weights[..., :2, :].mean(-2), weights[..., 1:4].sum(-1)
+    torch.testing.assert_close(together[..., 0, 1], first[..., 1:4].sum(-1))
+    torch.testing.assert_close(together[..., 2, 1], middle[..., 3])
 
 
 def test_links_are_written_source_first() -> None:

@@ -172,6 +172,34 @@ def test_weights_are_the_softmax_of_each_sentence_and_head_alone(
             assert not head[: len(query), len(key) :].any()
 
 
+@pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
+@pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
+@pytest.mark.parametrize(("key_size", "value_size"), [(4, 4), (7, 3)])
+def test_weights_of_self_attention_times_values_are_what_it_computes(
+    sizes: list[int], is_causal: bool, key_size: int, value_size: int
+) -> None:
+    attention = self_attention(key_size, value_size, 0.5).eval()
+    x, layout = random_values(sizes), Layout(sizes, CPU)
+    block = attention.weights(x, layout, is_causal)
+    assert block.shape == (len(sizes), HEADS, max(sizes), max(sizes))
+    value = layout.unpack(attention.query_key_value(x).split(attention.sizes, -1)[-1])
+    context = block @ value.unflatten(-1, (HEADS, value_size)).transpose(1, 2)
+    output = attention.output(layout.pack(context.transpose(1, 2)).flatten(1))
+    assert_same(output, attention(x, layout, is_causal))
+    for weights, size in zip(block, sizes, strict=True):
+        assert_same(weights[:, :size].sum(-1), torch.ones(HEADS, size).double())
+        assert not weights[:, :size, size:].any()
+        assert bool(weights[:, :size].triu(1).any()) == (size > 1 and not is_causal)
+
+
+def test_weights_of_self_attention_are_recorded_as_well() -> None:
+    attention = self_attention(4, 4, 0.0)
+    x, layout = random_values(TARGET), Layout(TARGET, CPU)
+    with recorded_weights(attention) as recorded:
+        attention(x, layout=layout, is_causal=True)
+    assert torch.equal(recorded[0], attention.weights(x, layout, is_causal=True))
+
+
 def test_recorded_weights_are_those_of_each_pass_and_change_none() -> None:
     attention = memory_attention(4, 4, 0.0)
     x, memory = random_values(TARGET), random_values(SOURCE)
