@@ -33,6 +33,7 @@ COMMANDS = {
     "translate": "Translate lines from standard input to standard output.",
     "shortlist": "Learn which target tokens may translate which source tokens.",
     "score": "Score translations against a reference.",
+    "attention": "Show what attends to what in a model, in pages and pictures.",
     "report": "Compare training runs: results, cost, settings, curves.",
     "export": "Write a model in the format of another library.",
     "import": "Turn a model of another library into one that translate takes.",

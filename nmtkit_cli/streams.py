@@ -25,9 +25,14 @@ def standard_input() -> BinaryIO:
 
 def write_lines(lines: Iterable[str]) -> None:
     """Write lines to standard output and flush; ResourceError where it is closed."""
+    write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to standard output and flush; ResourceError where it is closed."""
     if sys.stdout is None:
         raise ResourceError("standard output is closed; redirect it into a file")
-    sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode())
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 

@@ -9,14 +9,17 @@ from nmtkit.config.metrics import METRICS, MOSES_METRICS, MetricsConfig, metric_
 from nmtkit.config.preprocessing import MIN_ENTRIES, segmentations
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
+    AttentionRecipe,
     PreprocessRecipe,
     Recipe,
     ScoreRecipe,
+    SearchConfig,
     TrainRecipe,
     TranslateRecipe,
 )
 from nmtkit.config.training import ModelConfig
 
+SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
 SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "extra_length")
 
 
@@ -41,6 +44,8 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _metrics(recipe)
         yield from _languages(recipe.metrics)
         yield from _significance(recipe)
+    if isinstance(recipe, AttentionRecipe):
+        yield from _attention(recipe)
 
 
 def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
@@ -75,8 +80,30 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
         )
     if recipe.translation.stream:
         yield from _without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
+    yield from _length_penalty(recipe, search)
+
+
+def _length_penalty(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
     if search.length_penalty_form == "none":
         yield from _without_effect(recipe, ("length_penalty",), "with --length-penalty-form none")
+
+
+def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
+    selection = recipe.selection
+    if not re.fullmatch(r"(0*[1-9]\d*(,0*[1-9]\d*)*)?", selection.heads, re.ASCII):
+        yield Problem(
+            ("heads",),
+            f"heads ({selection.heads!r}) must be numbers from 1 on with commas between them, such "
+            "as 5,6 [selection.heads]",
+        )
+    if recipe.view.format == "json":
+        yield from _without_effect(recipe, SELECTION, "in json, which has everything")
+    if selection.drawing == "matrix":
+        yield from _without_effect(recipe, ("word",), "on a matrix, which shows all of them")
+    if recipe.view.translate:
+        yield from _length_penalty(recipe, recipe.search)
+    else:
+        yield from _without_effect(recipe, SEARCH, "without --translate")
 
 
 def _without_effect(recipe: Recipe, names: tuple[str, ...], when: str) -> Iterator[Problem]:

@@ -2,13 +2,14 @@
 
 Command-line flags, TOML files, validation and documentation are generated from these dataclasses.
 A section is a dataclass of settings; a recipe (`PreprocessRecipe`, `TrainRecipe`,
-`TranslateRecipe`, `ScoreRecipe`) is the sections that one command takes. Field names are unique
-within a recipe, so that `--dropout` needs no prefix. Presets are in presets.py, checks in
-validate.py and rules.py.
+`TranslateRecipe`, `ScoreRecipe`, `AttentionRecipe`) is the sections that one command takes. Field
+names are unique within a recipe, so that `--dropout` needs no prefix. Presets are in presets.py,
+checks in validate.py and rules.py.
 """
 
 from dataclasses import dataclass, field
 
+from nmtkit.config.attention import SelectionConfig, ViewConfig
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.setting import setting
@@ -300,4 +301,17 @@ class ScoreRecipe:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
-Recipe = PreprocessRecipe | TrainRecipe | TranslateRecipe | ScoreRecipe
+# ----------------------------------------------------------------------------------- attention
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionRecipe:
+    """The settings of `nmtkit attention`."""
+
+    view: ViewConfig = field(default_factory=ViewConfig)
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+
+Recipe = PreprocessRecipe | TrainRecipe | TranslateRecipe | ScoreRecipe | AttentionRecipe

@@ -38,7 +38,18 @@ def read_requests(lines: Iterable[str], output: OutputConfig, name: str) -> Iter
         yield _request(line, f"{name}, line {number}")
 
 
-def _request(line: str, where: str) -> Request:
+def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]:
+    """Read a line of JSON.
+
+    Args:
+        line: an object.
+        texts: the keys of a text that it has, and of one that it may have.
+        where: what messages call the line.
+
+    Raises:
+        DataError: the line is no such object, or holds what could not be written again.
+    """
+    needed, optional = texts
     try:
         values = json.loads(
             line,
@@ -49,17 +60,22 @@ def _request(line: str, where: str) -> Request:
         )
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON to read ({error}); write an object a line") from None
-    if not isinstance(values, dict) or not isinstance(values.get("source"), str):
-        raise DataError(f'{where}: not an object with a text as "source"; add it')
-    if not isinstance(values.get("target_prefix", ""), str):
-        raise DataError(f'{where}: "target_prefix" is not a text; mend it, or leave it out')
-    texts = {key: values.pop(key, "") for key in _TEXT_KEYS}
-    for key, text in texts.items():
-        if half := _SURROGATE.search(text):
+    if not isinstance(values, dict) or not isinstance(values.get(needed), str):
+        raise DataError(f'{where}: not an object with a text as "{needed}"; add it')
+    if not isinstance(values.get(optional, ""), str):
+        raise DataError(f'{where}: "{optional}" is not a text; mend it, or leave it out')
+    for key in texts:
+        if half := _SURROGATE.search(values.get(key, "")):
             raise DataError(
                 f'{where}: "{key}" holds half a character ({_escaped(half)}); write both of its '
                 "halves, or the character"
             )
+    return values
+
+
+def _request(line: str, where: str) -> Request:
+    values = read_object(line, _TEXT_KEYS, where)
+    texts = {key: values.pop(key, "") for key in _TEXT_KEYS}
     return Request(**texts, others=values)
 
 

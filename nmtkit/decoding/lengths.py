@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 
+from nmtkit.config.schema import SearchConfig
 from nmtkit.config.training import ModelConfig
 
 _USUAL_WIDTH = 4
@@ -37,3 +38,8 @@ def narrowed(limit: int, width: int) -> int:
 def num_positions(config: ModelConfig) -> int:
     """Return the longest sequence that a model can read or write."""
     return config.max_positions if config.positions == "learned" else sys.maxsize
+
+
+def longest_translation(search: SearchConfig, num_source: int) -> int:
+    """Return the most tokens that a translation of so many may have, end symbols counted."""
+    return int(search.max_length_ratio * num_source) + search.extra_length

@@ -17,7 +17,7 @@ from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.cutting import Cutter
 from nmtkit.decoding.details import look_at
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.lengths import batches_by_length, narrowed, num_positions
+from nmtkit.decoding.lengths import batches_by_length, longest_translation, narrowed, num_positions
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
@@ -220,7 +220,7 @@ class Translator:
         longest, shortest = [], []
         for piece in pieces:
             size, forced = len(piece.ids), len(piece.beginning)
-            limit = int(search.max_length_ratio * size) + search.extra_length
+            limit = longest_translation(search, size)
             if config.max_output_length:
                 limit = min(limit, config.max_output_length + 1)
             limit = min(max(limit, forced + 1), self._num_positions)

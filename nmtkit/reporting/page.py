@@ -7,20 +7,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from nmtkit.reporting.document import Cell, Section, Table
-from nmtkit.reporting.svg import Plot, draw, style
+from nmtkit.reporting.svg import PALETTE, Plot, draw, style
 from nmtkit.version import __version__
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """\
-:root {
-  color-scheme: light dark;
-  --page: #ffffff; --text: #1c2024; --muted: #5b646e; --line: #d9dee3; --raised: #f6f8fa;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171a; --text: #e8eaed; --muted: #a3acb5; --line: #363d44; --raised: #1d2125;
-  }
-}
 body {
   max-width: 84rem; margin: 0 auto; padding: 2rem 1.5rem 4rem;
   background: var(--page); color: var(--text);
@@ -59,7 +50,7 @@ def page(
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}"/>',
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
         f"<title>{escape(title)}</title>",
-        f"<style>\n{_STYLE}{style()}\n</style>",
+        f"<style>\n{PALETTE}{_STYLE}{style()}\n</style>",
         "</head>",
         "<body>",
         f"<h1>{escape(title)}</h1>",

@@ -14,6 +14,19 @@ from itertools import groupby
 from nmtkit.reporting.axis import Axis, spanning
 from nmtkit.reporting.thinning import Points
 
+PALETTE = """\
+:root {
+  color-scheme: light dark;
+  --page: #ffffff; --text: #1c2024; --muted: #5b646e; --line: #d9dee3; --raised: #f6f8fa;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171a; --text: #e8eaed; --muted: #a3acb5; --line: #363d44; --raised: #1d2125;
+  }
+}
+"""
+"""What a page calls its own colours, on white and on black."""
+
 _ON_WHITE = ("#0072b2", "#d55e00", "#009e73", "#b0558a", "#333333", "#a07d00")
 _ON_BLACK = ("#56b4e9", "#f28c4a", "#2fc79a", "#e0a0c8", "#e6e6e6", "#f0e442")
 _DASHES = ("none", "7 4", "2 3", "10 3 2 3", "16 5")

@@ -55,6 +55,7 @@ MAY_IMPORT_TORCH = (
     "nmtkit.decoding",
     "nmtkit.interop",
     "nmtkit.training",
+    "nmtkit.reporting.attention",
 )
 # What the command line may load before it knows which command is wanted.
 CHEAP_FOR_CLI = ("nmtkit.version", "nmtkit.config", "nmtkit.errors", "nmtkit_cli")

@@ -9,7 +9,14 @@ from click.testing import CliRunner
 
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.presets import PRESETS
-from nmtkit.config.schema import PreprocessRecipe, Recipe, ScoreRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import (
+    AttentionRecipe,
+    PreprocessRecipe,
+    Recipe,
+    ScoreRecipe,
+    TrainRecipe,
+    TranslateRecipe,
+)
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import Command
@@ -42,6 +49,7 @@ def recipe_for(*arguments: str) -> TrainRecipe:
         ("train", TrainRecipe),
         ("translate", TranslateRecipe),
         ("score", ScoreRecipe),
+        ("attention", AttentionRecipe),
     ],
 )
 def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(

@@ -3,9 +3,16 @@ import dataclasses
 import pytest
 
 from nmtkit.config.fields import fields_of, recipe_of, sections_of, values_of
-from nmtkit.config.schema import PreprocessRecipe, Recipe, ScoreRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import (
+    AttentionRecipe,
+    PreprocessRecipe,
+    Recipe,
+    ScoreRecipe,
+    TrainRecipe,
+    TranslateRecipe,
+)
 
-RECIPES = [PreprocessRecipe, TrainRecipe, TranslateRecipe, ScoreRecipe]
+RECIPES = [PreprocessRecipe, TrainRecipe, TranslateRecipe, ScoreRecipe, AttentionRecipe]
 
 
 @pytest.mark.parametrize("recipe_type", RECIPES)

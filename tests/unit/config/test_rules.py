@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.config.fields import Value
-from nmtkit.config.schema import PreprocessRecipe, ScoreRecipe, TrainRecipe
+from nmtkit.config.schema import AttentionRecipe, PreprocessRecipe, ScoreRecipe, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 
@@ -263,3 +263,48 @@ def test_a_suggested_number_of_heads_is_accepted(heads: int, half_size: int) -> 
             build(TrainRecipe, {"heads": int(suggestion), "model_size": size})
     else:
         assert size % heads == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"heads": "5,a"},
+            "heads ('5,a') must be numbers from 1 on with commas between them, such as 5,6 "
+            "[selection.heads]",
+        ),
+        ({"heads": "0"}, "heads ('0') must be numbers from 1 on"),
+        ({"heads": "1,,2"}, "heads ('1,,2') must be numbers from 1 on"),
+        (
+            {"format": "json", "layer": 5},
+            "layer (5) has no effect in json, which has everything; leave it out [selection.layer]",
+        ),
+        (
+            {"drawing": "matrix", "word": "making"},
+            "word (making) has no effect on a matrix, which shows all of them; leave it out",
+        ),
+        ({"beam": 8}, "beam (8) has no effect without --translate; leave it out [search.beam]"),
+        (
+            {"translate": True, "length_penalty_form": "none", "length_penalty": 1.0},
+            "length_penalty (1.0) has no effect with --length-penalty-form none; leave it out",
+        ),
+    ],
+)
+def test_settings_of_attention_that_contradict_each_other_are_refused(
+    values: Mapping[str, Value], told: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(AttentionRecipe, values)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"heads": "5,6", "layer": 5, "word": "its"},
+        {"format": "json", "translate": True, "beam": 8},
+        {"format": "png", "drawing": "matrix"},
+    ],
+)
+def test_settings_of_attention_that_agree_are_taken(values: Mapping[str, Value]) -> None:
+    build(AttentionRecipe, values)

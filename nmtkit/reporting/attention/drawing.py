@@ -1,0 +1,182 @@
+"""A selection as an SVG file that stands alone, as figures of a paper do: black on white.
+
+Lines are drawn as in the paper's figures 3 to 5: what attends on the left, what is attended to on
+the right, a colour a head, as strong as the weight; of one word alone, as its square root.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from unicodedata import combining, east_asian_width
+
+from nmtkit.reporting.attention.colours import colour
+from nmtkit.reporting.attention.selection import Selection
+
+# Pixels.
+_ROW, _CHARACTER, _GAP = 22, 8.2, 10
+_BETWEEN = 260
+"""The width of what lines cross."""
+_CELL = 22
+_CAPTION = 30
+_STEP = 2
+"""The lines of two heads between the same words are so far apart, that none hides the other."""
+_MARK = 9
+"""The width of what shows how much a head gives to a word."""
+_SWATCH = 30
+"""The width of a head's number in the legend."""
+
+_FAINTEST, _FAINTEST_OF_WORD = 0.02, 0.005
+"""Less weight has no line and no square; the second is for the lines of one word."""
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Source: XML 1.0, section 2.2."""
+
+_STYLE = (
+    "text { font: 15px system-ui, 'DejaVu Sans', 'Noto Sans', sans-serif; fill: #1c2024; } "
+    "text.chosen { font-weight: bold; } text.caption { font-size: 13px; fill: #5b646e; }"
+)
+
+
+def draw(selection: Selection, drawing: str) -> str:
+    """Return an SVG file.
+
+    Args:
+        selection: what to draw.
+        drawing: "lines" or "matrix".
+    """
+    width, height, elements = _matrix(selection) if drawing == "matrix" else _lines(selection)
+    width = max(width, _width([selection.title]))
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
+        f"<title>{_text(selection.title)}</title>",
+        f"<style>{_STYLE}</style>",
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
+        f'<text class="caption" x="{_GAP}" y="18">{_text(selection.title)}</text>',
+        *elements,
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _lines(selection: Selection) -> tuple[float, float, list[str]]:
+    """Draw lines between two columns; returns width, height and elements."""
+    legend = list(_legend(selection.heads))
+    top = _CAPTION + _ROW * bool(legend)
+    left = _GAP + _width(selection.rows)
+    right = left + 2 * _GAP + _BETWEEN
+    width = right + _width(selection.columns) + _GAP
+    height = top + _ROW * max(len(selection.rows), len(selection.columns)) + _GAP
+    words = [
+        *_column(selection.rows, left, top, "end", selection.word),
+        *_column(selection.columns, right, top, "start", None),
+    ]
+    heads = [_head(selection, place, left + _GAP, top) for place in range(len(selection.heads))]
+    return width, height, [*legend, *heads, *words]
+
+
+def _head(selection: Selection, place: int, left: float, top: float) -> str:
+    """Draw the lines of the head at a place; of a single word, with marks where they end."""
+    num_heads, word = len(selection.heads), selection.word
+    mark = 0.0 if word is None else min(_MARK, _BETWEEN / 3 / num_heads)
+    right = left + _BETWEEN - mark * num_heads
+    step = min(_STEP, _ROW / 2 / num_heads)
+    first = top + _ROW / 2 + (place - (num_heads - 1) / 2) * step
+    weights = selection.weights[place]
+    name = colour(selection.heads[place])
+    elements = []
+    faintest = _FAINTEST if word is None else _FAINTEST_OF_WORD
+    for row, column in (weights >= faintest).nonzero().tolist():
+        if word not in (None, row):
+            continue
+        weight = weights[row, column].item()
+        strength = weight if word is None else _darkness(weight)
+        start, end = first + _ROW * row, first + _ROW * column
+        elements.append(
+            f'<path d="M{left:.1f},{start:.1f} L{right:.1f},{end:.1f}" '
+            f'stroke-opacity="{strength:.2f}" stroke-width="{1 + 2 * strength:.1f}"/>'
+        )
+        if word is not None:
+            elements.append(
+                f'<rect x="{right + mark * place:.1f}" y="{top + _ROW * column + 2}" '
+                f'width="{mark - 1:.1f}" height="{_ROW - 4}" stroke="none" '
+                f'fill-opacity="{strength:.2f}"/>'
+            )
+    return f'<g stroke="{name}" fill="{name}">{"".join(elements)}</g>'
+
+
+def _column(
+    words: Sequence[str], x: float, top: float, anchor: str, chosen: int | None
+) -> Iterator[str]:
+    for place, word in enumerate(words):
+        kind = ' class="chosen"' if place == chosen else ""
+        y = top + _ROW * (place + 0.5) + 5
+        yield f'<text x="{x:.1f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{_text(word)}</text>'
+
+
+def _legend(heads: Sequence[int]) -> Iterator[str]:
+    """Yield the heads' numbers in their colours, where there are several."""
+    if len(heads) == 1:
+        return
+    for place, head in enumerate(heads):
+        x = _GAP + _SWATCH * place
+        yield (
+            f'<rect x="{x}" y="{_CAPTION}" width="{_SWATCH - 3}" height="16" '
+            f'fill="{colour(head)}"/>'
+            f'<text x="{x + (_SWATCH - 3) / 2}" y="{_CAPTION + 13}" text-anchor="middle" '
+            f'style="fill: #ffffff; font-size: 12px">{head}</text>'
+        )
+
+
+def _matrix(selection: Selection) -> tuple[float, float, list[str]]:
+    """Draw a square a pair of words; returns width, height and elements."""
+    left = 2 * _GAP + _width(selection.rows)
+    top = _CAPTION + _GAP + _width(selection.columns)
+    right = left + _CELL * len(selection.columns)
+    bottom = top + _CELL * len(selection.rows)
+    ink = colour(selection.heads[0]) if len(selection.heads) == 1 else colour(1)
+    weights = selection.weights.mean(0)
+    names = [
+        f'<text x="{left - _GAP}" y="{top + _CELL * (place + 0.5) + 5:.0f}" text-anchor="end">'
+        f"{_text(word)}</text>"
+        for place, word in enumerate(selection.rows)
+    ] + [
+        f'<text transform="translate({left + _CELL * (place + 0.5) + 5:.1f},{top - _GAP}) '
+        f'rotate(-90)">{_text(word)}</text>'
+        for place, word in enumerate(selection.columns)
+    ]
+    cells = []
+    for row, column in (weights >= _FAINTEST).nonzero().tolist():
+        darkness = _darkness(weights[row, column].item())
+        cells.append(
+            f'<rect x="{left + _CELL * column}" y="{top + _CELL * row}" width="{_CELL}" '
+            f'height="{_CELL}" fill="{ink}" fill-opacity="{darkness:.2f}"/>'
+        )
+    frame = (
+        f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}" fill="none" '
+        'stroke="#d9dee3"/>'
+    )
+    # The last column's name may stand out to the right.
+    return right + 2 * _GAP, bottom + _GAP, [*cells, frame, *names]
+
+
+def _darkness(weight: float) -> float:
+    """Return how dark a weight is where small ones are to be seen as well: its square root."""
+    return math.sqrt(weight)
+
+
+def _width(words: Sequence[str]) -> float:
+    """Estimate the width of the widest word, as nothing here knows the reader's font."""
+    return max(sum(map(_character_width, word)) for word in words)
+
+
+def _character_width(character: str) -> float:
+    if combining(character):
+        return 0
+    return 2 * _CHARACTER if east_asian_width(character) in "WF" else _CHARACTER
+
+
+def _text(text: str) -> str:
+    """Escape a text; a character that XML cannot hold becomes U+FFFD."""
+    return escape(_NOT_IN_XML.sub("\ufffd", text))

@@ -1,0 +1,307 @@
+// The page: controls, what they show, pointer, keys, address.
+
+const { selection: initial, sentences } = JSON.parse(element("data").textContent);
+for (const sentence of sentences) {
+  sentence.attentions = sentence.attentions.map((data) => new Attention(data));
+}
+const LARGE = 720; // a matrix that is wider, in pixels, has nothing beside it
+const NAMES = {
+  encoder: "encoder self-attention",
+  decoder: "decoder self-attention",
+  memory: "memory attention",
+};
+let state = readState(location.hash, initial, sentences);
+let pointed = null; // the word under the pointer or the keys: {side, place}
+let cell = null; // the square under the pointer or the keys: [row, column]
+let numLeftOut = 0; // of the lines
+let place = { left: 0, top: 0, size: 1 }; // of the matrix in its canvas
+
+function element(id) {
+  return document.getElementById(id);
+}
+
+function make(name, properties, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+/** Put other children into an element; what has the focus is followed by what takes its place. */
+function fill(container, children) {
+  const focusable = () => [...container.querySelectorAll("input, button")];
+  const index = focusable().indexOf(document.activeElement);
+  container.replaceChildren(...children);
+  focusable()[index]?.focus();
+}
+
+function variable(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name);
+}
+
+const numColours = Number(variable("--num-head-colours"));
+const colourName = (head) => `--head-${((head - 1) % numColours) + 1}`;
+
+const sentence = () => sentences[state.sentence - 1];
+const attention = () => sentence().attentions.find(({ kind }) => kind === state.attention);
+const labels = (side) => attention().labels(side, state.between);
+const weightsOf = (head) => attention().weights(state.layer, head, state.between);
+const apart = (text) => `\u2068${text}\u2069`; // so that its direction of writing stays its own
+const plural = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+
+// ---------------------------------------------------------------------------------- controls
+
+/** Change what is shown, and the address with it. */
+function change(values) {
+  const changed = { ...state, ...values };
+  const isSame = (name) => changed[name] === state[name];
+  if (!["sentence", "attention", "between"].every(isSame)) changed.word = null;
+  const next = readState(addressOf(changed), initial, sentences);
+  if (next.attention !== changed.attention) next.word = null;
+  history.replaceState(null, "", addressOf(next));
+  show(next);
+}
+
+function show(next) {
+  state = next;
+  pointed = cell = null;
+  showControls();
+  showWords();
+  draw();
+  showSummary();
+}
+
+/** Offer values as radio buttons, which arrow keys walk through. */
+function offer(id, values, isPossible = () => true) {
+  const labels = values.map((value) => {
+    const input = make("input", { type: "radio", name: id, value });
+    input.checked = state[id] === value;
+    input.disabled = !isPossible(value);
+    input.onchange = () => change({ [id]: value });
+    return make("label", {}, input, make("span", { textContent: value }));
+  });
+  fill(element(id), [element(id).firstElementChild, ...labels]);
+}
+
+function showControls() {
+  const kinds = sentence().attentions.map(({ kind }) => kind);
+  element("chooser").hidden = sentences.length === 1;
+  element("sentence").value = state.sentence;
+  offer("attention", Object.keys(NAMES), (kind) => kinds.includes(kind));
+  offer("layer", count(attention().numLayers));
+  offer("drawing", ["lines", "matrix"]);
+  offer("between", ["subwords", "words"]);
+  const heads = count(attention().numHeads).map((head) => {
+    const input = make("input", { type: "checkbox", value: head });
+    input.checked = state.heads.has(head);
+    input.onchange = () => toggle(head);
+    const label = make("label", {}, input, make("span", { textContent: head }));
+    label.style.setProperty("--own", `var(${colourName(head)})`);
+    return label;
+  });
+  fill(element("heads"), [element("heads").firstElementChild, ...heads]);
+}
+
+function count(number) {
+  return Array.from({ length: number }, (_, index) => index + 1);
+}
+
+function toggle(head) {
+  const heads = new Set(state.heads);
+  if (!heads.delete(head)) heads.add(head);
+  change({ heads });
+}
+
+// ------------------------------------------------------------------------------------- words
+
+/** List the words of both sides; each side is one stop of the tabulator. */
+function showWords() {
+  const numWords = Math.max(labels("rows").length, labels("columns").length);
+  const row = Math.max(15, Math.min(26, Math.floor(900 / numWords)));
+  element("lines").style.setProperty("--row", `${row}px`);
+  for (const side of ["row", "column"]) {
+    const words = labels(`${side}s`).map((text, place) => {
+      const word = make("button", { type: "button", textContent: text, dir: "auto", title: text });
+      word.tabIndex = place === 0 ? 0 : -1;
+      word.dataset.place = place;
+      return make("li", {}, word);
+    });
+    fill(element(`${side}s`), words);
+  }
+}
+
+function wordAt(event, side) {
+  const place = event.target.dataset?.place;
+  return place === undefined ? null : { side, place: +place };
+}
+
+function point(word) {
+  pointed = word;
+  draw();
+}
+
+for (const side of ["row", "column"]) {
+  const list = element(`${side}s`);
+  list.onpointerover = (event) => point(wordAt(event, side));
+  list.onpointerleave = () => point(null);
+  list.addEventListener("focusin", (event) => {
+    list.querySelectorAll("button").forEach((word) => (word.tabIndex = -1));
+    event.target.tabIndex = 0;
+    point(wordAt(event, side));
+  });
+  list.addEventListener("focusout", () => point(null));
+  list.onclick = (event) => {
+    const word = wordAt(event, side);
+    const isHeld = word && state.word?.side === side && state.word.place === word.place;
+    if (word) hold(isHeld ? null : word);
+  };
+  list.onkeydown = (event) => {
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    const words = [...list.querySelectorAll("button")];
+    const next = words[words.indexOf(event.target) + steps[event.key]];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  };
+}
+
+/** Hold a word's lines, or let them go; the words themselves stay, and so does the focus. */
+function hold(word) {
+  state.word = word;
+  history.replaceState(null, "", addressOf(state));
+  draw();
+}
+
+// ----------------------------------------------------------------------------------- drawing
+
+function draw() {
+  const isMatrix = state.drawing === "matrix";
+  element("lines").hidden = isMatrix;
+  element("squares").hidden = !isMatrix;
+  const heads = [...state.heads].map((head) => ({
+    weights: weightsOf(head),
+    colour: variable(colourName(head)),
+  }));
+  const word = isMatrix ? null : (pointed ?? state.word);
+  for (const button of document.querySelectorAll("#lines button")) {
+    const side = button.closest("ol").id.slice(0, -1);
+    const isChosen = word?.side === side && word.place === +button.dataset.place;
+    button.classList.toggle("chosen", isChosen);
+    button.setAttribute("aria-pressed", String(isChosen && word === state.word));
+  }
+  const [rows, columns] = [labels("rows"), labels("columns")];
+  const average = heads.length ? mean(heads.map(({ weights }) => weights)) : null;
+  if (isMatrix) {
+    const ink = heads.length === 1 ? heads[0].colour : variable("--head-1");
+    const colours = { ink, text: variable("--text"), frame: variable("--line") };
+    const shown = average ?? new Float32Array(rows.length * columns.length);
+    place = drawMatrix(element("matrix"), shown, rows, columns, colours, cell);
+    element("squares").classList.toggle("large", element("matrix").offsetWidth > LARGE);
+  } else {
+    const row = parseFloat(element("lines").style.getPropertyValue("--row"));
+    numLeftOut = drawLines(element("strokes"), heads, rows.length, columns.length, word, row);
+  }
+  element("told").textContent = tell(average, rows, columns, word);
+  element("matrix").ariaLabel = `${element("told").textContent}; arrow keys read single squares`;
+}
+
+/** Say what is seen in words. */
+function tell(average, rows, columns, word) {
+  const layer = `${NAMES[state.attention]}, layer ${state.layer} of ${attention().numLayers}`;
+  if (!average) return `${layer}: no head is chosen`;
+  const [number] = state.heads;
+  const heads = state.heads.size === 1 ? `head ${number}` : `mean of ${state.heads.size} heads`;
+  const at = (i, j) => average[i * columns.length + j];
+  if (cell) {
+    const [i, j] = cell;
+    return `${apart(rows[i])} \u2192 ${apart(columns[j])}: ${at(i, j).toFixed(3)} (${heads})`;
+  }
+  if (state.drawing === "matrix") {
+    return `${layer}, ${heads}; squares are as dark as the square root of the weight`;
+  }
+  if (!word) {
+    const rest = numLeftOut ? `, without the ${plural(numLeftOut, "faintest line")}` : "";
+    return `${layer}, ${plural(state.heads.size, "head")}${rest}`;
+  }
+  const isRow = word.side === "row";
+  const others = (isRow ? columns : rows).map((text, other) => {
+    return { text, weight: isRow ? at(word.place, other) : at(other, word.place) };
+  });
+  const most = others.sort((a, b) => b.weight - a.weight).slice(0, 3);
+  const told = most.map(({ text, weight }) => `${apart(text)} ${weight.toFixed(2)}`);
+  const name = apart((isRow ? rows : columns)[word.place]);
+  const verb = isRow ? "attends to" : "is attended to by";
+  return `${name} ${verb} ${told.join(" \u00b7 ")} (${heads})`;
+}
+
+// ------------------------------------------------------------------------------------ matrix
+
+function look(row, column) {
+  const isInside = row >= 0 && column >= 0 && row < labels("rows").length;
+  cell = isInside && column < labels("columns").length ? [row, column] : null;
+  draw();
+}
+
+element("matrix").onpointermove = (event) => {
+  const row = Math.floor((event.offsetY - place.top) / place.size);
+  const column = Math.floor((event.offsetX - place.left) / place.size);
+  if (row !== cell?.[0] || column !== cell?.[1]) look(row, column);
+};
+element("matrix").onpointerleave = () => look(-1, -1);
+element("matrix").onblur = () => look(-1, -1);
+element("matrix").onkeydown = (event) => {
+  const steps = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
+  const step = steps[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const limit = (number, length) => Math.max(0, Math.min(length - 1, number));
+  const [row, column] = cell ? [cell[0] + step[0], cell[1] + step[1]] : [0, 0];
+  look(limit(row, labels("rows").length), limit(column, labels("columns").length));
+};
+
+// ----------------------------------------------------------------------------------- summary
+
+function showSummary() {
+  element("symbol").replaceChildren(
+    `on ${attention().columns.pieces.at(state.attention === "decoder" ? 0 : -1)}`,
+    make("small", { textContent: "share" }),
+  );
+  const size = [labels("rows").length, labels("columns").length];
+  const heads = attention().summary[state.layer - 1].map((summary, index) => {
+    const head = index + 1;
+    const only = make("button", { type: "button", textContent: head, title: "this head alone" });
+    only.style.setProperty("--own", `var(${colourName(head)})`);
+    only.onclick = () => change({ heads: new Set([head]) });
+    const small = picture(weightsOf(head), ...size, variable(colourName(head)));
+    small.className = "small";
+    const { entropy, distance, diagonal, symbol } = summary;
+    const texts = [entropy.toFixed(2), distance.toFixed(1), diagonal.toFixed(2), symbol.toFixed(2)];
+    const cells = texts.map((textContent) => make("td", { textContent }));
+    const row = make("tr", {}, make("th", { scope: "row" }, only), make("td", {}, small), ...cells);
+    row.classList.toggle("off", !state.heads.has(head));
+    return row;
+  });
+  fill(element("summary"), heads);
+}
+
+// ------------------------------------------------------------------------ the page as a whole
+
+document.onkeydown = (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("select")) return;
+  if (event.key === "Escape") hold(null);
+  if (event.key === "0") {
+    const all = count(attention().numHeads);
+    change({ heads: new Set(state.heads.size === all.length ? [] : all) });
+  }
+  const head = Number(event.key);
+  if (head >= 1 && head <= attention().numHeads) toggle(head);
+};
+window.onhashchange = () => show(readState(location.hash, initial, sentences));
+window.onresize = draw;
+matchMedia("(prefers-color-scheme: dark)").onchange = () => show(state);
+element("sentence").append(
+  ...sentences.map(({ source }, index) => {
+    return make("option", { value: index + 1, textContent: `${index + 1}: ${apart(source)}` });
+  }),
+);
+element("sentence").onchange = (event) => change({ sentence: +event.target.value });
+show(state);

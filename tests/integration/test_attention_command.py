@@ -1,0 +1,118 @@
+"""`nmtkit attention` as a process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.model_folder import write_model
+from tests.tiny import tiny_codec, tiny_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model of two layers and two heads."""
+    root = tmp_path_factory.mktemp("attention")
+    codec = tiny_codec()
+    model = tiny_model(codec)
+    recipe = TrainRecipe(model=model.config)
+    write_model(root / "model", model.state_dict(), recipe, codec, {}, overwrite=False)
+    return root
+
+
+def attention(folder: Path, line: str, text: bytes) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", "attention", *line.split()],
+        input=text,
+        capture_output=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+
+
+def test_a_page_of_pairs_comes_on_standard_output(folder: Path) -> None:
+    done = attention(folder, "model", b"a b c\tA B C\nd e\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    page = done.stdout.decode()
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.endswith("</html>\n")
+    assert "<title>Attention of model</title>" in page
+
+
+def test_what_translate_writes_is_what_is_looked_at(folder: Path) -> None:
+    def lines(command: str, line: str, text: bytes) -> bytes:
+        return subprocess.run(
+            [sys.executable, "-m", "nmtkit_cli", command, *line.split()],
+            input=text,
+            capture_output=True,
+            check=True,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        ).stdout
+
+    text = b"a b c\nh g\n"
+    options = "model --output-format json --attention"
+    translated = [json.loads(line) for line in lines("translate", options, text).splitlines()]
+    given = "".join(f"{json.dumps(one)}\n" for one in translated).encode()
+    looked = lines("attention", "model --format json --input-format json", given)
+    assert lines("attention", "model --format json --translate", text) == looked
+    for line, expected in zip(looked.splitlines(), translated, strict=True):
+        values = json.loads(line)
+        assert values["translation"] == expected["translation"]
+        # What translate tells is the mean over the heads of the last layer but one.
+        first_layer = values["attentions"][2]["weights"][0]
+        for row, mean in enumerate(expected["attention"]):
+            heads = [head[row] for head in first_layer]
+            assert [sum(pair) / 2 for pair in zip(*heads, strict=True)] == pytest.approx(
+                mean, abs=1e-5
+            )
+
+
+def test_a_picture_is_written(folder: Path) -> None:
+    options = "model --format svg --layer 2 --heads 2 --word b --attention encoder"
+    done = attention(folder, options, b"a b c\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    title = ElementTree.fromstring(done.stdout).findtext("{http://www.w3.org/2000/svg}title")
+    assert title == "encoder self-attention, layer 2 of 2, head 2"
+
+
+def test_a_png_is_written(folder: Path) -> None:
+    pytest.importorskip("resvg_py", reason="the extra plot is not installed")
+    done = attention(folder, "model --format png --drawing matrix", b"a b c\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"\x89PNG\r\n\x1a\n")
+    assert done.stdout.endswith(b"IEND\xaeB`\x82")
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "code", "told"),
+    [
+        ("", b"a\n", 2, "Missing argument 'MODEL'. (see `nmtkit attention --help`)"),
+        ("none", b"a\n", 4, "none: "),
+        ("model", b"", 3, "standard input: no line in it; give a source a line"),
+        ("model", b"a\tA\tb\n", 3, "standard input, line 1: 2 tabs; write a source, or"),
+        ("model --format svg --layer 9", b"a\n", 2, "layer (9): encoder attention has 2 layers"),
+        ("model --heads 3", b"a\n", 2, "heads (3): the model has 2 heads; give numbers up to"),
+        ("model --attention memory", b"a\n", 2, "attention (memory): the line has no transl"),
+        ("model --sentence 2", b"a\n", 2, "sentence (2): there is 1 line; give a number up to"),
+        ("model --max-weights 9", b"a b\n", 3, "line 1: 3 tokens have 36 attention weights, more"),
+        ("model --input-format json", b"a\n", 3, "standard input, line 1: not JSON to read"),
+        ("model --translate", b"a\tA\n", 3, "standard input, line 1: has a translation already"),
+        ("model --format pdf", b"a\n", 2, "must be one of: html, json, svg, png"),
+    ],
+)
+def test_an_error_is_one_line_and_nothing_is_printed(
+    line: str, text: bytes, code: int, told: str, folder: Path
+) -> None:
+    done = attention(folder, line, text)
+    error = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (code, b""), error
+    assert error.startswith("nmtkit: error: ")
+    assert told in error
+    assert error.count("\n") == 1

@@ -1,0 +1,107 @@
+import dataclasses
+import re
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from nmtkit.config.attention import SelectionConfig
+from nmtkit.reporting.attention.colours import colour
+from nmtkit.reporting.attention.drawing import draw
+from nmtkit.reporting.attention.selection import Selection, select
+from tests.unit.reporting.attention.scenes import HOSTILE, scene
+
+SVG = "{http://www.w3.org/2000/svg}"
+SEEN, SEEN_OF_WORD = 0.02, 0.005
+
+
+def selection() -> Selection:
+    return select(scene(), SelectionConfig(attention="memory", join_subwords=True))
+
+
+def texts(root: ElementTree.Element) -> list[str]:
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+
+
+def drawn(own: Selection, drawing: str) -> ElementTree.Element:
+    return ElementTree.fromstring(draw(own, drawing))
+
+
+@pytest.mark.parametrize("drawing", ["lines", "matrix"])
+def test_words_and_title_are_text_whatever_they_look_like(drawing: str) -> None:
+    root = drawn(selection(), drawing)
+    found = texts(root)
+    assert found[0] == "memory attention, layer 2 of 3, all 2 heads"
+    assert found[-6:] == ["das", "Haus", "</s>", "the", HOSTILE, "</s>"]
+
+
+def test_a_character_that_xml_cannot_hold_is_replaced() -> None:
+    own = dataclasses.replace(selection(), rows=("a\x00b", "\x1b", "\ufffe"))
+    assert texts(drawn(own, "lines"))[-6:-3] == ["a\ufffdb", "\ufffd", "\ufffd"]
+
+
+def test_there_is_a_line_for_each_weight_that_can_be_seen() -> None:
+    own = selection()
+    groups = drawn(own, "lines").findall(f"{SVG}g")
+    assert [group.get("stroke") for group in groups] == [colour(1), colour(2)]
+    for group, weights in zip(groups, own.weights, strict=True):
+        lines = group.findall(f"{SVG}path")
+        expected = weights[weights >= SEEN]
+        opacities = torch.tensor([float(line.get("stroke-opacity", "")) for line in lines])
+        torch.testing.assert_close(opacities, expected, rtol=0, atol=0.0051)
+
+
+def test_a_line_goes_from_its_row_to_its_column() -> None:
+    weights = torch.zeros(1, 3, 3)
+    weights[0, 1, 2] = 1
+    own = dataclasses.replace(selection(), heads=(2,), weights=weights)
+    root = drawn(own, "lines")
+    (path,) = root.iter(f"{SVG}path")
+    numbers = [float(number) for number in re.findall(r"[\d.]+", path.get("d", ""))]
+    x1, y1, x2, y2 = numbers
+    heights = [float(text.get("y", "")) for text in root.iter(f"{SVG}text")][1:]
+    assert y1 == pytest.approx(heights[1], abs=6)
+    assert y2 == pytest.approx(heights[3 + 2], abs=6)
+    assert x1 < x2
+
+
+def test_a_word_has_its_lines_alone_and_marks_at_their_ends() -> None:
+    own = dataclasses.replace(selection(), word=1)
+    root = drawn(own, "lines")
+    expected = [int((weights[1] >= SEEN_OF_WORD).sum()) for weights in own.weights]
+    for element in ("path", "rect"):
+        assert [len(group.findall(SVG + element)) for group in root.iter(f"{SVG}g")] == expected
+    opacities = [float(mark.get("fill-opacity", "")) for mark in root.findall(f"{SVG}g/{SVG}rect")]
+    seen = [value for value in own.weights[:, 1].flatten().tolist() if value >= SEEN_OF_WORD]
+    assert [opacity**2 for opacity in opacities] == pytest.approx(seen, abs=0.011)
+    (chosen,) = (text for text in root.iter(f"{SVG}text") if text.get("class") == "chosen")
+    assert chosen.text == "Haus"
+
+
+def test_squares_have_the_mean_of_the_heads() -> None:
+    own = selection()
+    mean = own.weights.mean(0)
+    cells = [rect for rect in drawn(own, "matrix").iter(f"{SVG}rect") if rect.get("fill-opacity")]
+    opacities = torch.tensor([float(cell.get("fill-opacity", "")) for cell in cells])
+    torch.testing.assert_close(opacities**2, mean[mean >= SEEN], rtol=0, atol=0.011)
+
+
+def test_a_drawing_is_as_large_as_its_words_need() -> None:
+    def width(rows: tuple[str, ...], drawing: str) -> float:
+        own = dataclasses.replace(selection(), rows=rows)
+        return float(drawn(own, drawing).get("width", ""))
+
+    for drawing in ("lines", "matrix"):
+        narrow, wide, widest = (
+            width((word, "b", "c"), drawing)
+            for word in ("a" * 40, "\u4e2d" * 40, "a\u0301" * 40 + "a" * 160)
+        )
+        assert narrow < wide < widest
+        # A combining mark takes no room.
+        assert width(("a\u0301" * 40, "b", "c"), drawing) == narrow
+
+
+def test_nothing_is_loaded_and_nothing_runs() -> None:
+    text = draw(selection(), "lines")
+    assert not re.search(r"url\(|@import|href|<script", text)
+    assert re.findall(r"https?://[^\"]*", text) == ["http://www.w3.org/2000/svg"]

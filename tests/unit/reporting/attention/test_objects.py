@@ -1,0 +1,51 @@
+import base64
+import json
+from array import array
+
+import pytest
+import torch
+
+from nmtkit.reporting.attention.objects import as_object, json_line, packed
+from tests.unit.reporting.attention.scenes import HOSTILE, scene
+
+
+def test_an_object_has_everything_of_a_sentence() -> None:
+    line = json_line(scene())
+    assert "\n" not in line
+    values = json.loads(line)
+    assert (values["source"], values["translation"]) == (HOSTILE, "das Haus")
+    for view, written in zip(scene().views, values["attentions"], strict=True):
+        assert written["kind"] == view.kind
+        for side, tokens in (("rows", view.rows), ("columns", view.columns)):
+            assert written[side]["pieces"] == list(tokens.pieces)
+            assert written[side]["word_of"] == list(tokens.word_of)
+            assert written[side]["words"] == list(tokens.words)
+        torch.testing.assert_close(
+            torch.tensor(written["weights"]), view.weights, rtol=0, atol=6e-7
+        )
+        assert {*written["summary"][2][1]} == {"entropy", "distance", "diagonal", "symbol"}
+
+
+def test_numbers_are_written_with_six_digits_at_most() -> None:
+    text = json_line(scene())
+    numbers = [part for part in text.replace("]", ",").replace("[", ",").split(",") if "0." in part]
+    assert len(numbers) > 100
+    assert all(len(number.strip().partition(".")[2]) <= 7 for number in numbers)
+
+
+@pytest.mark.parametrize(("kind", "place"), [("encoder", 3), ("decoder", 0), ("memory", 3)])
+def test_the_share_of_the_symbol_is_that_of_its_column(kind: str, place: int) -> None:
+    (view,) = (view for view in scene().views if view.kind == kind)
+    values = as_object(scene(), packed)
+    (written,) = (one for one in values["attentions"] if one["kind"] == kind)
+    expected = view.weights[..., place].mean(-1)
+    found = [[head["symbol"] for head in layer] for layer in written["summary"]]
+    torch.testing.assert_close(torch.tensor(found), expected, rtol=0, atol=1e-5)
+
+
+def test_packed_weights_are_the_weights_to_half_of_a_65535th() -> None:
+    weights = torch.cat([torch.rand(3, 2, 4, 5), torch.ones(1, 2, 4, 5), torch.zeros(1, 2, 4, 5)])
+    numbers = array("H", base64.b64decode(packed(weights)))
+    restored = torch.tensor(numbers.tolist()).view(5, 2, 4, 5) / 65535
+    torch.testing.assert_close(restored, weights, rtol=0, atol=0.51 / 65535)
+    assert (numbers[-41], numbers[-1]) == (65535, 0)

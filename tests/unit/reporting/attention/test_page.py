@@ -1,0 +1,73 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+from nmtkit.reporting.attention.page import page
+from tests.unit.reporting.attention.scenes import HOSTILE
+
+DATA = json.dumps({"sentences": [HOSTILE, "<!--<script>", "\u2028"]}, ensure_ascii=False)
+PAGE = page(HOSTILE, DATA)
+
+
+class Elements(HTMLParser):
+    """Reads as a browser does: which elements there are, with their attributes and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None], str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002
+        self.found.append(("", {}, ""))  # what follows is not in the element any more
+
+    def handle_data(self, data: str) -> None:
+        if self.found:
+            tag, attributes, text = self.found[-1]
+            self.found[-1] = (tag, attributes, text + data)
+
+    def texts(self, tag: str) -> list[str]:
+        return [text for name, _, text in self.found if name == tag]
+
+
+def elements(text: str) -> Elements:
+    found = Elements()
+    found.feed(text)
+    found.close()
+    return found
+
+
+def test_text_is_text_whatever_it_looks_like() -> None:
+    found = elements(PAGE)
+    assert {tag for tag, _, _ in found.found} == {
+        tag for tag, _, _ in elements(page("title", "{}")).found
+    }
+    data, _ = found.texts("script")
+    assert json.loads(data) == json.loads(DATA)
+    assert "<" not in data
+    assert found.texts("h1")[0].strip() == f"Attention of {HOSTILE}"
+
+
+def test_the_policy_permits_this_script_and_this_style_and_nothing_else() -> None:
+    found = elements(PAGE)
+    (policy,) = (
+        attributes["content"] for _, attributes, _ in found.found if "http-equiv" in attributes
+    )
+
+    def named(text: str) -> str:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        return f"'sha256-{digest}'"
+
+    (style,), (_, script) = found.texts("style"), found.texts("script")
+    assert policy == (f"default-src 'none'; style-src {named(style)}; script-src {named(script)}")
+
+
+def test_nothing_is_loaded() -> None:
+    found = elements(PAGE)
+    names = {name for _, attributes, _ in found.found for name in attributes}
+    assert names.isdisjoint({"src", "href", "srcset", "style"})
+    assert not {name for name in names if name.startswith("on")}
+    assert not re.search(r"https?:|url\(|@import|\bimport\b|fetch\(|innerHTML", PAGE)

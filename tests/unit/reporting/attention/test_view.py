@@ -1,0 +1,122 @@
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from nmtkit.config.fields import Value
+from nmtkit.config.schema import AttentionRecipe
+from nmtkit.config.toml import build
+from nmtkit.errors import ConfigError, DataError, NmtkitError
+from nmtkit.model_folder import LoadedModel
+from nmtkit.reporting.attention import view
+from tests.unit.reporting.attention.scenes import tiny_loaded
+
+
+@pytest.fixture(autouse=True)
+def _model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(path: Path, device: object) -> LoadedModel:
+        assert (str(path), str(device)) == ("model", "cpu")
+        return tiny_loaded()
+
+    monkeypatch.setattr(view, "load_model", load)
+
+
+def shown(lines: Iterable[str], **values: Value) -> list[bytes]:
+    recipe = build(AttentionRecipe, {"device": "cpu", **values})
+    return list(view.show(Path("model"), recipe, lines, "in"))
+
+
+def data_of(page: bytes) -> dict[str, object]:
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*)</script>', page.decode())
+    values: dict[str, object] = json.loads(text)
+    return values
+
+
+def test_a_page_has_every_sentence_and_begins_with_what_is_selected() -> None:
+    (page,) = shown(["a b\tA", "c\tC D", "e"], sentence=2, attention="memory", word="D", heads="2")
+    data = data_of(page)
+    assert data["selection"] == {
+        "sentence": 2,
+        "attention": "memory",
+        "layer": 1,
+        "heads": "2",
+        "drawing": "lines",
+        "between": "subwords",
+        "word": "row-2",
+    }
+    sentences = data["sentences"]
+    assert isinstance(sentences, list)
+    assert [sentence["source"] for sentence in sentences] == ["a b", "c", "e"]
+    assert [len(sentence["attentions"]) for sentence in sentences] == [3, 3, 1]
+
+
+def test_json_is_an_object_a_line_as_they_come() -> None:
+    lines = iter(["a", "b\tB", "c"])
+    recipe = build(AttentionRecipe, {"device": "cpu", "format": "json"})
+    parts = view.show(Path("model"), recipe, lines, "in")
+    first = next(parts)
+    assert list(lines) == ["b\tB", "c"], "nothing is read ahead"
+    assert first.endswith(b"}\n")
+    assert json.loads(first)["source"] == "a"
+
+
+def test_a_picture_is_of_the_sentence_that_is_selected() -> None:
+    lines = iter(["a\tb\tc", "c d", "e"])
+    with pytest.raises(DataError, match="line 1: 2 tabs"):
+        shown(["a\tb\tc", "c d"], format="svg", sentence=2)
+    lines = iter(["a", "c d", "e"])
+    (svg,) = shown(lines, format="svg", sentence=2, drawing="matrix")
+    texts = ["".join(text.itertext()) for text in ElementTree.fromstring(svg).iter()]
+    assert texts[-6:] == ["c", "d", "</s>"] * 2
+    assert list(lines) == ["e"], "no more is read than is shown"
+
+
+@pytest.mark.parametrize("form", ["html", "svg"])
+@pytest.mark.parametrize(
+    ("values", "lines", "kind", "told"),
+    [
+        (
+            {"sentence": 3},
+            ["a", "b"],
+            ConfigError,
+            "sentence (3): there are 2 lines; give a number up to that [selection.sentence]",
+        ),
+        ({"sentence": 2}, ["a"], ConfigError, "sentence (2): there is 1 line; give"),
+        ({"layer": 3}, ["a"], ConfigError, "layer (3): encoder attention has 2 layers; give"),
+        ({"attention": "memory"}, ["a"], ConfigError, "attention (memory): the line has no trans"),
+        ({}, [], DataError, "in: no line in it; give a source a line"),
+    ],
+)
+def test_what_is_not_there_is_told(
+    form: str, values: dict[str, Value], lines: list[str], kind: type[NmtkitError], told: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        shown(lines, format=form, **values)
+    assert told in str(caught.value)
+
+
+def test_a_page_of_too_many_weights_is_refused_as_soon_as_it_is_one() -> None:
+    lines = iter(["a b", "a b", "a b", "a b"])
+    with pytest.raises(DataError) as caught:
+        shown(lines, max_weights=100)
+    assert str(caught.value) == (
+        "in, line 3: 3 sentences have 108 attention weights, more than 100; give fewer lines, or "
+        "raise --max-weights"
+    )
+    assert len(list(lines)) == 1
+    assert len(shown(["a b"] * 5, max_weights=100, format="json")) == 5, "of a line each"
+
+
+def test_png_that_cannot_be_written_is_told_before_anything_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> None:
+        raise ConfigError("not installed")
+
+    monkeypatch.setattr(view, "require_png", refuse)
+    monkeypatch.setattr(view, "load_model", pytest.fail)
+    with pytest.raises(ConfigError, match="not installed"):
+        shown(["a"], format="png")
