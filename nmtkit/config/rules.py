@@ -183,6 +183,14 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             f"model_size ({size}) must be even for sinusoidal positions; "
             f"try {size - 1} or {size + 1} [model.model_size]",
         )
+    # The encoder sees all from twice the largest distance on, the decoder from the length on.
+    whole = max(2 * (model.max_positions - 1), model.max_positions)
+    if model.positions == "learned" and model.window >= whole:
+        yield Problem(
+            ("window", "max_positions", "positions"),
+            f"window ({model.window}) restricts nothing, as the {model.max_positions} learned "
+            f"positions are within it; leave it out, or take less than {whole} [model.window]",
+        )
 
 
 def _divisors_near(number: int, dividend: int) -> str:

@@ -25,6 +25,14 @@ class ModelConfig:
         0, "Width d_k of a head's queries and keys; 0 = model_size / heads.", minimum=0
     )
     value_size: int = setting(0, "Width d_v of a head's values; 0 = model_size / heads.", minimum=0)
+    window: int = setting(
+        0,
+        "Neighbourhood r that self-attention is restricted to: r // 2 positions on either side in "
+        "the encoder, the last r in the decoder; its time and memory then grow with the length, "
+        "not with its square; 0 = all.",
+        unit="positions",
+        minimum=0,
+    )
     dropout: float = setting(
         0.1,
         "Dropout of sub-layer outputs and of the sum of embedding and position.",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
-from nmtkit.interop.limits import NUM_POSITIONS, head_sizes
+from nmtkit.interop.limits import NUM_POSITIONS, attention_limits
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.interop.sentencepiece import write_sentencepiece
 from nmtkit.model.embedding import Embedding, LearnedPositions, sinusoids
@@ -33,7 +33,7 @@ _ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
 
 def refusals(loaded: LoadedModel) -> Iterator[Problem]:
     """Yield what CTranslate2 cannot hold of a model."""
-    yield from head_sizes(loaded.model.config)
+    yield from attention_limits(loaded.model.config)
 
 
 def write(loaded: LoadedModel, folder: Path) -> None:

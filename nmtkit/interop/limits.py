@@ -1,4 +1,4 @@
-"""What other formats limit: the length of sequences, the sizes of attention heads."""
+"""What other formats limit: the length of sequences, the sizes and the reach of attention."""
 
 from collections.abc import Iterator
 
@@ -14,12 +14,14 @@ def num_positions(config: ModelConfig) -> int:
     return config.max_positions if config.positions == "learned" else NUM_POSITIONS
 
 
-def head_sizes(config: ModelConfig) -> Iterator[Problem]:
-    """Yield the sizes of heads that do not add up to the model's size, as others take for given."""
+def attention_limits(config: ModelConfig) -> Iterator[Problem]:
+    """Yield what others do not have: heads of other sizes than the model's, and windows."""
     own = config.model_size // config.heads
     for name, size in (("key_size", config.key_size), ("value_size", config.value_size)):
         if size * config.heads not in (0, config.model_size):
             yield refusal(name, size, f"model_size / heads ({own})")
+    if config.window:
+        yield refusal("window", config.window, "0")
 
 
 def refusal(name: str, value: object, wanted: str) -> Problem:

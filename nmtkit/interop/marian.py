@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
-from nmtkit.interop.limits import NUM_POSITIONS, head_sizes, refusal
+from nmtkit.interop.limits import NUM_POSITIONS, attention_limits, refusal
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.interop.sentencepiece import sentencepiece_model, write_sentencepiece
 from nmtkit.model_folder import LoadedModel, save_tensors
@@ -99,7 +99,7 @@ def refusals(loaded: LoadedModel) -> Iterator[Problem]:
         found = vars(config)[name]
         if found != value:
             yield refusal(name, found, str(value))
-    yield from head_sizes(config)
+    yield from attention_limits(config)
     for side, vocabulary in (("source", loaded.codec.source), ("target", loaded.codec.target)):
         if sentencepiece_model(vocabulary) is None:
             kind = "tokenised text" if isinstance(vocabulary, Tokenised) else vocabulary.kind

@@ -3,6 +3,7 @@
 Source: paper, section 3.2. Encoder and decoder self-attention are one class with and without the
 causal mask; attention of the decoder over the encoder's output, here called memory, is the other.
 Each has a full form (packed, for training) and a step form (one position a row, for decoding).
+Self-attention may be restricted to a neighbourhood; see window.py.
 
 Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T, S longest target,
 source; D model size; H heads; K, U key and value size of a head.
@@ -18,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmtkit.model.state import DecoderState
+from nmtkit.model.window import attend_near, neighbourhood
 from nmtkit.packed import Layout, Packed
 
 
@@ -25,10 +27,17 @@ class SelfAttention(nn.Module):
     """Attention of a sequence over itself, its three projections in one matrix."""
 
     def __init__(
-        self, model_size: int, heads: int, key_size: int, value_size: int, dropout: float
+        self,
+        model_size: int,
+        heads: int,
+        key_size: int,
+        value_size: int,
+        dropout: float,
+        window: int,
     ) -> None:
         super().__init__()
         self.heads = heads
+        self.window = window
         self.sizes = (heads * key_size, heads * key_size, heads * value_size)
         self.dropout = dropout
         self.query_key_value = nn.Linear(model_size, sum(self.sizes))
@@ -47,15 +56,16 @@ class SelfAttention(nn.Module):
         Returns:
             (X, D).
         """
-        block = layout.unpack(self.query_key_value(x))  # (X, H(2K+U)) -> (B, T, H(2K+U))
-        query, key, value = (_heads_first(p, self.heads) for p in block.split(self.sizes, -1))
-        # Padding stands to the right, so the causal mask already hides it from every real token.
-        mask = None if is_causal or layout.is_rectangular else layout.mask[:, None, None, :]
+        joint = self.query_key_value(x)  # (X, H(2K+U))
         dropout = self.dropout if self.training else 0.0
-        context = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
-        )
-        output: Tensor = self.output(layout.pack(context.transpose(1, 2)).flatten(1))
+        near = neighbourhood(self.window, is_causal, layout.longest)
+        if near is None:
+            context = self._attend_to_all(joint, layout, is_causal, dropout)
+        else:
+            sides = joint.split(self.sizes, -1)
+            query, key, value = (side.unflatten(-1, (self.heads, -1)) for side in sides)
+            context = attend_near(query, key, value, layout, near, dropout)
+        output: Tensor = self.output(context.flatten(1))
         return output
 
     def weights(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
@@ -94,6 +104,19 @@ class SelfAttention(nn.Module):
         context = attend_step(query, keys, values, state.prefix_bias, self.heads)
         output: Tensor = self.output(context)
         return output
+
+    def _attend_to_all(
+        self, joint: Tensor, layout: Layout, is_causal: bool, dropout: float
+    ) -> Tensor:
+        """Attend from each token to its whole sequence: joint (X, H(2K+U)) -> (X, H, U)."""
+        block = layout.unpack(joint)  # (B, T, H(2K+U))
+        query, key, value = (_heads_first(p, self.heads) for p in block.split(self.sizes, -1))
+        # Padding stands to the right, so the causal mask already hides it from every real token.
+        mask = None if is_causal or layout.is_rectangular else layout.mask[:, None, None, :]
+        context = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
+        )
+        return layout.pack(context.transpose(1, 2))
 
 
 class MemoryAttention(nn.Module):

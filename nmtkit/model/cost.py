@@ -2,7 +2,8 @@
 
 Operations are those of matrix products, a multiplication and an addition each; the rest is small.
 A training pass takes three times those of a forward pass: the backward pass computes the gradients
-of both factors of each product.
+of both factors of each product. Of self-attention within a window, the products are counted that
+it needs; computing it by blocks takes more.
 """
 
 from dataclasses import dataclass
@@ -107,11 +108,14 @@ def training_operations(config: ModelConfig, target_size: int, work: Work) -> fl
     """
     shape = _shape(config)
     width = shape.keys + shape.values
-    encoder = shape.attention + shape.feed_forward + work.source_length * width
+    window = config.window
+    source_reach = min(work.source_length, 2 * (window // 2) + 1) if window else work.source_length
+    target_reach = min(work.target_length, window) if window else work.target_length
+    encoder = shape.attention + shape.feed_forward + source_reach * width
     projected_memory = config.model_size * width
     decoder = (
         shape.attention
-        + work.target_length * width
+        + target_reach * width
         + (shape.attention - projected_memory)
         + work.source_length * width
         + shape.feed_forward

@@ -64,7 +64,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(*attention_shape(config))
+        self.self_attention = SelfAttention(*attention_shape(config), config.window)
         self.feed_forward = FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
@@ -80,7 +80,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(*attention_shape(config))
+        self.self_attention = SelfAttention(*attention_shape(config), config.window)
         self.memory_attention = MemoryAttention(*attention_shape(config))
         self.feed_forward = FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))

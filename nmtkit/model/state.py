@@ -5,7 +5,7 @@ position that was ever computed are stored once a sentence, as entries, and each
 mask of the entries that are its own prefix. Expanding, reordering and dropping rows then touch the
 mask alone: keys and values are never copied when the search changes its mind, and the attention of
 all rows of a sentence is one matrix product. Entries that no row descends from any more are thrown
-out when the storage is full.
+out when the storage is full; so are those that have left the window of restricted self-attention.
 
 Shapes: L layers, B sentences, W rows a sentence, H heads, K and U key and value size of a head,
 C entries there is room for, n entries there are, S longest source.
@@ -38,7 +38,11 @@ class DecoderState:
     """
 
     def __init__(
-        self, memory: tuple[Tensor, Tensor], memory_mask: Tensor, sizes: tuple[int, int]
+        self,
+        memory: tuple[Tensor, Tensor],
+        memory_mask: Tensor,
+        sizes: tuple[int, int],
+        window: int,
     ) -> None:
         """Begin with an empty prefix.
 
@@ -46,6 +50,7 @@ class DecoderState:
             memory: keys (L, B, H, K, S) and values (L, B, H, S, U) of the source.
             memory_mask: (B, S) True at real tokens.
             sizes: K and U of the decoder's own keys and values.
+            window: a row sees so many of its last positions, the new one counted; 0 = all.
         """
         self._memory_keys, self._memory_values = memory
         layers, sentences, heads = self._memory_keys.shape[:3]
@@ -57,6 +62,9 @@ class DecoderState:
         self._values = self._memory_keys.new_empty(*room, sizes[1])
         self._bias = _hide(self._keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
+        self._window = window
+        # (B, C) of which position an entry is, where there is a window.
+        self._positions = memory_mask.new_zeros(sentences, ENTRY_BLOCK, dtype=torch.int64)
         self.position = -1
         self._own_bias = self._see_themselves(1)
         self._view_memory()
@@ -98,16 +106,21 @@ class DecoderState:
         self._keys = self._keys.index_select(1, sentences)
         self._values = self._values.index_select(1, sentences)
         self._bias = self._bias.index_select(0, sentences)
+        self._positions = self._positions.index_select(0, sentences)
         self._view_memory()
 
     def begin_step(self) -> None:
-        """Make room for one entry a row, and let each row see its own."""
+        """Make room for one entry a row, let each row see its own, and none behind its window."""
         if self._num_entries + self.width > self._bias.shape[2]:
             self._make_room()
         first, last = self._num_entries, self._num_entries + self.width
         self._bias[:, :, first:last] = self._own_bias
         self._num_entries = last
         self.position += 1
+        if self._window:
+            self._positions[:, first:last] = self.position
+            is_behind = self._positions <= self.position - self._window
+            self._bias.masked_fill_(is_behind[:, None], HIDDEN)
         heads = self._keys.shape[2]
         self.prefix_bias = self._bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
         self._new_keys = self._keys[:, :, :, first:last].unbind()
@@ -155,12 +168,15 @@ class DecoderState:
             self._values = _take_entries(self._values, order)
             index = order[:, None, :].expand(-1, self.width, -1)
             self._bias = self._bias.gather(2, index)
+            self._positions = self._positions.gather(1, order)
             self._num_entries = num_live
         room = max(ENTRY_BLOCK, self.width, self._num_entries)
         self._keys = _enlarge(self._keys, self._num_entries, room)
         self._values = _enlarge(self._values, self._num_entries, room)
         bias = self._bias[:, :, : self._num_entries]
         self._bias = torch.nn.functional.pad(bias, (0, room), value=HIDDEN)
+        positions = self._positions[:, : self._num_entries]
+        self._positions = torch.nn.functional.pad(positions, (0, room))
 
 
 def _hide(like: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -147,7 +147,8 @@ class Transformer(nn.Module):
         """Prepare decoding of the sentences of a memory (X, D), one row each."""
         pairs = [layer.memory_attention.start(memory) for layer in self.decoder]
         keys, values = (torch.stack(side) for side in zip(*pairs, strict=True))
-        return DecoderState((keys, values), memory.layout.mask, (keys.shape[3], values.shape[4]))
+        sizes = (keys.shape[3], values.shape[4])
+        return DecoderState((keys, values), memory.layout.mask, sizes, self.config.window)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """Read one more token of each row and predict the next.

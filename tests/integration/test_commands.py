@@ -72,6 +72,22 @@ def test_from_text_to_a_score(folder: Path, run: Path) -> None:
     assert json.loads(done.stdout).keys() == {"system", "BLEU"}
 
 
+def test_a_model_of_restricted_attention_is_trained_and_translates(folder: Path) -> None:
+    done = train(folder, "near", "--window", 2)
+    assert done.returncode == 0, done.stderr
+    text = "".join(f"{line}\n" for line in VALID_LINES)
+    done = nmtkit("translate", folder / "near", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == len(VALID_LINES)
+    again = train(folder, "near", "--window", 3, "--max-updates", 5)
+    assert again.returncode == 2
+    assert "window" in again.stderr
+    impossible = train(folder, "impossible", "--window", -2)
+    assert impossible.returncode == 2
+    assert impossible.stderr.count("\n") == 1
+    assert "window (-2) must be a whole number of at least 0" in impossible.stderr
+
+
 def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) -> None:
     out = folder / "tried"
     done = nmtkit(

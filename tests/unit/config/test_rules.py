@@ -40,6 +40,16 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "[model.max_positions]",
         ),
         (
+            {"window": 2046, "positions": "learned"},
+            "window (2046) restricts nothing, as the 1024 learned positions are within it; leave "
+            "it out, or take less than 2046 [model.window]",
+        ),
+        ({"window": 1, "positions": "learned", "max_positions": 1}, "window (1) restricts nothing"),
+        (
+            {"window": -8},
+            "window (-8) must be a whole number of at least 0, below 2**63 [model.window]",
+        ),
+        (
             {"validate_every": 1500},
             "validate_every (1500) must be a multiple of save_every (1000); try 1000 or 2000 "
             "[validation.validate_every]",

@@ -42,6 +42,7 @@ REFUSED = {
     "norm": "pre",
     "norm_epsilon": 1e-6,
     "positions": "learned",
+    "window": 8,
 }
 WITHOUT_EFFECT = {"max_positions"}
 
@@ -92,10 +93,11 @@ def test_tokenised_text_is_refused() -> None:
     [
         ({"key_size": 3}, ["key_size (3) must be model_size / heads (8) [model.key_size]"]),
         ({"value_size": 5}, ["value_size (5) must be model_size / heads (8) [model.value_size]"]),
+        ({"window": 8}, ["window (8) must be 0 [model.window]"]),
         ({"key_size": 8, "value_size": 8, "norm": "pre", "positions": "learned"}, []),
     ],
 )
-def test_ctranslate2_refuses_sizes_of_heads_alone(
+def test_ctranslate2_refuses_sizes_of_heads_and_windows_alone(
     settings: dict[str, Any], told: list[str]
 ) -> None:
     problems = [*ctranslate2.refusals(random_model(tiny_codec(), settings))]

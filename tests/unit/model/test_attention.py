@@ -27,7 +27,7 @@ def random_values(sizes: list[int]) -> Tensor:
 
 
 def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
-    return randomised(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
+    return randomised(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0))
 
 
 def memory_attention(key_size: int, value_size: int, dropout: float) -> MemoryAttention:
@@ -218,7 +218,7 @@ def test_products_of_query_and_key_begin_with_variance_d_k() -> None:
     # Source: paper, section 3.2.1, footnote 4: what dividing by sqrt(d_k) is there for.
     model_size, heads = 256, 4
     key_size = model_size // heads
-    joint = SelfAttention(model_size, heads, key_size, key_size, 0.0).query_key_value
+    joint = SelfAttention(model_size, heads, key_size, key_size, 0.0, 0).query_key_value
     memory = MemoryAttention(model_size, heads, key_size, key_size, 0.0)
     x, y = torch.randn(400, model_size), torch.randn(400, model_size)
     projections = [

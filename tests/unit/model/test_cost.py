@@ -71,3 +71,14 @@ def test_operations_are_those_that_torch_counts(config: ModelConfig) -> None:
     # Nor is the product that the loss adds in place to the gradient of the output projection.
     added_in_place = 2 * work.target_tokens * config.model_size * size
     assert counted == pytest.approx(counter.get_total_flops() + added_in_place, rel=1e-6)
+
+
+def test_a_window_saves_the_products_beyond_it() -> None:
+    work = Work(source_tokens=100, target_tokens=80, source_length=50, target_length=40)
+    full = training_operations(SHAPES["own head sizes"], 19, work)
+    restricted = training_operations(replace(SHAPES["own head sizes"], window=9), 19, work)
+    # Of keys and values (2 heads of 3 + 5), 4 positions on either side of each, or the last 9.
+    source = SMALL.encoder_layers * 100 * (50 - 9) * 16
+    target = SMALL.decoder_layers * 80 * (40 - 9) * 16
+    assert full - restricted == 3 * 2 * (source + target)
+    assert training_operations(replace(SHAPES["own head sizes"], window=100), 19, work) == full

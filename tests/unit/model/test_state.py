@@ -30,18 +30,19 @@ class Rows:
     state: DecoderState
     prefixes: list[list[list[float]]]
     memories: list[float]
+    window: int
     num_tags: int = 0
 
     @staticmethod
-    def start(num_sentences: int) -> "Rows":
+    def start(num_sentences: int, window: int = 0) -> "Rows":
         memories = [float(sentence) for sentence in range(num_sentences)]
         tagged = torch.tensor(memories)[None, :, None, None, None]
         keys = tagged.expand(LAYERS, -1, HEADS, KEY_SIZE, SOURCE).clone()
         values = tagged.expand(LAYERS, -1, HEADS, SOURCE, VALUE_SIZE).clone()
         lengths = torch.arange(num_sentences) % SOURCE + 1
         mask = torch.arange(SOURCE) < lengths[:, None]
-        state = DecoderState((keys, values), mask, (KEY_SIZE, VALUE_SIZE))
-        return Rows(state, [[[]] for _ in memories], memories)
+        state = DecoderState((keys, values), mask, (KEY_SIZE, VALUE_SIZE), window)
+        return Rows(state, [[[]] for _ in memories], memories, window)
 
     def step(self) -> None:
         """Append an entry of its own to each row, in every layer, and compare all rows."""
@@ -60,7 +61,7 @@ class Rows:
                 layer, own.expand(-1, -1, -1, KEY_SIZE), -own.expand(-1, -1, -1, VALUE_SIZE)
             )
             expected = [
-                [[tag + head * HEAD + layer / 2 for tag in prefix] for prefix in rows]
+                [[tag + head * HEAD + layer / 2 for tag in self.seen(prefix)] for prefix in rows]
                 for rows in self.prefixes
                 for head in range(HEADS)
             ]
@@ -69,6 +70,9 @@ class Rows:
             for element in range(VALUE_SIZE):
                 assert self.visible(-values[:, :, element]) == expected
         self.check_memory()
+
+    def seen(self, prefix: list[float]) -> list[float]:
+        return prefix[-self.window :] if self.window else prefix
 
     def visible(self, entries: Tensor) -> list[list[list[float]]]:
         """Read the tags (BH, n) that each row may attend to, in the order of their making."""
@@ -115,11 +119,11 @@ def draw_parents(data: st.DataObject, rows: Rows) -> list[list[int]]:
 
 
 @settings(max_examples=60)
-@given(st.integers(1, 4), st.integers(1, 4), st.data())
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 6), st.data())
 def test_rows_hold_their_own_history_after_any_reorder_and_keep(
-    num_sentences: int, width: int, data: st.DataObject
+    num_sentences: int, width: int, window: int, data: st.DataObject
 ) -> None:
-    rows = Rows.start(num_sentences)
+    rows = Rows.start(num_sentences, window)
     rows.step()
     rows.expand(width)
     for _ in range(data.draw(st.integers(1, 12))):
@@ -151,10 +155,11 @@ def test_two_reorders_are_the_reorder_by_their_composition(
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("window", [0, 1, 9, ENTRY_BLOCK + 5])
 @pytest.mark.parametrize("parent", [0, -1], ids=["one ancestor", "no reorder"])
-def test_making_room_is_invisible(width: int, parent: int) -> None:
+def test_making_room_is_invisible(width: int, window: int, parent: int) -> None:
     # All rows continue row 0, so nearly all entries die; or none does, and the storage must grow.
-    rows = Rows.start(2)
+    rows = Rows.start(2, window)
     rows.expand(width)
     for _ in range(2 * ENTRY_BLOCK + 3):
         rows.step()
@@ -177,6 +182,18 @@ def test_storage_does_not_fill_up_with_dead_entries() -> None:
         rows.reorder([[0, 0, 0, 0], [1, 1, 1, 1]])
     # One of the four entries of a step survives; up to as many again wait to be thrown out.
     assert stored_entries(rows.state) <= 2.5 * num_steps
+
+
+@pytest.mark.parametrize("window", [1, 12])
+def test_with_a_window_storage_does_not_grow_with_the_length(window: int) -> None:
+    rows = Rows.start(2, window)
+    rows.expand(4)
+    sizes = []
+    for _ in range(2 * ENTRY_BLOCK):
+        rows.step()
+        sizes.append(rows.state.prefix_bias.shape[2])
+    # Four rows see `window` entries of their own each; as many again wait to be thrown out.
+    assert max(sizes[-window:]) <= 2 * max(4 * window, ENTRY_BLOCK)
 
 
 def test_only_a_single_row_can_be_expanded() -> None:

@@ -30,6 +30,7 @@ SHAPES = {
     "unequal sizes": replace(TINY, key_size=3, value_size=5),
     "untied": replace(TINY, tie_embeddings=False),
     "silu, output bias": replace(TINY, activation="silu", output_bias=True),
+    "window": replace(TINY, window=4),
 }
 SOURCES = [[3, 4, 5, EOS_ID], [6, EOS_ID], [7, 8, 9, 10, 11, 12, EOS_ID], [EOS_ID], [9, 4, EOS_ID]]
 TARGETS = [[BOS_ID, 5, 3], [BOS_ID, 5, 6, 7, 8], [BOS_ID], [BOS_ID, 18, 17], [BOS_ID, 4]]
@@ -127,8 +128,9 @@ def test_stepping_is_decoding_after_any_expand_reorder_and_keep(
             assert_steps_are_decode(model, model.step(tokens, state), sources, rows)
 
 
-def test_stepping_is_decoding_far_beyond_the_room_for_entries() -> None:
-    model = make(TINY, torch.float64)
+@pytest.mark.parametrize("window", [0, 7])
+def test_stepping_is_decoding_far_beyond_the_room_for_entries(window: int) -> None:
+    model = make(replace(TINY, window=window), torch.float64)
     generator = torch.Generator().manual_seed(1)
     sources = SOURCES[:2]
     with torch.inference_mode():
@@ -210,6 +212,26 @@ def test_every_source_token_is_seen_from_every_target_position() -> None:
     for place in range(len(SOURCES[0])):
         changed = [*SOURCES[0][:place], 13, *SOURCES[0][place + 1 :]]
         assert bool((logits_of(model, [changed], [TARGETS[1]]) != before).any(1).all())
+
+
+def test_a_window_restricts_what_layers_see_of_their_own_side_alone() -> None:
+    # Two layers of a window of 2 carry a change two positions on; memory attention has no window.
+    model = make(replace(TINY, window=2), torch.float64)
+    source, target = SOURCES[2], [BOS_ID, 5, 6, 7, 8, 9]
+    memory = model.encode(pack_sequences([source], CPU)).values
+    other_memory = model.encode(pack_sequences([[13, *source[1:]]], CPU)).values
+    is_changed = (memory != other_memory).any(1).tolist()
+    assert is_changed == [place <= 2 for place in range(len(source))]
+    before = logits_of(model, [source], [target])
+    later = logits_of(model, [source], [[BOS_ID, 13, *target[2:]]])
+    assert (before != later).any(1).tolist() == [1 <= place <= 3 for place in range(len(target))]
+    assert bool((before != logits_of(model, [[13, *source[1:]]], [target])).any(1).all())
+
+
+def test_a_window_that_covers_all_sentences_changes_nothing() -> None:
+    covering = make(replace(TINY, window=2 * 7 - 2), torch.float64)
+    expected = logits_of(make(TINY, torch.float64), SOURCES, TARGETS)
+    assert torch.equal(logits_of(covering, SOURCES, TARGETS), expected)
 
 
 def capture_embeddings(embedding: nn.Module, captured: list[Tensor]) -> None:
