@@ -48,6 +48,7 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	$(BIN)/python -m benchmarks.preprocess_memory --train build/corpus/train --valid build/corpus/valid \
 	  -s en -t de --vocab-size 4000 --sample-lines 20000 --times 3 60
 	$(BIN)/python -m benchmarks.average_memory
+	$(BIN)/python -m benchmarks.layers --plots build/plots
 
 wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
 	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*

@@ -1,4 +1,4 @@
-"""Line plots as SVG elements, for a page that holds their `style`.
+"""Line plots as SVG elements, for a page that holds their `style`, or as files of their own.
 
 Curves differ by colour and by dashes. The colours are after Okabe and Ito, "Color Universal
 Design" (2008), which colour-blind readers can tell apart; some are darker on white, or lighter on
@@ -58,17 +58,19 @@ class Curve:
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves over updates.
+    """Curves over updates, or over something else that begins at 0.
 
     Attributes:
         title: what is drawn, and its unit.
         curves: one a run; a run without points keeps its place, and with it its colour.
         from_zero: heights begin at 0.
+        across: what the curves are over.
     """
 
     title: str
     curves: Sequence[Curve]
     from_zero: bool
+    across: str = "update"
 
 
 def draw(plot: Plot) -> str:
@@ -86,11 +88,21 @@ def draw(plot: Plot) -> str:
         f'<svg class="plot" viewBox="{view}" role="img" aria-label="{title}">',
         f'<text class="title" x="{_LEFT}" y="18">{title}</text>',
         *(entry for row in legend for entry in row),
-        *_frame(across, up),
-        *(_curve(number, curve, across, up) for number, curve in drawn.items()),
+        *_frame(across, up, plot.across),
+        *(_curve(number, curve, across, up, plot.across) for number, curve in drawn.items()),
         "</svg>",
     ]
     return "\n".join(elements)
+
+
+def draw_alone(plot: Plot) -> str:
+    """Return a plot with at least one finite point as an SVG file of its own."""
+    opening, elements = draw(plot).split(">", 1)
+    ground = ".plot { background: var(--page); font-family: sans-serif; }"
+    return (
+        f'{opening} xmlns="http://www.w3.org/2000/svg">\n'
+        f"<style>\n{PALETTE}{style()}\n{ground}\n</style>{elements}\n"
+    )
 
 
 def style() -> str:
@@ -151,7 +163,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: half - 3]}...{name[-half:]}"
 
 
-def _frame(across: Axis, up: Axis) -> Iterator[str]:
+def _frame(across: Axis, up: Axis, over: str) -> Iterator[str]:
     """Yield the frame, its grid, and what the ticks say."""
     for tick in up.ticks(_TICKS_UP, least_step=0):
         y = up.place(tick.value)
@@ -162,14 +174,14 @@ def _frame(across: Axis, up: Axis) -> Iterator[str]:
         yield f'<path class="frame" d="M{x:.1f},{up.start} v{_TICK}"/>'
         yield (f'<text x="{x:.1f}" y="{up.start + 18}" text-anchor="middle">{tick.label}</text>')
     middle = (_LEFT + _RIGHT) / 2
-    yield f'<text x="{middle}" y="{up.start + 35}" text-anchor="middle">update</text>'
+    yield f'<text x="{middle}" y="{up.start + 35}" text-anchor="middle">{escape(over)}</text>'
     yield (
         f'<rect class="frame" x="{_LEFT}" y="{up.end}" width="{_RIGHT - _LEFT}" '
         f'height="{_HEIGHT}"/>'
     )
 
 
-def _curve(number: int, curve: Curve, across: Axis, up: Axis) -> str:
+def _curve(number: int, curve: Curve, across: Axis, up: Axis, over: str) -> str:
     """Draw the lines between gaps, and the points that are alone, or all if they are few."""
     has_dots = len(curve.points) <= _MAX_DOTS
     lines, dots = [], []
@@ -179,13 +191,13 @@ def _curve(number: int, curve: Curve, across: Axis, up: Axis) -> str:
             places = [f"{across.place(x):.1f},{up.place(y):.1f}" for x, y in points]
             lines.append("M" + " ".join(places))
         if is_line and (has_dots or len(points) == 1):
-            dots += [_dot(curve.name, point, across, up) for point in points]
+            dots += [_dot(curve.name, point, across, up, over) for point in points]
     return _group(number, f'<path d="{"".join(lines)}"/>{"".join(dots)}')
 
 
-def _dot(name: str, point: tuple[float, float], across: Axis, up: Axis) -> str:
+def _dot(name: str, point: tuple[float, float], across: Axis, up: Axis, over: str) -> str:
     """Draw a point that says what it is when one points to it."""
-    update, value = point
-    place = f'cx="{across.place(update):.1f}" cy="{up.place(value):.1f}" r="{_RADIUS}"'
-    title = escape(f"{name}, update {update:,}: {value:.5g}")
+    x, value = point
+    place = f'cx="{across.place(x):.1f}" cy="{up.place(value):.1f}" r="{_RADIUS}"'
+    title = escape(f"{name}, {over} {x:,}: {value:.5g}")
     return f"<circle {place}><title>{title}</title></circle>"

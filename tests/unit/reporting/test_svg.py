@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.svg import Curve, Plot, draw, style
+from nmtkit.reporting.svg import Curve, Plot, draw, draw_alone, style
 from tests.unit.reporting.builders import HOSTILE
 
 HEIGHTS = st.lists(st.floats(-1e100, 1e100) | st.just(math.nan) | st.just(math.inf), max_size=80)
@@ -91,6 +91,24 @@ def test_a_value_that_is_not_finite_leaves_a_gap_and_a_point_alone_is_a_dot() ->
     assert [len(line) for line in lines_of(curve)] == [30, 29, 1, 37]
     (dot,) = curve.findall("circle")
     assert (float(dot.attrib["cx"]), float(dot.attrib["cy"])) == lines_of(curve)[2][0]
+
+
+def test_curves_over_something_else_say_what() -> None:
+    plot = Plot(HOSTILE, [Curve("run", [(0, 1.0), (1.5, 2.0)])], False, across=HOSTILE)
+    drawn = parsed(plot)
+    assert texts_of(drawn).count(HOSTILE) == 2  # the title, and below the axis
+    titles = [element.text for element in drawn.iter("title")]
+    assert titles == [f"run, {HOSTILE} 0: 1", f"run, {HOSTILE} 1.5: 2"]
+
+
+def test_a_file_of_its_own_is_the_same_plot_with_its_colours() -> None:
+    plot = plot_of([1.0, 2.0], [2.0, 3.0])
+    alone = ElementTree.fromstring(draw_alone(plot))
+    assert alone.tag == "{http://www.w3.org/2000/svg}svg"
+    styles, *elements = alone
+    assert len(elements) == len(parsed(plot))
+    used = {*re.findall(r"var\((--\w+)\)", styles.text or "")}
+    assert used <= {*re.findall(r"(--\w+):", styles.text or "")}
 
 
 def test_the_dots_of_a_short_curve_say_what_they_are() -> None:
