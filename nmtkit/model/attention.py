@@ -83,6 +83,8 @@ class SelfAttention(nn.Module):
         reach = mask.new_ones(layout.longest, layout.longest)
         if is_causal:
             reach = reach.tril()
+        if near := neighbourhood(self.window, is_causal, layout.longest):
+            reach = reach.tril(near.after).triu(-near.before)
         query, key = _heads_first(query, self.heads), _heads_first(key, self.heads)
         return _weights(query, key, mask & reach)
 

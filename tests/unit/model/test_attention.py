@@ -174,11 +174,14 @@ def test_weights_are_the_softmax_of_each_sentence_and_head_alone(
 
 @pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
-@pytest.mark.parametrize(("key_size", "value_size"), [(4, 4), (7, 3)])
+@pytest.mark.parametrize(
+    ("key_size", "value_size", "window"), [(4, 4, 0), (7, 3, 0), (4, 4, 1), (4, 4, 2), (7, 3, 3)]
+)
 def test_weights_of_self_attention_times_values_are_what_it_computes(
-    sizes: list[int], is_causal: bool, key_size: int, value_size: int
+    sizes: list[int], is_causal: bool, key_size: int, value_size: int, window: int
 ) -> None:
     attention = self_attention(key_size, value_size, 0.5).eval()
+    attention.window = window
     x, layout = random_values(sizes), Layout(sizes, CPU)
     block = attention.weights(x, layout, is_causal)
     assert block.shape == (len(sizes), HEADS, max(sizes), max(sizes))
@@ -189,7 +192,8 @@ def test_weights_of_self_attention_times_values_are_what_it_computes(
     for weights, size in zip(block, sizes, strict=True):
         assert_same(weights[:, :size].sum(-1), torch.ones(HEADS, size).double())
         assert not weights[:, :size, size:].any()
-        assert bool(weights[:, :size].triu(1).any()) == (size > 1 and not is_causal)
+        looks_ahead = size > 1 and not is_causal and window != 1
+        assert bool(weights[:, :size].triu(1).any()) == looks_ahead
 
 
 def test_weights_of_self_attention_are_recorded_as_well() -> None:
