@@ -206,6 +206,15 @@ def mebibytes(size: int) -> str:
     return f"{size / 2**20:.0f}MiB"
 
 
+def prefixed(number: float) -> str:
+    """Write a number with three digits and the prefix of its unit, which is to follow."""
+    for prefix in ("", "k", "M", "G", "T", "P"):
+        if number < 1000:
+            return f"{number:.3g} {prefix}"
+        number /= 1000
+    return f"{number:.3g} E"
+
+
 def _training_lines(record: TrainingRecord) -> list[str]:
     skipped = f"  {record.skipped_updates} updates skipped" if record.skipped_updates else ""
     return [

@@ -41,6 +41,10 @@ class TrainingRecord:
         peak_memory: bytes that the device, or on a CPU the process, has needed at most; 0 where
             nothing was told.
         ranks: processes that trained together, a device each.
+        operations: floating-point operations of these updates, counted from the model's shape;
+            infinite where nothing was told.
+        paper_operations: the same as the paper counts: time since the record before x devices x
+            what one is taken to sustain; infinite for a device of which there is no figure.
     """
 
     update: int
@@ -60,6 +64,8 @@ class TrainingRecord:
     fill: float = math.inf
     peak_memory: int = 0
     ranks: int = 1
+    operations: float = math.inf
+    paper_operations: float = math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +114,7 @@ class Log(Protocol):
 
 
 _NUMBER = (int, float)
-_ADDED = ("fill", "peak_memory", "ranks")
+_ADDED = ("fill", "peak_memory", "ranks", "operations", "paper_operations")
 """What the first logs do not tell."""
 _KINDS: dict[str, type[Record]] = {
     TRAINING: TrainingRecord,

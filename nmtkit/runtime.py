@@ -54,6 +54,11 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
     return device
 
 
+def device_name(device: torch.device) -> str:
+    """Return what the driver calls a GPU; of a CPU, which has none, "cpu"."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
 def peak_memory(device: torch.device) -> int:
     """Return the bytes that a GPU's tensors, or on a CPU this process, have needed at most."""
     if device.type == "cuda":

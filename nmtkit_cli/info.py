@@ -1,29 +1,59 @@
 """`nmtkit info`."""
 
+import json
 from pathlib import Path
 
 import click
 
-from nmtkit_cli.command import FOLDER, Command
+from nmtkit.config.presets import PRESETS_HELP
+from nmtkit.config.schema import TrainRecipe
+from nmtkit_cli.command import FILE, FOLDER, Command, refuse_without_effect
+from nmtkit_cli.options import PresetType, recipe_from
 from nmtkit_cli.streams import write_lines
 
 EXAMPLES = """\
-# what became of the text that a dataset was made of
-nmtkit info data/
+# what became of the text that a dataset was made of, and is it still what was written?
+nmtkit info data/ --check
 
-# is it still what was written?
-nmtkit info data/ --check"""
+# what a model comes to
+nmtkit info --preset base --vocab-size 37000
+nmtkit info --config recipe.toml --vocab-size 8000 --json"""
 
 
 @click.command("info", cls=Command, epilog=EXAMPLES)
-@click.argument("data", type=FOLDER)
-@click.option("--check", is_flag=True, help="Compare every file with its hash.")
-def command(data: Path, check: bool) -> None:
-    """Tell what a dataset holds: pairs read and dropped, by reason; tokens; examples.
+@click.argument("data", type=FOLDER, required=False)
+@click.option("--check", is_flag=True, help="Compare every file of the dataset with its hash.")
+@click.option("--preset", type=PresetType(), metavar="NAME", help=f"A model: {PRESETS_HELP}.")
+@click.option("--config", type=FILE, metavar="FILE", help="The model of a recipe for train.")
+@click.option("--vocab-size", type=int, metavar="NUMBER", help="Entries of its vocabulary.")
+@click.option("--json", "as_json", is_flag=True, help="Tell of the model as one JSON object.")
+def command(
+    data: Path | None,
+    check: bool,
+    preset: str | None,
+    config: Path | None,
+    vocab_size: int | None,
+    as_json: bool,
+) -> None:
+    """Tell what a dataset holds, or what a model comes to.
 
-    Prints the table that preprocess ended with, and for each reason some of the pairs that were
-    dropped for it, with the numbers of their lines.
+    Of the dataset DATA: pairs read and dropped, by reason; tokens; examples of dropped pairs. Of a
+    model: parameters by part, beside the paper's figure; operations a token; memory.
     """
-    from nmtkit.data.info import describe
+    given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size, "--json": as_json}
+    if data is not None:
+        from nmtkit.data.info import describe
 
-    write_lines(describe(data, check))
+        flags = [name for name, value in given.items() if value not in (None, False)]
+        refuse_without_effect(flags, "on a dataset")
+        write_lines(describe(data, check))
+        return
+    refuse_without_effect(["--check"] if check else [], "without DATA")
+    if preset is None and config is None:
+        raise click.UsageError("nothing to tell of; give DATA, --preset or --config")
+    if vocab_size is None:
+        raise click.UsageError("--vocab-size is missing; give the entries, such as 37000")
+    from nmtkit.reporting.anatomy import anatomy
+
+    found = anatomy(recipe_from(TrainRecipe, preset, config, {}), vocab_size)
+    write_lines([json.dumps(found.to_json())] if as_json else found.lines())

@@ -27,7 +27,7 @@ from nmtkit_cli.command import HELP_NAMES, Session, debug_option, write_examples
 COMMANDS = {
     "preprocess": "Turn parallel text into a dataset.",
     "join": "Join parts of a dataset that preprocess made apart.",
-    "info": "Tell what a dataset holds.",
+    "info": "Tell what a dataset holds, or what a model comes to.",
     "train": "Train a model on a dataset, or continue where training stopped.",
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input to standard output.",

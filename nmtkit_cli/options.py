@@ -23,6 +23,7 @@ from nmtkit.config.fields import (
     values_of,
 )
 from nmtkit.config.presets import PRESETS, PRESETS_HELP
+from nmtkit.config.problems import suggestion
 from nmtkit.config.schema import Recipe, TrainRecipe
 from nmtkit.config.toml import build, dumps, read_values
 from nmtkit.errors import ConfigError
@@ -60,8 +61,7 @@ def recipe_command(
         ) -> None:
             flags = {key: values.pop(key) for key in fields}
             given = {key: value for key, value in flags.items() if value not in (None, ())}
-            from_file = {} if config is None else _read_file(config, recipe_type)
-            recipe = build(recipe_type, PRESETS[preset] if preset else {}, from_file, given)
+            recipe = recipe_from(recipe_type, preset, config, given)
             if print_config:
                 write_lines(dumps(recipe).removesuffix("\n").split("\n"))
             else:
@@ -89,6 +89,18 @@ def changed_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
         for name, field in fields_of(type(recipe)).items()
         if field.section in sections and values[name] != field.default
     ]
+
+
+def recipe_from(
+    recipe_type: type[AnyRecipe], preset: str | None, config: Path | None, flags: Values
+) -> AnyRecipe:
+    """Return the recipe of a preset, overlaid by a file, overlaid by flags.
+
+    Raises:
+        ConfigError: naming all that is wrong.
+    """
+    from_file = {} if config is None else _read_file(config, recipe_type)
+    return build(recipe_type, PRESETS[preset] if preset else {}, from_file, flags)
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
@@ -123,6 +135,28 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
             return [CompletionItem(one) for one in choices if one.startswith(incomplete)]
         is_number = self.field.kind in (int, float)
         return [] if is_number else [CompletionItem(incomplete, type="file")]
+
+
+class PresetType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
+    """The name of a preset, in whatever case."""
+
+    name = "preset"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as it is declared."""
+        names = {name.lower(): name for name in PRESETS}
+        if value.lower() not in names:
+            self.fail(f"no preset {value!r}; {suggestion(value, PRESETS)}", param, ctx)
+        return names[value.lower()]
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Offer the names."""
+        return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
 
 
 def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
@@ -180,7 +214,8 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
     )
     preset = click.Option(
         ["--preset"],
-        type=click.Choice(list(PRESETS)),
+        type=PresetType(),
+        metavar="NAME",
         help=f"Begin with a named set of values ({PRESETS_HELP}). Whatever the file of --config "
         "names wins over it, and flags win over both.",
     )

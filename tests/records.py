@@ -21,6 +21,8 @@ TRAINING = TrainingRecord(
     skipped_updates=0,
     eta_s=7265.0,
     elapsed_s=65.0,
+    operations=3.5e12,
+    paper_operations=6.2e14,
 )
 VALIDATION = ValidationRecord(
     update=100,

@@ -49,13 +49,24 @@ class Work:
 
 
 @dataclass(frozen=True)
-class _Shape:
+class Shape:
     """Sizes of a layer's matrices: keys, values and the model, all heads together."""
 
     d: int
     keys: int
     values: int
     inner: int
+
+    @staticmethod
+    def of(config: ModelConfig) -> "Shape":
+        """Return those of a model, with the sizes that it leaves to be d / heads."""
+        own = config.model_size // config.heads
+        return Shape(
+            d=config.model_size,
+            keys=config.heads * (config.key_size or own),
+            values=config.heads * (config.value_size or own),
+            inner=config.feed_forward_size,
+        )
 
     @property
     def attention(self) -> int:
@@ -78,7 +89,7 @@ def count_parameters(
         source_size, target_size: entries of the two vocabularies.
         is_shared: both sides use one vocabulary.
     """
-    shape = _shape(config)
+    shape = Shape.of(config)
     norm = 2 * config.model_size
     attention = shape.attention + 2 * shape.keys + shape.values + config.model_size
     feed_forward = shape.feed_forward + shape.inner + config.model_size
@@ -99,14 +110,22 @@ def count_parameters(
 
 
 def training_operations(config: ModelConfig, target_size: int, work: Work) -> float:
-    """Count the floating-point operations of a forward and backward pass.
+    """Count the floating-point operations of a forward and backward pass; see `operations`."""
+    return BACKWARD_AND_FORWARD * operations(config, target_size, work)
+
+
+def operations(config: ModelConfig, target_size: int, work: Work) -> float:
+    """Count the floating-point operations of a forward pass.
+
+    What does no more for the result is not counted: products with padding, and layers that are
+    computed again to save memory.
 
     Args:
         config: the shape.
         target_size: V, entries of the target vocabulary.
         work: what passes through.
     """
-    shape = _shape(config)
+    shape = Shape.of(config)
     width = shape.keys + shape.values
     window = config.window
     source_reach = min(work.source_length, 2 * (window // 2) + 1) if window else work.source_length
@@ -126,14 +145,4 @@ def training_operations(config: ModelConfig, target_size: int, work: Work) -> fl
         + work.target_tokens * config.decoder_layers * decoder
         + work.target_tokens * config.model_size * target_size
     )
-    return 2.0 * BACKWARD_AND_FORWARD * products
-
-
-def _shape(config: ModelConfig) -> _Shape:
-    own = config.model_size // config.heads
-    return _Shape(
-        d=config.model_size,
-        keys=config.heads * (config.key_size or own),
-        values=config.heads * (config.value_size or own),
-        inner=config.feed_forward_size,
-    )
+    return 2.0 * products

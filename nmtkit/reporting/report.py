@@ -13,6 +13,7 @@ from nmtkit.reporting.plots import plots
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.settings import settings
 from nmtkit.reporting.summary import summary
+from nmtkit.reporting.table2 import table2
 from nmtkit.reporting.validations import validations
 from nmtkit.reporting.warnings import warnings
 
@@ -35,7 +36,9 @@ class Report:
 def report_on(runs: Sequence[Run]) -> Report:
     """Compose the report on some runs, at least one."""
     compared = [settings(runs)] if len(runs) > 1 else []
-    return Report(runs, [summary(runs), warnings(runs)], [*compared, validations(runs)])
+    return Report(
+        runs, [summary(runs), warnings(runs)], [*compared, validations(runs), table2(runs)]
+    )
 
 
 def markdown_of(report: Report) -> list[str]:

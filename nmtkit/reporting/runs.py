@@ -1,7 +1,8 @@
 """A training run as its folder tells it: settings, records, and what its checkpoints say."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ class Run:
         validations: its looks at the validation set.
         num_parameters: of its model; None where there is no checkpoint.
         codec: the fingerprint of its vocabulary; None likewise.
+        languages: what it translates, such as "en-de"; None likewise, or where the checkpoint is
+            too old to say so.
     """
 
     name: str
@@ -35,11 +38,22 @@ class Run:
     validations: Sequence[ValidationRecord]
     num_parameters: int | None
     codec: str | None
+    languages: str | None
 
     @property
     def last(self) -> TrainingRecord:
         """What it told last of its updates."""
         return self.training[-1]
+
+    @property
+    def operations(self) -> float | None:
+        """Floating-point operations, counted from the shape; None where a record has none."""
+        return _finite_sum(record.operations for record in self.training)
+
+    @property
+    def paper_operations(self) -> float | None:
+        """The same as the paper counts, by time; None where a record has none."""
+        return _finite_sum(record.paper_operations for record in self.training)
 
     @property
     def best_loss(self) -> ValidationRecord | None:
@@ -111,6 +125,7 @@ def _read(path: Path, name: str) -> Run:
         validations=[record for record in records if isinstance(record, ValidationRecord)],
         num_parameters=manifest.get("parameters"),
         codec=manifest.get("codec"),
+        languages=manifest.get("provenance", {}).get("languages"),
     )
 
 
@@ -119,6 +134,11 @@ def _newest_manifest(checkpoints: Path) -> dict[str, Any]:
     folders = [path.parent for path in checkpoints.glob(f"*/{MANIFEST}")]
     models = [folder for folder in folders if folder.name.isdecimal()]
     return load(max(models, key=lambda folder: int(folder.name))) if models else {}
+
+
+def _finite_sum(numbers: Iterable[float]) -> float | None:
+    total = sum(numbers)
+    return total if math.isfinite(total) else None
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -18,16 +18,16 @@ _HEADERS = (
     "skipped",
     "device-hours",
     "FLOPs",
+    "FLOPs by time",
 )
 _NOTES = (
     "time: in training, all sessions together, with validation; tokens/s: source and target "
     "tokens, without validation; skipped: updates whose gradients were not finite",
     "device-hours: the time, times the processes that trained together",
-    "FLOPs: the usual estimate 6 x parameters x tokens, with source and target tokens; rather "
-    "high, for a token passes through the encoder or the decoder only",
+    "FLOPs: of matrix products, forward and backward, counted from the model's shape",
+    "FLOPs by time: as the paper counts, device-hours x what a device is taken to sustain; of CPUs "
+    "there is no figure",
 )
-_FLOPS = 6
-"""A parameter and token: 2 forwards, 4 backwards. Source: Kaplan et al., 2020, section 2.1."""
 
 _SECONDS_AN_HOUR = 3600
 
@@ -69,12 +69,15 @@ def _cost(run: Run) -> list[Cell]:
         (record.elapsed_s - start) * record.ranks
         for start, record in zip(starts, run.training, strict=False)
     )
-    flops = NOTHING
-    if run.num_parameters is not None:
-        flops = Cell(f"{_FLOPS * run.num_parameters * num_tokens:.1e}")
     return [
         Cell(f"{num_tokens / seconds:,.0f}") if seconds else NOTHING,
         Cell(f"{run.last.skipped_updates:,}"),
         Cell(f"{device_seconds / _SECONDS_AN_HOUR:.2f}"),
-        flops,
+        operations_cell(run.operations),
+        operations_cell(run.paper_operations),
     ]
+
+
+def operations_cell(operations: float | None) -> Cell:
+    """Write floating-point operations; None is not known."""
+    return NOTHING if operations is None else Cell(f"{operations:.1e}")

@@ -9,6 +9,7 @@ from nmtkit.config.training import TrainingConfig
 from nmtkit.data.sampler import Update
 from nmtkit.model.likelihood import perplexity
 from nmtkit.records import TrainingRecord
+from nmtkit.training.costs import Costs
 from nmtkit.training.state import RunState
 from nmtkit.training.updating import Sums
 
@@ -32,6 +33,7 @@ class Meter:
         num_pairs: int,
         num_ranks: int,
         peak_memory: Callable[[], int],
+        costs: Costs,
     ) -> None:
         """Begin to measure.
 
@@ -41,15 +43,17 @@ class Meter:
             num_pairs: of an epoch.
             num_ranks: W.
             peak_memory: tells the bytes needed so far at most.
+            costs: what the cost of updates follows from.
         """
         self.config = config
         self.num_pairs = num_pairs
         self.num_ranks = num_ranks
         self.peak_memory = peak_memory
+        self.costs = costs
         self._start = time.monotonic()
         self._start_update = state.update
         self._seen_pairs = 0
-        self.clear()
+        self.clear(state)
 
     def add(self, update: Update, epoch: int, sums: Sums) -> None:
         """Count one update of an epoch, from 1."""
@@ -81,6 +85,7 @@ class Meter:
         num_source = sum(u.sums.num_source_tokens for u in updates)
         num_planned = sum(u.update.num_source_tokens + u.update.num_target_tokens for u in updates)
         nll = sum(u.sums.nll for u in updates) / num_target
+        device_seconds = (state.seconds - self._seconds_before) * self.num_ranks
         return TrainingRecord(
             update=state.update,
             epoch=updates[-1].epoch,
@@ -99,10 +104,13 @@ class Meter:
             skipped_updates=state.num_skipped,
             eta_s=self._remaining_s(state),
             elapsed_s=state.seconds,
+            operations=self.costs.counted([(u.update, u.sums) for u in updates]),
+            paper_operations=self.costs.by_time(device_seconds),
         )
 
-    def clear(self) -> None:
-        """Forget the updates that were reported."""
+    def clear(self, state: RunState) -> None:
+        """Forget the updates that were reported, up to where the run stands."""
+        self._seconds_before = state.seconds
         self._updates: list[Metered] = []
         self._since = time.monotonic()
 

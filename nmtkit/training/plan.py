@@ -5,7 +5,7 @@ and the settings. Nothing is written.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -16,8 +16,9 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.model.cost import Parameters, Work, count_parameters, training_operations
-from nmtkit.progress import duration
+from nmtkit.progress import duration, prefixed
 from nmtkit.runtime import peak_memory
+from nmtkit.training.costs import device_rate, work_of
 from nmtkit.training.updating import Cut, Sums, Updater
 
 WARM_UP_UPDATES = 3
@@ -50,6 +51,7 @@ class Measured:
         updates, seconds: how many, and the time of all.
         work: what passed through the model in all.
         peak_rate: floating-point operations a second of large matrix products on this device.
+        paper_rate: the same as the paper would take the device to sustain; None if unknown.
         peak_memory: bytes needed at most.
     """
 
@@ -57,6 +59,7 @@ class Measured:
     seconds: float
     work: Work
     peak_rate: float
+    paper_rate: float | None
     peak_memory: int
 
 
@@ -86,7 +89,7 @@ class Plan:
             f"encoder {part.encoder:,}, decoder {part.decoder:,})",
         )
         yield _line(
-            "an update", f"{_giga(operations / measured.updates)}FLOP, forward and backward"
+            "an update", f"{prefixed(operations / measured.updates)}FLOP, forward and backward"
         )
         yield _line(
             "an epoch",
@@ -95,7 +98,7 @@ class Plan:
         )
         yield _line("a checkpoint", self._disk())
         yield _line(
-            "memory", f"{_giga(measured.peak_memory)}B at most on {self.device} while measuring"
+            "memory", f"{prefixed(measured.peak_memory)}B at most on {self.device} while measuring"
         )
         yield _line(
             "speed",
@@ -105,17 +108,14 @@ class Plan:
         yield _line(
             "of the peak",
             f"{operations / measured.seconds / measured.peak_rate:.0%} of "
-            f"{_giga(measured.peak_rate)}FLOP/s, which matrix products reach here",
+            f"{prefixed(measured.peak_rate)}FLOP/s, which matrix products reach here",
         )
         yield _line(
             "the run",
             f"{updates:,.0f} updates in {duration(seconds)} on one device, without "
-            f"validation; {_giga(an_update * updates)}FLOP",
+            f"validation; {prefixed(an_update * updates)}FLOP",
         )
-        yield _line(
-            "as the paper counts",
-            f"{_giga(seconds * measured.peak_rate)}FLOP: time x devices x the device's peak",
-        )
+        yield _line("as the paper counts", self._paper_cost(seconds))
 
     def _updates(self, rate: float) -> float:
         """Return how many updates the run will do, whatever ends it first.
@@ -130,6 +130,15 @@ class Plan:
         ]
         return min([training.max_updates, *(limit for limit in limits if limit)])
 
+    def _paper_cost(self, seconds: float) -> str:
+        """Tell the cost of so much time on one device, as in the paper's table 2."""
+        rate = self.measured.paper_rate
+        if rate is None:
+            return (
+                f"- (time x devices x what one sustains, of which there is none for {self.device})"
+            )
+        return f"{prefixed(seconds * rate)}FLOP: time x devices x {prefixed(rate)}FLOP/s"
+
     def _disk(self) -> str:
         """Tell the size of a checkpoint, and of all that are kept at the same time."""
         model = self.parameters.total * FLOAT_BYTES
@@ -139,8 +148,8 @@ class Plan:
         models = checkpoints.keep + checkpoints.keep_best + 2
         whole = models * model + (NUM_WITH_STATE + 1) * state
         return (
-            f"{_giga(model)}B, with {_giga(state)}B to go on from; "
-            f"the run needs up to {_giga(whole)}B of disk"
+            f"{prefixed(model)}B, with {prefixed(state)}B to go on from; "
+            f"the run needs up to {prefixed(whole)}B of disk"
         )
 
 
@@ -192,17 +201,11 @@ def _measure(dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut) -> 
     return Measured(
         updates=len(timed),
         seconds=times[-1] - times[warm_up],
-        work=_work(timed),
+        work=work_of(timed),
         peak_rate=product_rate(device, updater.objective.low_precision),
+        paper_rate=device_rate(device, updater.objective.low_precision),
         peak_memory=peak_memory(device),
     )
-
-
-def _work(updates: Sequence[tuple[Update, Sums]]) -> Work:
-    source = sum(sums.num_source_tokens for _, sums in updates)
-    target = sum(sums.num_target_tokens for _, sums in updates)
-    num_pairs = sum(len(update.pairs) for update, _ in updates)
-    return Work(source, target, source / num_pairs, target / num_pairs)
 
 
 def product_rate(device: torch.device, precision: torch.dtype | None) -> float:
@@ -227,12 +230,3 @@ def _wait(device: torch.device) -> None:
 
 def _line(name: str, value: str) -> str:
     return f"{name:<20} {value}"
-
-
-def _giga(number: float) -> str:
-    """Write a number with three digits and the prefix of its unit."""
-    for prefix in ("", "k", "M", "G", "T", "P"):
-        if number < 1000:
-            return f"{number:.3g} {prefix}"
-        number /= 1000
-    return f"{number:.3g} E"

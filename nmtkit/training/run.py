@@ -132,7 +132,12 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
     batch_tokens = training.max_tokens or training.update_tokens
     search = recipe.search if recipe.validation.validate_bleu else None
     segmentation = Segmentation.of(recipe, dataset.codec)
-    trained = Trained(learner, recipe, dataset.codec, {"dataset": dataset.fingerprint})
+    codec = dataset.codec
+    provenance = {
+        "dataset": dataset.fingerprint,
+        "languages": f"{codec.source_lang}-{codec.target_lang}",
+    }
+    trained = Trained(learner, recipe, codec, provenance)
     return Parts(
         recipe=recipe,
         dataset=dataset,

@@ -22,6 +22,7 @@ from nmtkit.model.likelihood import perplexity
 from nmtkit.progress import ProgressReporter
 from nmtkit.records import Log, Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
+from nmtkit.training.costs import Costs, device_rate
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.history import History
 from nmtkit.training.meter import Meter
@@ -68,13 +69,19 @@ class Trainer:
         self.state = state
         self.validations = validations
         self.history = History(parts.recipe.validation.best_metric, validations)
-        device = parts.updater.objective.model.output_weight.device
+        objective = parts.updater.objective
+        device = objective.model.output_weight.device
         self.meter = Meter(
             parts.recipe.training,
             state,
             parts.dataset.num_train_pairs,
             parts.ranks.size,
             lambda: peak_memory(device),
+            Costs(
+                parts.recipe.model,
+                parts.dataset.codec.target.size,
+                device_rate(device, objective.low_precision),
+            ),
         )
         self._session_start = time.monotonic() - state.seconds
         self._last_glance = time.monotonic()
@@ -234,7 +241,7 @@ class Trainer:
 
     def _report(self) -> None:
         record = self._record()
-        self.meter.clear()
+        self.meter.clear(self.state)
         self._log(record)
         self.parts.reporter.update(record)
 

@@ -73,7 +73,9 @@ def test_two_runs_are_compared(folder: Path) -> None:
 def test_one_run_is_told_of(folder: Path) -> None:
     done = report(folder, "plain")
     assert (done.returncode, done.stderr) == (0, "")
-    assert list(tables(done.stdout)) == ["Summary", "Warnings", "Validations"]
+    assert list(tables(done.stdout)) == [
+        *("Summary", "Warnings", "Validations", "Beside the paper's table 2")
+    ]
 
 
 def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: Path) -> None:

@@ -180,7 +180,8 @@ def test_every_text_that_is_no_choice_says_what_stands_for_it(
 
 def test_help_says_what_the_presets_are_and_what_wins_over_them() -> None:
     text = " ".join(CliRunner().invoke(probe([]), ["--help"]).stdout.split())
-    assert "(base, big: the paper's models; small: 3+3 layers of 256, for a CPU)" in text
+    assert "(base, big, big-en-fr: the paper's models; table3-A1 to -A4, " in text
+    assert "small: 3+3 layers of 256, for a CPU)" in text
     assert "Whatever the file of --config names wins over it, and flags win over both." in text
 
 

@@ -1,9 +1,10 @@
 import pytest
 
-from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.presets import PRESETS
+from nmtkit.config.fields import Value, fields_of, values_of
+from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps, loads
+from nmtkit.paper import TABLE_3
 
 # What does not describe the model or how it learns: table 3 of the paper says nothing of it.
 SCHEDULE = {"max_updates", "save_every", "validate_every", "keep"}
@@ -39,6 +40,77 @@ def test_big_is_the_paper_s_big_model() -> None:
     assert (model.model_size, model.feed_forward_size, model.heads) == (1024, 4096, 16)
     assert model.dropout == 0.3
     assert recipe.training.max_updates == 300_000
+
+
+# Table 3: what it tells of base, and of each row what it has differently.
+SHAPE = {
+    **{"layers": 6, "model_size": 512, "feed_forward_size": 2048, "heads": 8, "key_size": 64},
+    **{"value_size": 64, "dropout": 0.1, "label_smoothing": 0.1, "positions": "sinusoidal"},
+}
+ROWS: dict[str, dict[str, object]] = {
+    "base": {},
+    "table3-A1": {"heads": 1, "key_size": 512, "value_size": 512},
+    "table3-A2": {"heads": 4, "key_size": 128, "value_size": 128},
+    "table3-A3": {"heads": 16, "key_size": 32, "value_size": 32},
+    "table3-A4": {"heads": 32, "key_size": 16, "value_size": 16},
+    "table3-B1": {"key_size": 16},
+    "table3-B2": {"key_size": 32},
+    "table3-C1": {"layers": 2},
+    "table3-C2": {"layers": 4},
+    "table3-C3": {"layers": 8},
+    "table3-C4": {"model_size": 256, "key_size": 32, "value_size": 32},
+    "table3-C5": {"model_size": 1024, "key_size": 128, "value_size": 128},
+    "table3-C6": {"feed_forward_size": 1024},
+    "table3-C7": {"feed_forward_size": 4096},
+    "table3-D1": {"dropout": 0.0},
+    "table3-D2": {"dropout": 0.2},
+    "table3-D3": {"label_smoothing": 0.0},
+    "table3-D4": {"label_smoothing": 0.2},
+    "table3-E": {"positions": "learned"},
+    "big": {"model_size": 1024, "feed_forward_size": 4096, "heads": 16, "dropout": 0.3},
+}
+
+
+def trained_by(name: str) -> tuple[dict[str, object], dict[str, Value]]:
+    """Return what table 3 tells of a preset's model, and all other settings."""
+    values = values_of(build(TrainRecipe, PRESETS[name]))
+    assert values["encoder_layers"] == values.pop("decoder_layers")
+    model = build(TrainRecipe, PRESETS[name]).model
+    own = model.model_size // model.heads
+    values |= {"key_size": model.key_size or own, "value_size": model.value_size or own}
+    values["layers"] = values.pop("encoder_layers")
+    return {key: values.pop(key) for key in SHAPE}, values
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_rows_of_table_3_are_the_paper_s_and_else_as_base(name: str) -> None:
+    told, rest = trained_by(name)
+    assert told == {**SHAPE, **ROWS[name]}
+    if name != "big":
+        assert rest == trained_by("base")[1]
+
+
+def test_there_is_a_preset_for_each_row_of_table_3_and_each_is_a_model_of_its_own() -> None:
+    assert list(PRESET_OF_ROW) == list(TABLE_3)
+    assert list(PRESET_OF_ROW.values()) == list(ROWS)
+    recipes = [build(TrainRecipe, values) for values in PRESETS.values()]
+    assert len(set(recipes)) == len(PRESETS)
+
+
+def test_english_french_is_big_with_the_dropout_of_base() -> None:
+    assert PRESETS["big-en-fr"] == {**PRESETS["big"], "dropout": 0.1}
+
+
+@pytest.mark.parametrize("name", ["wsj", "wsj-semi"])
+def test_parsers_have_the_shape_and_the_search_of_section_6_3(name: str) -> None:
+    recipe = build(TrainRecipe, PRESETS[name])
+    told, _ = trained_by(name)
+    assert (told["layers"], told["model_size"]) == (4, 1024)
+    # All other parameters remained unchanged from base.
+    assert (told["feed_forward_size"], told["heads"], told["label_smoothing"]) == (2048, 8, 0.1)
+    search = recipe.search
+    assert (search.beam, search.length_penalty, search.extra_length) == (21, 0.3, 300)
+    assert recipe.model.attention_dropout == recipe.model.dropout
 
 
 def test_small_warms_up_and_saves_five_checkpoints_in_half_an_hour_on_two_cores() -> None:

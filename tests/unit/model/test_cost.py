@@ -7,14 +7,15 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from nmtkit.config.presets import PRESETS
+from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch
-from nmtkit.model.cost import Work, count_parameters, training_operations
+from nmtkit.model.cost import Work, count_parameters, operations, training_operations
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
+from nmtkit.paper import TABLE_3
 from nmtkit.training.objective import Objective
 
 SMALL = ModelConfig(
@@ -41,14 +42,47 @@ def test_parameters_are_those_of_the_model(config: ModelConfig, is_shared: bool)
     assert counted.encoder == sum(p.numel() for layer in layers for p in layer.parameters())
 
 
-@pytest.mark.parametrize(
-    ("preset", "millions"),
-    [("base", 63.1), ("big", 214.2)],
-)
-def test_the_paper_models_have_their_known_sizes(preset: str, millions: float) -> None:
+def millions(preset: str, vocab_size: int) -> float:
     config = build(TrainRecipe, PRESETS[preset]).model
-    counted = count_parameters(config, 37_000, 37_000, is_shared=True)
-    assert counted.total / 1e6 == pytest.approx(millions, abs=0.05)
+    return count_parameters(config, vocab_size, vocab_size, is_shared=True).total / 1e6
+
+
+@pytest.mark.parametrize(
+    ("preset", "size"),
+    [
+        ("base", 63.1),
+        ("table3-B1", 56.0),
+        ("table3-B2", 58.4),
+        ("table3-C1", 33.7),
+        ("table3-C2", 48.4),
+        ("table3-C3", 77.8),
+        ("table3-C4", 26.8),
+        ("table3-C5", 163.9),
+        ("table3-C6", 50.5),
+        ("table3-C7", 88.3),
+        ("big", 214.2),
+    ],
+)
+def test_the_paper_s_models_have_their_known_sizes(preset: str, size: float) -> None:
+    assert millions(preset, 37_000) == pytest.approx(size, abs=0.05)
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE_3 if TABLE_3[row].millions])
+def test_the_paper_s_column_takes_two_vocabularies(row: str) -> None:
+    preset, vocab_size = ("big", 36_000) if row == "big" else (PRESET_OF_ROW[row], 40_960)
+    assert round(millions(preset, vocab_size)) == TABLE_3[row].millions
+
+
+def test_heads_of_other_numbers_have_as_many_parameters() -> None:
+    assert len({millions(name, 37_000) for name in ("base", "table3-A1", "table3-A4")}) == 1
+
+
+def test_half_the_batch_is_half_the_operations_and_the_backward_pass_twice_the_forward() -> None:
+    work = Work(source_tokens=15, target_tokens=21, source_length=5, target_length=7)
+    half = replace(work, source_tokens=7.5, target_tokens=10.5)
+    whole = operations(SMALL, 19, work)
+    assert operations(SMALL, 19, half) == pytest.approx(whole / 2)
+    assert training_operations(SMALL, 19, work) == pytest.approx(3 * whole)
 
 
 @pytest.mark.parametrize("config", [SMALL, SHAPES["own head sizes"]])

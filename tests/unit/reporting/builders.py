@@ -31,6 +31,8 @@ def training(update: int, loss: float = 4.0) -> TrainingRecord:
         skipped_updates=0,
         eta_s=60.0,
         elapsed_s=float(update),
+        operations=2e15,
+        paper_operations=3e15,
     )
 
 
@@ -67,7 +69,9 @@ def run_of(
     """Return a run that is finished unless its settings say otherwise."""
     recipe = recipe_of(TrainRecipe, {"max_updates": num_updates, **settings})
     records = [training(update) for update in range(100, num_updates + 1, 100)]
-    return Run(name, recipe, records, validations, num_parameters=1000, codec="0123")
+    return Run(
+        name, recipe, records, validations, num_parameters=1000, codec="0123", languages="en-de"
+    )
 
 
 def write_run(path: Path, run: Run) -> Path:

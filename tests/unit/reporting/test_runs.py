@@ -22,6 +22,8 @@ def test_a_run_is_read_from_its_folder() -> None:
     assert [record.update for record in run.training] == list(range(1, 601))
     assert [record.update for record in run.validations] == [300, 600]
     assert (run.num_parameters, run.codec) == (manifest["parameters"], manifest["codec"])
+    # Runs of that time told neither.
+    assert (run.languages, run.operations, run.paper_operations) == (None, None, None)
 
 
 def test_the_newest_checkpoint_says_what_was_trained(tmp_path: Path) -> None:
@@ -29,18 +31,19 @@ def test_the_newest_checkpoint_says_what_was_trained(tmp_path: Path) -> None:
     for update, parameters in ((99_999_999, 1), (100_000_000, 2), (9, 3)):
         folder = path / "checkpoints" / f"{update:08d}"
         folder.mkdir(parents=True)
-        manifest = json.dumps({"parameters": parameters, "codec": "abc"})
+        provenance = {"languages": "en-fr"}
+        manifest = json.dumps({"parameters": parameters, "codec": "abc", "provenance": provenance})
         (folder / "manifest.json").write_text(manifest)
         folder.with_name(folder.name + ".state").mkdir()
         (folder.with_name(folder.name + ".state") / "manifest.json").write_text("{}")
     (run,) = read_runs([path])
-    assert (run.num_parameters, run.codec) == (2, "abc")
+    assert (run.num_parameters, run.codec, run.languages) == (2, "abc", "en-fr")
 
 
 def test_a_run_without_checkpoints_is_read_as_well(tmp_path: Path) -> None:
     written = run_of(validations=validated([3.0, 2.0], [None, 30.0]))
     (read,) = read_runs([write_run(tmp_path / "run", written)])
-    assert read == replace(written, num_parameters=None, codec=None)
+    assert read == replace(written, num_parameters=None, codec=None, languages=None)
 
 
 def test_a_run_is_called_by_its_folder_and_by_its_path_where_that_is_ambiguous(

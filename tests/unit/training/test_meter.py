@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nmtkit.config.training import TrainingConfig
+from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.sampler import Update
+from nmtkit.model.cost import Work, training_operations
+from nmtkit.training.costs import Costs
 from nmtkit.training.meter import Meter
 from nmtkit.training.state import RunState
 from nmtkit.training.updating import Sums
@@ -16,6 +18,7 @@ from tests.clock import Clock
 
 EPOCH = 3
 NUM_PAIRS = 20
+SHAPE = ModelConfig(encoder_layers=1, decoder_layers=2, model_size=16, feed_forward_size=8)
 
 
 @pytest.fixture
@@ -38,7 +41,8 @@ def meter_at(
 ) -> tuple[Meter, RunState]:
     config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes, max_epochs=max_epochs)
     state = RunState(update=update)
-    return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30), state
+    costs = Costs(SHAPE, target_size=19, device_rate=5e12)
+    return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30, costs), state
 
 
 def test_what_was_read_counts_and_what_was_planned_is_the_fill(clock: Clock) -> None:
@@ -78,7 +82,7 @@ def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock)
     meter.add(*update_of(500, 300, 1.0, 1.0))
     clock.now += 100
     state.update = 1
-    meter.clear()
+    meter.clear(state)
     assert meter.num_updates == 0
     for _ in range(2):
         meter.add(*update_of(30, 10, 1.0, 1.0))
@@ -114,7 +118,7 @@ def test_the_eta_takes_the_speed_of_the_whole_session_and_of_it_alone(clock: Clo
         clock.now += seconds
         state.update += 1
         record = meter.record(state, 0.0)
-        meter.clear()
+        meter.clear(state)
     # Two updates took four seconds, the last one three; the 50 before are of another session.
     assert record.eta_s == pytest.approx(48 * 2)
 
@@ -148,6 +152,33 @@ def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None
     clock.now += 2
     state.update, state.seconds = 10, 61.0
     assert meter.record(state, 0.0).eta_s == 0
+
+
+def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock: Clock) -> None:
+    meter, state = meter_at(7, max_updates=100)
+    state.seconds = 1000.0  # of an earlier session
+    meter.clear(state)
+    costs = []
+    for seconds in (1010.0, 1013.0):
+        meter.add(*update_of(30, 10, 1.0, 1.0))
+        meter.add(*update_of(50, 20, 1.0, 1.0))
+        clock.now += 1
+        state.update, state.seconds = state.update + 2, seconds
+        costs.append(meter.record(state, 0.0))
+        meter.clear(state)
+    # Two pairs, of 40 and 15 tokens on average.
+    expected = training_operations(SHAPE, 19, Work(80, 30, 40, 15))
+    assert [record.operations for record in costs] == [expected, expected]
+    # Four devices, for ten seconds and for three.
+    assert [record.paper_operations for record in costs] == [4 * 10 * 5e12, 4 * 3 * 5e12]
+
+
+def test_time_on_a_device_without_a_figure_has_no_cost(clock: Clock) -> None:
+    meter, state = meter_at(0, max_updates=10)
+    meter.costs = Costs(SHAPE, target_size=19, device_rate=None)
+    meter.add(*update_of(1, 1, 1.0, 1.0))
+    clock.now, state.update = clock.now + 1, 1
+    assert meter.record(state, 0.0).paper_operations == math.inf
 
 
 @pytest.mark.parametrize("nll", [1e4, math.inf])

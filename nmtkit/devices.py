@@ -1,0 +1,46 @@
+"""What devices sustain, as the paper takes it to say what a training cost.
+
+The cost of table 2 is training time x GPUs x the operations a second that one of them sustains.
+For its own GPUs that is the paper's figure; for later ones, nine tenths of what they can do at most
+in the precision of the matrix products, without sparsity: the paper takes 9.5 of the P100's 10.6.
+"""
+
+SHARE_OF_PEAK = 0.9
+
+FLOAT32, BFLOAT16 = "float32", "bfloat16"
+
+PAPER_RATES = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
+"""Operations a second, in float32. Source: paper, section 6.1, footnote 5."""
+
+PEAK_RATES = {
+    "H200 NVL": {FLOAT32: 60e12, BFLOAT16: 835e12},
+    "H200": {FLOAT32: 67e12, BFLOAT16: 989e12},
+    "H100 NVL": {FLOAT32: 60e12, BFLOAT16: 835e12},
+    "H100 PCIe": {FLOAT32: 51e12, BFLOAT16: 756e12},
+    "H100": {FLOAT32: 67e12, BFLOAT16: 989e12},
+    "A100": {FLOAT32: 19.5e12, BFLOAT16: 312e12},
+    "V100-PCIE": {FLOAT32: 14e12},
+    "V100": {FLOAT32: 15.7e12},
+}
+"""Operations a second at most, of what a device's name contains, the first that it does.
+
+In float32 without TF32, which nmtkit does not take. Source: NVIDIA's data sheets of the V100
+(2020), A100 (2021), H100 (2023) and H200 (2024); half of what they say with sparsity.
+"""
+
+
+def sustained_rate(name: str, precision: str) -> float | None:
+    """Return the floating-point operations a second of a device that are taken to be sustained.
+
+    Args:
+        name: what the driver calls the device, such as "NVIDIA A100-SXM4-40GB".
+        precision: of matrix products, float32 or bfloat16.
+
+    Returns:
+        The rate; None for a device of which there is no figure, as there is of no CPU.
+    """
+    for model, rate in PAPER_RATES.items():
+        if model in name:
+            return rate
+    peaks = next((peaks for model, peaks in PEAK_RATES.items() if model in name), {})
+    return SHARE_OF_PEAK * peaks[precision] if precision in peaks else None

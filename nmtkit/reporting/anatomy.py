@@ -1,0 +1,194 @@
+"""What a model comes to before there is one: shape, parameters, operations, memory.
+
+All of it follows from a recipe and the size of the vocabulary, which both sides share. Where the
+paper has a figure it stands beside, with the size of the vocabulary that gives it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nmtkit.config.fields import fields_of, recipe_of
+from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
+from nmtkit.config.training import ModelConfig
+from nmtkit.errors import ConfigError
+from nmtkit.model.activations import BFLOAT16_BYTES, FLOAT32_BYTES, Activations, activations
+from nmtkit.model.cost import (
+    BACKWARD_AND_FORWARD,
+    Parameters,
+    Shape,
+    Work,
+    count_parameters,
+    operations,
+)
+from nmtkit.paper import TABLE_3
+from nmtkit.progress import prefixed
+
+SENTENCE_TOKENS = 25
+"""Tokens of a sentence on either side, on which the operations of attention depend."""
+
+BYTES_TO_TRAIN = 16
+"""Of a parameter: the weight, its gradient, and two moments of Adam's, in float32."""
+
+LARGEST_VOCABULARY = 2**32
+"""Ids are stored as uint32 at most."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that training keeps for the backward pass, in a precision of matrix products.
+
+    Attributes:
+        kept: a token.
+        recomputed: likewise with --recompute, which needs those of one layer at a time beside.
+    """
+
+    kept: Activations
+    recomputed: Activations
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """What a model comes to.
+
+    Attributes:
+        recipe: its settings.
+        vocab_size: entries of the vocabulary.
+        parameters: how many, by part.
+        source_operations, target_operations: of a forward pass, a token of either side.
+        memory: what is kept for the backward pass, by the precision of matrix products.
+        paper_millions: of parameters that the paper's table 3 has; None where it has none.
+    """
+
+    recipe: TrainRecipe
+    vocab_size: int
+    parameters: Parameters
+    source_operations: float
+    target_operations: float
+    memory: dict[str, Memory]
+    paper_millions: int | None
+
+    @property
+    def paper_vocab_size(self) -> int | None:
+        """Entries of the vocabulary with which the model would have the paper's parameters."""
+        if self.paper_millions is None:
+            return None
+        size = self.recipe.model.model_size
+        rest = self.parameters.total - self.vocab_size * size
+        return round((self.paper_millions * 1e6 - rest) / size)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, with numbers of operations and bytes as they are."""
+        sides = {"source_token": self.source_operations, "target_token": self.target_operations}
+        return {
+            "model": asdict(self.recipe.model),
+            "vocab_size": self.vocab_size,
+            "parameters": {**asdict(self.parameters), "total": self.parameters.total},
+            "paper_millions": self.paper_millions,
+            "paper_vocab_size": self.paper_vocab_size,
+            "sentence_tokens": SENTENCE_TOKENS,
+            "operations": {
+                side: {"forward": number, "training": BACKWARD_AND_FORWARD * number}
+                for side, number in sides.items()
+            },
+            "bytes_to_train": BYTES_TO_TRAIN * self.parameters.total,
+            "activation_bytes": {name: asdict(one) for name, one in self.memory.items()},
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield what to tell, a line a fact."""
+        recipe, part = self.recipe, self.parameters
+        model, training = recipe.model, recipe.training
+        shape = Shape.of(model)
+        yield _line(
+            "shape",
+            f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.model_size}, "
+            f"d_ff {model.feed_forward_size}, {model.heads} heads, "
+            f"d_k {shape.keys // model.heads}, d_v {shape.values // model.heads}, "
+            f"{model.norm}-norm, {model.positions} positions",
+        )
+        yield _line(
+            "training",
+            f"{training.max_updates:,} updates of {training.update_tokens:,} tokens a side, "
+            f"dropout {model.dropout}, label smoothing {training.label_smoothing}",
+        )
+        yield _line("parameters", f"{part.total:,}, with {self.vocab_size:,} entries")
+        yield _line("  embeddings", f"{part.embeddings:,}, with the output projection")
+        yield _line("  encoder", f"{part.encoder:,}")
+        yield _line("  decoder", f"{part.decoder:,}")
+        if self.paper_millions is not None:
+            yield _line(
+                "  the paper",
+                f"{self.paper_millions} million, which takes {self.paper_vocab_size:,} entries; of "
+                "its table, base's rows take about 41,000 and big 36,000: no vocabulary has both",
+            )
+        yield from self._operation_lines()
+        yield _line(
+            "memory",
+            f"{prefixed(BYTES_TO_TRAIN * part.total)}B for weights, gradients and Adam's moments",
+        )
+        for precision, memory in self.memory.items():
+            yield _line(f"  {precision}", f"{_sides(memory.kept)} kept for the backward pass")
+            yield _line("  --recompute", f"{_sides(memory.recomputed)}, and one layer's of those")
+
+    def _operation_lines(self) -> Iterator[str]:
+        yield _line("operations", f"of matrix products, at {SENTENCE_TOKENS} tokens a sentence")
+        for name, factor in (("forward", 1), ("training", BACKWARD_AND_FORWARD)):
+            yield _line(
+                f"  {name}",
+                f"{prefixed(factor * self.source_operations)}FLOP a source token, "
+                f"{prefixed(factor * self.target_operations)}FLOP a target token",
+            )
+
+
+def anatomy(recipe: TrainRecipe, vocab_size: int) -> Anatomy:
+    """Count what a model comes to.
+
+    Args:
+        recipe: its settings.
+        vocab_size: entries of the vocabulary that both sides share.
+
+    Raises:
+        ConfigError: no vocabulary has that size.
+    """
+    smallest = fields_of(PreprocessRecipe)["vocab_size"].setting.minimum
+    assert smallest is not None, "vocab_size has a minimum"
+    if not smallest <= vocab_size <= LARGEST_VOCABULARY:
+        raise ConfigError(
+            f"--vocab-size ({vocab_size}) must be a whole number from {smallest} to "
+            f"{LARGEST_VOCABULARY:,}; the paper has 37000 for English-German"
+        )
+    model = recipe.model
+    length = SENTENCE_TOKENS
+    return Anatomy(
+        recipe=recipe,
+        vocab_size=vocab_size,
+        parameters=count_parameters(model, vocab_size, vocab_size, is_shared=True),
+        source_operations=operations(model, vocab_size, Work(1, 0, length, length)),
+        target_operations=operations(model, vocab_size, Work(0, 1, length, length)),
+        memory={
+            name: Memory(activations(model, size, False), activations(model, size, True))
+            for name, size in (("float32", FLOAT32_BYTES), ("bfloat16", BFLOAT16_BYTES))
+        },
+        paper_millions=_paper_millions(model),
+    )
+
+
+def _paper_millions(model: ModelConfig) -> int | None:
+    """Return what table 3 has, which leaves open what is as in base; None for another model."""
+    for name, row in TABLE_3.items():
+        if recipe_of(TrainRecipe, PRESETS[PRESET_OF_ROW[name]]).model == model:
+            return row.millions or TABLE_3["base"].millions
+    return None
+
+
+def _sides(bytes_kept: Activations) -> str:
+    return (
+        f"{prefixed(bytes_kept.source)}B a source token, "
+        f"{prefixed(bytes_kept.target)}B a target token"
+    )
+
+
+def _line(name: str, value: str) -> str:
+    return f"{name:<14} {value}"

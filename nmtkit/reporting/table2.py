@@ -1,0 +1,43 @@
+"""Table 2 of the paper, with runs in it: what a BLEU cost."""
+
+from collections.abc import Sequence
+
+from nmtkit.paper import TABLE_2
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.reporting.runs import Run, bleu
+from nmtkit.reporting.summary import operations_cell
+
+_HEADERS = ("model", "languages", "BLEU", "FLOPs by time", "FLOPs")
+_NOTES = (
+    "the paper's BLEU: of newstest2014, tokenised, with compounds split; a run's: its best on its "
+    "validation set, by sacreBLEU, so that the two are compared with care; `nmtkit score --metric "
+    "paper-bleu` has the paper's",
+    "FLOPs by time: training time x devices x what one is taken to sustain: the paper's figures "
+    "for its own GPUs, nine tenths of the peak for later ones; of CPUs there is no figure",
+    "FLOPs: of matrix products, forward and backward, counted from the model's shape",
+)
+
+
+def table2(runs: Sequence[Run]) -> Section:
+    """Return the paper's table 2, a row a model and pair of languages, with a row for each run."""
+    known = [
+        [
+            Cell(system.name),
+            Cell(system.languages),
+            Cell(f"{system.bleu:.2f}"),
+            operations_cell(system.operations),
+            NOTHING,
+        ]
+        for system in TABLE_2
+    ]
+    own = [
+        [
+            Cell(run.name),
+            Cell(run.languages) if run.languages else NOTHING,
+            Cell(f"{bleu(run.best_bleu):.2f}") if run.best_bleu else NOTHING,
+            operations_cell(run.paper_operations),
+            operations_cell(run.operations),
+        ]
+        for run in runs
+    ]
+    return Section("Beside the paper's table 2", Table(_HEADERS, [*known, *own]), _NOTES)

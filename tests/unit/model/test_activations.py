@@ -1,0 +1,91 @@
+"""What is counted from the shape is what autograd keeps."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from nmtkit.config.training import ModelConfig
+from nmtkit.data.batch import Batch
+from nmtkit.model.activations import BFLOAT16_BYTES, FLOAT32_BYTES, activations
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.training.objective import Objective
+
+CPU = torch.device("cpu")
+SMALL = ModelConfig(
+    encoder_layers=2, decoder_layers=3, model_size=32, feed_forward_size=128, heads=2
+)
+SHAPES = {
+    "plain": SMALL,
+    "pre-norm": replace(SMALL, norm="pre"),
+    "without dropout": replace(SMALL, dropout=0.0),
+    "inner dropout": replace(SMALL, activation_dropout=0.1),
+    "silu": replace(SMALL, activation="silu"),
+    "wide heads": replace(SMALL, key_size=64, value_size=64),
+    "learned positions": replace(SMALL, positions="learned", max_positions=64),
+    "a deep encoder": replace(SMALL, encoder_layers=5, decoder_layers=1),
+}
+
+
+def kept_bytes(model: Transformer, lengths: tuple[int, int], low: torch.dtype | None) -> int:
+    """Return the bytes that a forward pass keeps, but for weights and copies of them."""
+    # Lengths that differ, as elsewhere: nothing is saved by there being no padding.
+    source, target = ([[3] * (length - 1), [3] * length] * 6 for length in lengths)
+    target_in = pack_sequences(target, CPU)
+    batch = Batch(pack_sequences(source, CPU), target_in, target_in.values)
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        Objective(model, 0.1, low)(batch)
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+
+
+def measured(config: ModelConfig, low: torch.dtype | None, recompute: bool) -> tuple[float, float]:
+    """Return the bytes a source token, and a target token, by what more of them add."""
+    model = Transformer(config, 19, 19, is_shared=True).train()
+    model.recomputes_layers = recompute
+    few, more_source, more_target = (
+        kept_bytes(model, lengths, low) for lengths in ((9, 9), (19, 9), (9, 19))
+    )
+    num_tokens = 10 * 12
+    return (more_source - few) / num_tokens, (more_target - few) / num_tokens
+
+
+@pytest.mark.parametrize(
+    ("low", "product_bytes"),
+    [(None, FLOAT32_BYTES), (torch.bfloat16, BFLOAT16_BYTES)],
+    ids=["float32", "bfloat16"],
+)
+@pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
+def test_a_token_keeps_what_autograd_keeps_for_it(
+    config: ModelConfig, low: torch.dtype | None, product_bytes: int
+) -> None:
+    source, target = measured(config, low, recompute=False)
+    counted = activations(config, product_bytes, recompute=False)
+    assert counted.source == pytest.approx(source, rel=0.05)
+    assert counted.target == pytest.approx(target, rel=0.05)
+
+
+@pytest.mark.parametrize("config", [SMALL, SHAPES["pre-norm"], SHAPES["a deep encoder"]])
+def test_with_recomputing_a_token_keeps_the_inputs_of_layers(config: ModelConfig) -> None:
+    source, target = measured(config, None, recompute=True)
+    counted = activations(config, FLOAT32_BYTES, recompute=True)
+    # The memory is kept by a function that layers are called with, where hooks do not see it.
+    memory = FLOAT32_BYTES * config.model_size
+    assert counted.source == pytest.approx(source + memory, rel=0.05)
+    assert counted.target == pytest.approx(target, rel=0.05)
+
+
+def test_unequal_head_sizes_keep_little_more_than_is_counted() -> None:
+    config = replace(SMALL, key_size=4)  # a CPU has no fused kernel for them
+    source, target = measured(config, None, recompute=False)
+    counted = activations(config, FLOAT32_BYTES, recompute=False)
+    assert counted.source == pytest.approx(source, rel=0.15)
+    assert counted.target == pytest.approx(target, rel=0.15)

@@ -1,0 +1,82 @@
+"""What a model comes to is told in lines and as JSON, beside the paper's figure."""
+
+import json
+
+import pytest
+
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.errors import ConfigError
+from nmtkit.model.cost import Work, training_operations
+from nmtkit.reporting.anatomy import Anatomy, anatomy
+
+
+def of_preset(name: str, vocab_size: int = 37_000) -> Anatomy:
+    return anatomy(build(TrainRecipe, PRESETS[name]), vocab_size)
+
+
+def told(found: Anatomy) -> dict[str, str]:
+    return {line[:14].strip(): line[15:] for line in found.lines()}
+
+
+def test_base_is_told_in_lines() -> None:
+    lines = told(of_preset("base"))
+    assert lines["shape"] == (
+        "6+6 layers, d_model 512, d_ff 2048, 8 heads, d_k 64, d_v 64, post-norm, "
+        "sinusoidal positions"
+    )
+    assert lines["parameters"] == "63,082,496, with 37,000 entries"
+    parts = (lines[part].split(",", 3)[:3] for part in ("embeddings", "encoder", "decoder"))
+    assert sum(int("".join(part)) for part in parts) == 63_082_496
+    assert lines["the paper"].startswith("65 million, which takes 40,745 entries; ")
+    assert lines["memory"].startswith("1.01 GB for weights, ")  # 16 bytes each
+
+
+def test_head_sizes_of_their_own_are_told() -> None:
+    assert "8 heads, d_k 16, d_v 64" in told(of_preset("table3-B1"))["shape"]
+    assert "32 heads, d_k 16, d_v 16" in told(of_preset("table3-A4"))["shape"]
+
+
+@pytest.mark.parametrize("preset", ["base", "table3-A1", "table3-C5", "big"])
+def test_with_the_vocabulary_that_is_named_the_model_has_the_paper_s_parameters(
+    preset: str,
+) -> None:
+    found = of_preset(preset)
+    assert found.paper_vocab_size is not None
+    again = of_preset(preset, found.paper_vocab_size)
+    assert again.parameters.total / 1e6 == pytest.approx(found.paper_millions, abs=0.001)
+
+
+def test_a_model_that_the_paper_does_not_have_stands_alone() -> None:
+    for found in (of_preset("small"), anatomy(build(TrainRecipe, {"norm": "pre"}), 37_000)):
+        assert (found.paper_millions, found.paper_vocab_size) == (None, None)
+        assert "the paper" not in told(found)
+
+
+def test_json_says_what_lines_say_with_all_digits() -> None:
+    found = of_preset("base")
+    values = json.loads(json.dumps(found.to_json()))
+    assert values["parameters"]["total"] == 63_082_496
+    assert values["parameters"]["embeddings"] == 37_000 * 512
+    assert values["paper_millions"] == 65
+    a_pair = sum(
+        values["operations"][side]["training"] for side in ("source_token", "target_token")
+    )
+    length = values["sentence_tokens"]
+    work = Work(length, length, length, length)
+    whole = training_operations(found.recipe.model, 37_000, work)
+    assert a_pair * length == pytest.approx(whole)
+    assert values["model"]["heads"] == 8
+    bytes_kept = values["activation_bytes"]
+    assert bytes_kept["bfloat16"]["kept"]["source"] < bytes_kept["float32"]["kept"]["source"]
+    assert bytes_kept["float32"]["recomputed"]["target"] < bytes_kept["float32"]["kept"]["target"]
+
+
+@pytest.mark.parametrize("vocab_size", [-1, 0, 7, 2**32 + 1])
+def test_a_vocabulary_of_a_size_that_there_is_not_is_refused(vocab_size: int) -> None:
+    with pytest.raises(
+        ConfigError,
+        match=rf"^--vocab-size \({vocab_size}\) must be a whole number from 8 to 4,294,967,296; ",
+    ):
+        of_preset("base", vocab_size)
