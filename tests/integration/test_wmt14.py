@@ -121,3 +121,29 @@ def test_make_stops_at_an_archive_that_is_not_to_be_had(tmp_path: Path, server: 
     assert "fetch: error: http" in done.stderr
     assert "404" in done.stderr
     assert not list((tmp_path / "en-de-v9" / "text").iterdir())
+
+
+def test_rows_of_table_3_are_trained_on_their_own_and_stand_in_the_table(tmp_path: Path) -> None:
+    write(split(seed=5, sizes=SIZES), tmp_path / "corpus")
+    arguments = (
+        *("SCALE=tiny", f"WORK={tmp_path}", f"CORPUS={tmp_path / 'corpus'}"),
+        *(f"PREPROCESS_FLAGS={PREPARED}", f"TRAIN_FLAGS={TINY} --max-updates 5"),
+    )
+    done = make("table3-B1", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "Table 3" not in done.stdout
+
+    done = make("table3", "ROWS=D3 B1", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"table3 recipe (\S+) ", done.stdout) == ["D3"]
+    lines = (tmp_path / "table3-tiny" / "table3.md").read_text("utf-8").split("\n")
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
+    headers, _, *rows = table
+    results = {row[0]: dict(zip(headers, row, strict=True)) for row in rows}
+    for row in ("B1", "D3"):
+        assert float(results[row]["PPL"]) > 1
+        assert float(results[row]["params"]) > 0
+        assert results[row]["BLEU"] != "-"
+    assert results["base"]["PPL"] == "-"
+    assert any("differences between rows are noise" in line for line in lines)
+    assert any(line.startswith("- not there yet: base, A1, ") for line in lines)

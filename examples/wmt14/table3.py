@@ -1,0 +1,175 @@
+"""Table 3 of "Attention Is All You Need": recipes of its rows, and what they came to.
+
+    python3 -m examples.wmt14.table3 recipe A1 --scale paper > A1/recipe.toml
+    python3 -m examples.wmt14.table3 table FOLDER --scale paper > table3.md
+
+A row is evaluated as the paper does: on the development set, its last checkpoint alone, beam 4. In
+FOLDER, a folder of each row has its `run`, and `score.json` once it has been translated and scored.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nmtkit.config.fields import Value, values_of
+from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build, dumps
+from nmtkit.errors import NmtkitError
+from nmtkit.model.cost import Shape
+from nmtkit.paper import TABLE_3
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.reporting.markdown import markdown
+from nmtkit.reporting.runs import read_runs
+
+SCALES = ("paper", "tiny")
+
+# Translated once, at the end, by its own command; and nothing is averaged.
+EVALUATED_LATER: Mapping[str, Value] = {"keep": 1, "validate_bleu": False}
+
+# What the paper's table varies is divided evenly, or left as it is, so that each row differs from
+# base as it does there.
+TINY_WIDTH, TINY_UPDATES = 8, 250
+WIDTHS = ("model_size", "feed_forward_size", "key_size", "value_size")
+# A narrow model at a higher rate than the paper's 0.0007, as it sees so little.
+TINY: Mapping[str, Value] = {
+    "update_tokens": 1000,
+    "max_tokens": 1000,
+    "warmup_updates": 100,
+    "learning_rate_scale": 0.16,
+    "save_every": 200,
+    "validate_every": 200,
+}
+
+RUN, SCORE = "run", "score.json"
+"""In the folder of a row: what training wrote, and what `nmtkit score` did."""
+
+TITLES = {"E": "E: learned positions"}
+HEADERS = (
+    *("row", "N", "d_model", "d_ff", "h", "d_k", "d_v", "P_drop", "e_ls", "updates"),
+    *("PPL paper", "PPL", "BLEU paper", "BLEU", "sacreBLEU", "params paper", "params"),
+)
+NOTES = {
+    "paper": (
+        "newstest2013, the last checkpoint, beam 4, length penalty 0.6",
+        "PPL: a subword of this vocabulary, not of the paper's, in the pairs that filters keep",
+    ),
+    "tiny": (
+        f"tiny: widths of 1/{TINY_WIDTH}, updates of 1/{TINY_UPDATES}, of 1/25 of the tokens, "
+        "on another corpus: differences between rows are noise, and say nothing of the paper's",
+    ),
+}
+COMMON_NOTES = (
+    "empty: as in base; -: not there yet",
+    "BLEU: tokenised, with compounds split, as the paper's; sacreBLEU: of the text as it is",
+    "params: in millions, counted; the paper's take a vocabulary of about 41,000 entries in base's "
+    "rows and of 36,000 in big, so that none gives all of them",
+)
+
+
+def main() -> int:
+    """Read the command line, write a recipe or the table, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Table 3 of the paper: recipes, and the table.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("recipe", help="write the recipe of a row")
+    one.add_argument("row", choices=PRESET_OF_ROW, metavar="ROW", help=", ".join(PRESET_OF_ROW))
+    all_rows = commands.add_parser("table", help="write the table of the rows that are there")
+    all_rows.add_argument("folder", type=Path, metavar="FOLDER")
+    for command in (one, all_rows):
+        command.add_argument("--scale", choices=SCALES, required=True)
+    arguments = parser.parse_args()
+    try:
+        if arguments.command == "recipe":
+            sys.stdout.write(dumps(recipe(arguments.row, arguments.scale)))
+        else:
+            section = table(arguments.folder, arguments.scale)
+            sys.stdout.write("".join(f"{line}\n" for line in markdown([section])))
+    except NmtkitError as error:
+        sys.stderr.write(f"table3: error: {error}\n")
+        return error.exit_code
+    return 0
+
+
+def recipe(row: str, scale: str) -> TrainRecipe:
+    """Return the recipe of a row of table 3, as it is trained at a scale."""
+    values = values_of(build(TrainRecipe, PRESETS[PRESET_OF_ROW[row]], EVALUATED_LATER))
+    if scale == "paper":
+        return build(TrainRecipe, values, {"max_tokens": "auto"})
+    divided = {name: _divided(values[name], TINY_WIDTH) for name in WIDTHS}
+    updates = _divided(values["max_updates"], TINY_UPDATES)
+    return build(TrainRecipe, values, TINY, divided, {"max_updates": updates})
+
+
+def table(folder: Path, scale: str) -> Section:
+    """Return table 3 with what the rows in a folder came to; what is missing is left open.
+
+    Raises:
+        NmtkitError: something of a row cannot be read.
+    """
+    is_there = {row: (folder / row / SCORE).is_file() for row in TABLE_3}
+    base = _settings(recipe("base", scale))
+    rows = []
+    for row in TABLE_3:
+        settings = _settings(recipe(row, scale))
+        told = [
+            "" if row != "base" and settings[name] == base[name] else settings[name]
+            for name in base
+        ]
+        results = _results(folder / row) if is_there[row] else [NOTHING] * 4
+        rows.append(
+            [Cell(TITLES.get(row, row)), *map(Cell, told), *_beside_the_paper(row, results)]
+        )
+    missing = [row for row in TABLE_3 if not is_there[row]]
+    notes = [*NOTES[scale], *COMMON_NOTES]
+    notes += [f"not there yet: {', '.join(missing)}"] if missing else []
+    return Section("Table 3", Table(HEADERS, rows), notes)
+
+
+def _settings(recipe: TrainRecipe) -> dict[str, str]:
+    """Return what the paper's table tells of a model, by its columns."""
+    model, training, shape = recipe.model, recipe.training, Shape.of(recipe.model)
+    return {
+        "N": f"{model.encoder_layers}",
+        "d_model": f"{model.model_size}",
+        "d_ff": f"{model.feed_forward_size}",
+        "h": f"{model.heads}",
+        "d_k": f"{shape.keys // model.heads}",
+        "d_v": f"{shape.values // model.heads}",
+        "P_drop": f"{model.dropout}",
+        "e_ls": f"{training.label_smoothing}",
+        "updates": f"{training.max_updates:,}",
+    }
+
+
+def _results(folder: Path) -> list[Cell]:
+    """Return the perplexity, both BLEUs and the parameters of a row that was scored."""
+    (run,) = read_runs([folder / RUN])
+    scores = json.loads((folder / SCORE).read_text("utf-8"))
+    parameters = run.num_parameters
+    return [
+        Cell(f"{run.validations[-1].perplexity:,.2f}") if run.validations else NOTHING,
+        Cell(f"{scores['paper-BLEU']['score']:.1f}"),
+        Cell(f"{scores['BLEU']['score']:.1f}"),
+        NOTHING if parameters is None else Cell(f"{parameters / 1e6:.1f}"),
+    ]
+
+
+def _beside_the_paper(row: str, results: Sequence[Cell]) -> list[Cell]:
+    paper, (perplexity, bleu, sacrebleu, parameters) = TABLE_3[row], results
+    return [
+        *(Cell(f"{paper.perplexity:.2f}"), perplexity),
+        *(Cell(f"{paper.bleu:.1f}"), bleu, sacrebleu),
+        *(Cell("" if paper.millions is None else f"{paper.millions}"), parameters),
+    ]
+
+
+def _divided(value: Value, divisor: int) -> int:
+    assert isinstance(value, int), value
+    assert value % divisor == 0, f"{value} / {divisor}"
+    return value // divisor
+
+
+if __name__ == "__main__":
+    sys.exit(main())
