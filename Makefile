@@ -53,7 +53,7 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
 	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*
 
-table3 table3-%: $(INSTALLED)  ## table 3 of the paper, or a row of it: table3-A1; SCALE=tiny CORPUS=/folder on a CPU
+table%: $(INSTALLED)  ## table 3 of the paper, or a row of it: table3-A1; SCALE=tiny CORPUS=/folder on a CPU
 	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $@
 
 clean:  ## remove everything that these chores made, but for wmt14
