@@ -42,9 +42,9 @@ class TrainingRecord:
             nothing was told.
         ranks: processes that trained together, a device each.
         operations: floating-point operations of these updates, counted from the model's shape;
-            infinite where nothing was told.
+            None where nothing was told.
         paper_operations: the same as the paper counts: time since the record before x devices x
-            what one is taken to sustain; infinite for a device of which there is no figure.
+            what one is taken to sustain; None for a device of which there is no figure.
     """
 
     update: int
@@ -64,8 +64,8 @@ class TrainingRecord:
     fill: float = math.inf
     peak_memory: int = 0
     ranks: int = 1
-    operations: float = math.inf
-    paper_operations: float = math.inf
+    operations: float | None = None
+    paper_operations: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

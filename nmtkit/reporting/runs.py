@@ -1,6 +1,5 @@
 """A training run as its folder tells it: settings, records, and what its checkpoints say."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -48,12 +47,12 @@ class Run:
     @property
     def operations(self) -> float | None:
         """Floating-point operations, counted from the shape; None where a record has none."""
-        return _finite_sum(record.operations for record in self.training)
+        return _known_sum(record.operations for record in self.training)
 
     @property
     def paper_operations(self) -> float | None:
         """The same as the paper counts, by time; None where a record has none."""
-        return _finite_sum(record.paper_operations for record in self.training)
+        return _known_sum(record.paper_operations for record in self.training)
 
     @property
     def best_loss(self) -> ValidationRecord | None:
@@ -136,9 +135,10 @@ def _newest_manifest(checkpoints: Path) -> dict[str, Any]:
     return load(max(models, key=lambda folder: int(folder.name))) if models else {}
 
 
-def _finite_sum(numbers: Iterable[float]) -> float | None:
-    total = sum(numbers)
-    return total if math.isfinite(total) else None
+def _known_sum(numbers: Iterable[float | None]) -> float | None:
+    """Return the sum of some numbers; None where one is not known."""
+    known = list(numbers)
+    return None if None in known else sum(filter(None, known))
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

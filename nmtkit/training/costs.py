@@ -1,6 +1,5 @@
 """What updates cost, both ways: operations counted from the shape, and as the paper counts."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,9 +32,9 @@ class Costs:
         """Count the floating-point operations of some updates, at least one."""
         return training_operations(self.model, self.target_size, work_of(updates))
 
-    def by_time(self, device_seconds: float) -> float:
-        """Count as the paper does: time x devices x rate; infinite without a rate."""
-        return math.inf if self.device_rate is None else device_seconds * self.device_rate
+    def by_time(self, device_seconds: float) -> float | None:
+        """Count as the paper does: time x devices x rate; None without a rate."""
+        return None if self.device_rate is None else device_seconds * self.device_rate
 
 
 def work_of(updates: Sequence[tuple[Update, Sums]]) -> Work:

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 from nmtkit.reporting.document import NOTHING, Cell
@@ -33,7 +32,7 @@ def test_a_run_is_a_row_of_what_it_came_to() -> None:
 
 
 def test_what_is_not_known_is_left_open() -> None:
-    untold = replace(training(100), operations=math.inf, paper_operations=math.inf)
+    untold = replace(training(100), operations=None, paper_operations=None)
     (row,) = rows(replace(run_of(), training=[training(50), untold]))
     unknown = {name for name, cell in row.items() if cell is NOTHING}
     assert unknown == {"best dev loss", "perplexity", "best BLEU", "FLOPs", "FLOPs by time"}
