@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from nmtkit.reporting.runs import read_runs
 from nmtkit.training.run import train
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
@@ -68,6 +69,20 @@ def test_two_runs_are_compared(folder: Path) -> None:
     ]
     assert [row[0] for row in found["Validations"]] == ["update", "4", "8"]
     assert "## Warnings\n\n- none\n" in done.stdout
+
+
+def test_a_run_that_was_continued_cost_what_an_uninterrupted_one_did(folder: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=4, dropout=0.0)
+    train(recipe, folder / "data", folder / "continued")
+    longer = replace(recipe, training=replace(recipe.training, max_updates=8))
+    (half,) = read_runs([folder / "continued"])
+    train(longer, folder / "data", folder / "continued")
+    continued, whole = read_runs([folder / "continued", folder / "plain"])
+    assert continued.operations == whole.operations
+    assert half.operations is not None
+    assert whole.operations is not None
+    assert half.operations < whole.operations
+    assert (whole.paper_operations, whole.languages) == (None, "en-de")  # on a CPU
 
 
 def test_one_run_is_told_of(folder: Path) -> None:
