@@ -4,7 +4,7 @@
 #   make table3 ROWS='base A1 C3'                some of them, and the table of all that are there
 #   make table3-A1                               one, which a scheduler may start on another machine
 #   make table3 ROWS=                            the table alone
-#   make table3 SCALE=tiny CORPUS=/folder        on a CPU, to see that all of it works
+#   make -j 2 table3 SCALE=tiny CORPUS=/folder   on a CPU, to see that all of it works
 #
 # The Makefile includes this. The paper's scale is that of WMT14 English-German. For SCALE=tiny, CORPUS
 # is an absolute path with train.en train.de valid.en valid.de; train may be gzipped (.gz).
@@ -19,6 +19,8 @@ ifeq ($(SCALE),tiny)
 TABLE3_FOLDER = $(WORK)/table3-tiny
 TABLE3_DATA = $(TABLE3_FOLDER)/data
 DEVELOPMENT = $(CORPUS)/valid
+# Threads of so small a model wait for each other; `make -j` has rows beside each other instead.
+export OMP_NUM_THREADS := 1
 else
 TABLE3_FOLDER = $(WORK)/en-de-$(VARIANT)/table3
 TABLE3_DATA = $(WORK)/en-de-$(VARIANT)/data
