@@ -15,6 +15,9 @@ nmtkit score --reference test.de < translations.de
 # two systems, and whether they differ by more than chance
 nmtkit score --reference test.de --metric bleu,chrf,ter --paired-ar baseline.de new.de
 
+# parses against gold trees, a tree a line
+nmtkit score --reference gold.trees --metric brackets < parsed.trees
+
 # how probable a model finds each translation
 nmtkit score --model model/ --source test.en < test.de"""
 
@@ -43,7 +46,7 @@ def command(
     With --reference, given once or several times, or --test-set: a line for each metric, through
     sacreBLEU: name, score and signature, which names the settings that the score depends on. For
     several systems it is a table. BLEU and chrF range from 0 to 100, higher is better; of TER,
-    lower is.
+    lower is. With --metric brackets, lines are bracketed trees, and F1 is EVALB's.
 
     With --model and --source: a line for each translation, with its natural log-probability, a
     tab, and the number of its tokens; the end symbol is counted in both. Its perplexity,

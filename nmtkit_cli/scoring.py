@@ -3,13 +3,19 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from nmtkit.config.metrics import BRACKETS, MetricsConfig, metric_names
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import changed_flags
 from nmtkit_cli.streams import Progress, say, standard_input, warn, write_lines
+
+if TYPE_CHECKING:
+    from nmtkit.evaluation.metrics import Metric
+    from nmtkit.evaluation.texts import Texts
 
 BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
 INPUT = "standard input"
@@ -40,18 +46,34 @@ def score_by_reference(
     recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], as_json: bool
 ) -> None:
     """Print the scores of translations, which are on standard input if there are no files."""
-    from nmtkit.evaluation.doubts import doubts
-    from nmtkit.evaluation.evaluate import evaluate, score_lines
+    from nmtkit.evaluation.evaluate import evaluate
     from nmtkit.evaluation.metrics import make_metrics
-    from nmtkit.evaluation.test_sets import read_test_set
-    from nmtkit.evaluation.texts import Text, Texts, read_text
     from nmtkit.reporting.scores import as_objects, as_text
-    from nmtkit.text.lines import decode_lines
 
     metrics = make_metrics(recipe.metrics)
+    texts = _read_texts(recipe.metrics, systems, references)
+    if recipe.breakdown.sentence and BRACKETS in metric_names(recipe.metrics):
+        _print_trees(texts, recipe.metrics, as_json)
+    elif recipe.breakdown.sentence:
+        _print_lines(texts, metrics, as_json)
+    else:
+        evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown)
+        objects = as_objects(evaluation)
+        write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
+
+
+def _read_texts(
+    metrics: MetricsConfig, systems: Sequence[Path], references: Sequence[Path]
+) -> "Texts":
+    """Read what is compared, and warn of what looks wrong."""
+    from nmtkit.evaluation.doubts import doubts
+    from nmtkit.evaluation.test_sets import read_test_set
+    from nmtkit.evaluation.texts import Text, Texts, read_text
+    from nmtkit.text.lines import decode_lines
+
     right = [read_text(path) for path in references]
-    if recipe.metrics.test_set:
-        right = read_test_set(recipe.metrics.test_set, recipe.metrics.language_pair)
+    if metrics.test_set:
+        right = read_test_set(metrics.test_set, metrics.language_pair)
     translations = [read_text(path) for path in systems]
     if not systems:
         lines = decode_lines(standard_input(), INPUT, "error", warn)
@@ -60,17 +82,40 @@ def score_by_reference(
     texts.check()
     for doubt in doubts(texts):
         warn(doubt)
-    if not recipe.breakdown.sentence:
-        evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown)
-        objects = as_objects(evaluation)
-        write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
-        return
+    return texts
+
+
+def _print_lines(texts: "Texts", metrics: "Sequence[Metric]", as_json: bool) -> None:
+    """Print the scores of each line."""
+    from nmtkit.evaluation.evaluate import score_lines
+
     for scores in score_lines(texts, metrics):
         table = {metric.name: score for metric, score in zip(metrics, scores, strict=True)}
         plain = "\t".join(f"{score:.2f}" for score in scores)
         write_lines([json.dumps(table) if as_json else plain])
     for metric in metrics:
         say(f"{metric.name}: {metric.line_signature()}")
+
+
+def _print_trees(texts: "Texts", config: MetricsConfig, as_json: bool) -> None:
+    """Print what EVALB prints, to both streams."""
+    from nmtkit.evaluation.bracket_counts import Counts, counts_of, total
+    from nmtkit.evaluation.evaluate import compare_trees
+    from nmtkit.evaluation.prm import parameters_of
+    from nmtkit.reporting.brackets import HEAD, as_object, end, row
+
+    parameters = parameters_of(config.prm)
+    counts, short = [], [Counts()]
+    write_lines([] if as_json else HEAD)
+    for number, one in enumerate(compare_trees(texts, parameters), 1):
+        for problem in one.problems:
+            say(f"{number} : {problem}")
+        write_lines([json.dumps(as_object(one)) if as_json else row(number, one)])
+        counts.append(counts_of(one))
+        if one.length <= parameters.cutoff_length:
+            short.append(counts[-1])
+    if not as_json:
+        write_lines(end(total(counts), total(short), parameters.cutoff_length))
 
 
 def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:

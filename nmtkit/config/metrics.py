@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from nmtkit.config.setting import setting
 
-METRICS = ("bleu", "chrf", "chrf++", "ter", "moses-bleu", "paper-bleu")
+TEXT_METRICS = ("bleu", "chrf", "chrf++", "ter", "moses-bleu", "paper-bleu")
+BRACKETS = "brackets"
+"""What compares trees."""
+METRICS = (*TEXT_METRICS, BRACKETS)
 MOSES_METRICS = ("moses-bleu", "paper-bleu")
 """Those whose words are Moses' of the target language."""
 
@@ -15,8 +18,8 @@ class MetricsConfig:
 
     metric: str = setting(
         "bleu",
-        f"One or more, separated by commas: {', '.join(METRICS)}, which is the BLEU of "
-        '"Attention Is All You Need".',
+        f"One or more, separated by commas: {', '.join(TEXT_METRICS)}, which is the BLEU of "
+        f'"Attention Is All You Need"; or {BRACKETS}, which is EVALB\'s F1 of trees.',
         metavar="LIST",
     )
     tokenize: str = setting(
@@ -38,6 +41,11 @@ class MetricsConfig:
         "those of moses-bleu and paper-bleu do.",
         metavar="SOURCE-TARGET",
     )
+    prm: str = setting(
+        "",
+        "A parameter file of EVALB's, for brackets; without one, COLLINS.prm is what counts.",
+        metavar="FILE",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +65,9 @@ class SignificanceConfig:
 class BreakdownConfig:
     """What the scores consist of."""
 
-    sentence: bool = setting(False, "Score line by line, instead of the text as a whole.")
+    sentence: bool = setting(
+        False, "Score line by line, instead of the text as a whole; brackets as EVALB prints them."
+    )
     by_length: bool = setting(False, "Also score short and long sentences apart.")
     by_frequency: str = setting(
         "",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.metrics import METRICS, MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.config.metrics import BRACKETS, METRICS, MOSES_METRICS, MetricsConfig, metric_names
 from nmtkit.config.preprocessing import MIN_ENTRIES, segmentations
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
@@ -236,8 +236,24 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
             yield Problem(("metric", "tokenize", "lowercase"), told)
     if "bleu" not in names:
         yield from _without_effect(recipe, ("tokenize",), "without the metric bleu")
+    if BRACKETS in names:
+        yield from _brackets(recipe, names)
+    else:
+        yield from _without_effect(recipe, ("prm",), "without the metric brackets")
     if names == ["ter"]:
         yield from _without_effect(recipe, ("lowercase",), "on TER, which ignores case anyway")
+
+
+def _brackets(recipe: ScoreRecipe, names: list[str]) -> Iterator[Problem]:
+    if names != [BRACKETS]:
+        yield Problem(
+            ("metric",),
+            f"metric ({recipe.metrics.metric!r}): brackets compares trees, and others compare "
+            "text; score by each in a call of its own [metrics.metric]",
+        )
+        return
+    settings = ("lowercase", "test_set", "language_pair", "by_frequency")
+    yield from _without_effect(recipe, settings, "with the metric brackets")
 
 
 def _languages(metrics: MetricsConfig) -> Iterator[Problem]:

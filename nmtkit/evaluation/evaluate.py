@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmtkit.config.metrics import BreakdownConfig, SignificanceConfig
 from nmtkit.errors import ConfigError
+from nmtkit.evaluation.brackets import Comparison, check_one_reference, compare_lines
 from nmtkit.evaluation.breakdown import (
     FrequencyClass,
     LengthClass,
@@ -14,6 +15,7 @@ from nmtkit.evaluation.breakdown import (
     count_words,
 )
 from nmtkit.evaluation.metrics import Metric, Score
+from nmtkit.evaluation.prm import Parameters
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts
 from nmtkit.text.lines import read_lines
@@ -50,13 +52,16 @@ def evaluate(
         texts: checked.
         metrics: to score by.
         significance: which intervals and tests are asked for.
-        breakdown: which classes are asked for; they are those of the first reference.
+        breakdown: which classes are asked for; they are those of the first reference. Where
+            metrics have different ideas of a line's text, lengths are the first one's.
 
     Raises:
         ConfigError, DataError: see `score_systems`; or the text to count words in cannot be read.
     """
     reference = texts.references[0].lines
-    lengths = by_length(reference) if breakdown.by_length else []
+    lengths = []
+    if breakdown.by_length:
+        lengths = by_length([metrics[0].text_of(line) for line in reference])
     frequencies = []
     if breakdown.by_frequency:
         counts = count_words(read_lines(Path(breakdown.by_frequency)))
@@ -81,10 +86,7 @@ def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]
     Raises:
         ConfigError: there are several systems.
     """
-    if len(texts.systems) > 1:
-        raise ConfigError(
-            "sentence scores are of one system, and there are several; give one file [--sentence]"
-        )
+    _check_one_system(texts)
     prepared = [texts.map(metric.prepare) for metric in metrics]
     for index in range(len(texts.systems[0].lines)):
         yield [
@@ -93,3 +95,26 @@ def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]
             )
             for metric, own in zip(metrics, prepared, strict=True)
         ]
+
+
+def compare_trees(texts: Texts, parameters: Parameters) -> Iterator[Comparison]:
+    """Yield what EVALB says of each line of a system.
+
+    Args:
+        texts: checked.
+        parameters: what counts.
+
+    Raises:
+        ConfigError: there are several systems, or several references.
+        DataError: see `compare_lines`.
+    """
+    _check_one_system(texts)
+    check_one_reference(len(texts.references))
+    yield from compare_lines(texts.references[0].lines, texts.systems[0].lines, parameters)
+
+
+def _check_one_system(texts: Texts) -> None:
+    if len(texts.systems) > 1:
+        raise ConfigError(
+            "sentence scores are of one system, and there are several; give one file [--sentence]"
+        )

@@ -2,18 +2,22 @@
 
 Two kinds of BLEU that sacreBLEU does not have are its BLEU over words that are cut here:
 moses-bleu counts as multi-bleu.perl does over text of Moses' tokenizer.perl; paper-bleu splits
-compounds as well, as "Attention Is All You Need" was scored. sacreBLEU and sacremoses are imported
+compounds as well, as "Attention Is All You Need" was scored. Of trees, EVALB's F1, as a metric of
+sacreBLEU's kind. sacreBLEU and sacremoses are imported
 when a metric is made, so that importing this module costs nothing.
 """
 
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nmtkit.config.metrics import MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.config.metrics import BRACKETS, MOSES_METRICS, MetricsConfig, metric_names
 from nmtkit.errors import ConfigError
+from nmtkit.evaluation.brackets import leaves
+from nmtkit.evaluation.prm import parameters_of
 from nmtkit.text.moses import Moses, split_compounds
+from nmtkit.version import __version__
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
@@ -41,13 +45,16 @@ class Score:
     """What one metric says of one system.
 
     Attributes:
-        name: of the metric: BLEU, chrF2, chrF2++, TER, moses-BLEU, paper-BLEU.
+        name: of the metric: BLEU, chrF2, chrF2++, TER, moses-BLEU, paper-BLEU, F1, strict F1.
         score: 0 to 100, but for TER, which has no upper end and where lower is better.
         signature: every setting that the score depends on, and sacreBLEU's version.
-        details: of BLEU, the precisions, the brevity penalty and the lengths.
+        details: of BLEU, the precisions, the brevity penalty and the lengths; of F1, what it
+            consists of.
         interval: if it was asked for.
         p_value: how probable so large a difference from the first system is if there is none;
             None for the first system, and where that was not asked for.
+        figures: of F1, EVALB's figures by their names, and under "short" those of sentences up to
+            its cut-off length.
     """
 
     name: str
@@ -56,6 +63,7 @@ class Score:
     details: str
     interval: Interval | None = None
     p_value: float | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,7 @@ class Metric:
         line_scorer: likewise, for single lines, which are too short for some n-grams.
         prepare: what is done to each line before sacreBLEU sees it.
         marks: entries of the signature that are not as sacreBLEU has them.
+        text_of: what is in a prepared line to be counted in words.
     """
 
     name: str
@@ -75,6 +84,7 @@ class Metric:
     line_scorer: "SacreMetric"
     prepare: Callable[[str], str]
     marks: Mapping[str, str]
+    text_of: Callable[[str], str]
 
     def score(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], resamples: int
@@ -90,7 +100,9 @@ class Metric:
         result = self.scorer.corpus_score(hypotheses, references, n_bootstrap=resamples)
         interval = Interval(result._mean, result._ci) if resamples else None
         signature = self.signed(self.scorer.get_signature())
-        return Score(self.name, result.score, signature, _details(result), interval)
+        return Score(
+            self.name, result.score, signature, _details(result), interval, figures=_figures(result)
+        )
 
     def score_line(self, hypothesis: str, references: Sequence[str]) -> float:
         """Score one prepared line."""
@@ -114,8 +126,11 @@ def make_metrics(config: MetricsConfig) -> list[Metric]:
         config: checked.
 
     Raises:
-        ConfigError: a tokeniser needs a package or a file that is not there.
+        ConfigError: a tokeniser needs a package or a file that is not there, or the file of prm
+            cannot be read.
     """
+    if BRACKETS in metric_names(config):
+        return _make_bracket_metrics(config)
     marks = {"test": config.test_set, "lang": config.language_pair} if config.test_set else {}
     return [_make_metric(name, config, marks) for name in metric_names(config)]
 
@@ -151,10 +166,10 @@ def _make_metric(name: str, config: MetricsConfig, marks: Mapping[str, str]) -> 
         return _make_bleu(config, marks)
     if name == "ter":
         scorer: CHRF | TER = TER()
-        return Metric("TER", scorer, scorer, _as_it_is, marks)
+        return Metric("TER", scorer, scorer, _as_it_is, marks, _as_it_is)
     word_order = 2 if name == "chrf++" else 0
     scorer = CHRF(word_order=word_order, lowercase=config.lowercase)
-    return Metric("chrF2" + "+" * word_order, scorer, scorer, _as_it_is, marks)
+    return Metric("chrF2" + "+" * word_order, scorer, scorer, _as_it_is, marks, _as_it_is)
 
 
 def _make_bleu(config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
@@ -171,7 +186,7 @@ def _make_bleu(config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
         )
 
     try:
-        return Metric("BLEU", make(False), make(True), _as_it_is, marks)
+        return Metric("BLEU", make(False), make(True), _as_it_is, marks, _as_it_is)
     except (RuntimeError, OSError) as error:
         raise ConfigError(
             f"tokenize ({config.tokenize!r}) cannot be used here: {' '.join(str(error).split())}; "
@@ -202,9 +217,23 @@ def _make_moses_metric(name: str, config: MetricsConfig, marks: Mapping[str, str
     marks = {**marks, "tok": f"moses-{lang}" + "+compounds" * is_split}
     if config.lowercase:
         marks["case"] = "lc-ascii"
-    return Metric(
-        "paper-BLEU" if is_split else "moses-BLEU", make(False), make(True), prepare, marks
-    )
+    name = "paper-BLEU" if is_split else "moses-BLEU"
+    return Metric(name, make(False), make(True), prepare, marks, _as_it_is)
+
+
+def _make_bracket_metrics(config: MetricsConfig) -> list[Metric]:
+    from nmtkit.evaluation.bracket_scorer import F1, STRICT_F1, BracketScorer
+
+    def words(line: str) -> str:
+        return " ".join(leaves(line, parameters))
+
+    parameters = parameters_of(config.prm)
+    marks = {"prm": parameters.name(), "version": f"nmtkit-{__version__}"}
+    metrics = []
+    for name in (F1, STRICT_F1):
+        scorer = BracketScorer(name, parameters)
+        metrics.append(Metric(name, scorer, scorer, _as_it_is, marks, words))
+    return metrics
 
 
 def _target_lang(config: MetricsConfig) -> str:
@@ -216,9 +245,13 @@ def _as_it_is(line: str) -> str:
 
 
 def _details(result: Any) -> str:
-    """Return what sacreBLEU tells of BLEU beside the score; nothing for other metrics."""
+    """Return what is told of BLEU and F1 beside the score; nothing for other metrics."""
     from sacrebleu.metrics.bleu import BLEUScore
 
+    from nmtkit.evaluation.bracket_scorer import BracketScore
+
+    if isinstance(result, BracketScore):
+        return result.details
     if not isinstance(result, BLEUScore):
         return ""
     precisions = "/".join(f"{precision:.1f}" for precision in result.precisions)
@@ -226,3 +259,9 @@ def _details(result: Any) -> str:
         f"{precisions} (BP = {result.bp:.3f} ratio = {result.ratio:.3f} "
         f"hyp_len = {result.sys_len} ref_len = {result.ref_len})"
     )
+
+
+def _figures(result: Any) -> Mapping[str, Any]:
+    from nmtkit.evaluation.bracket_scorer import BracketScore
+
+    return result.figures if isinstance(result, BracketScore) else {}

@@ -51,7 +51,7 @@ def _score_object(score: Score) -> dict[str, Any]:
         told |= {"mean": score.interval.mean, "half_width": score.interval.half_width}
     if score.p_value is not None:
         told["p_value"] = score.p_value
-    return told
+    return told | dict(score.figures)
 
 
 def _line(score: Score) -> str:

@@ -1,0 +1,94 @@
+"""EVALB's F1 as a metric of sacreBLEU's kind, so that its intervals and tests work on trees.
+
+Importing this imports sacreBLEU.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sacrebleu.metrics.base import Metric, Score, Signature
+
+from nmtkit.evaluation.bracket_counts import Counts, counts_of
+from nmtkit.evaluation.brackets import check_one_reference, compare_lines
+from nmtkit.evaluation.prm import Parameters
+
+F1, STRICT_F1 = "F1", "strict F1"
+_NUM_COUNTS = len(Counts().as_list())
+
+
+class BracketScore(Score):
+    """A score of trees.
+
+    Attributes:
+        details: what it consists of, as text.
+        figures: likewise, by name; those of short sentences under "short".
+    """
+
+    def __init__(self, name: str, score: float, details: str, figures: Mapping[str, Any]) -> None:
+        super().__init__(name, score)
+        self.details, self.figures = details, figures
+
+
+class BracketScorer(Metric):
+    """Scores trees by EVALB's F1, or by the F1 in which its errors match nothing."""
+
+    _SIGNATURE_TYPE = Signature
+
+    def __init__(self, name: str, parameters: Parameters) -> None:
+        """Make a scorer.
+
+        Args:
+            name: F1 or STRICT_F1.
+            parameters: what counts.
+        """
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.name, self.parameters = name, parameters
+
+    def _extract_corpus_statistics(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]] | None
+    ) -> list[list[int]]:
+        """Return the counts of each sentence: all of them, then as those of a short one.
+
+        Raises:
+            ConfigError: there are several references.
+            DataError: see `compare_lines`.
+        """
+        assert references, "references are always given"
+        check_one_reference(len(references))
+        self.num_refs = 1
+        cutoff_length = self.parameters.cutoff_length
+        statistics = []
+        for comparison in compare_lines(references[0], hypotheses, self.parameters):
+            counts = counts_of(comparison)
+            short = counts if comparison.length <= cutoff_length else Counts()
+            statistics.append([*counts.as_list(), *short.as_list()])
+        return statistics
+
+    def _aggregate_and_compute(self, stats: Sequence[Sequence[int]]) -> BracketScore:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+    def _compute_score_from_stats(self, stats: Sequence[int]) -> BracketScore:
+        sums = [int(number) for number in stats]
+        counts, short = Counts(*sums[:_NUM_COUNTS]), Counts(*sums[_NUM_COUNTS:])
+        if self.name == STRICT_F1:
+            return BracketScore(self.name, counts.strict_f1, "", {})
+        details = (
+            f"recall = {counts.recall:.2f} precision = {counts.precision:.2f} "
+            f"complete = {counts.complete_match:.2f} crossing = {counts.average_crossing:.2f} "
+            f"tagging = {counts.tagging_accuracy:.2f} (sentences = {counts.sentences} "
+            f"errors = {counts.errors} skipped = {counts.skipped} "
+            f"F1<={self.parameters.cutoff_length} = {short.f1:.2f})"
+        )
+        figures = {**counts.figures(), "short": short.figures()}
+        return BracketScore(self.name, counts.f1, details, figures)
+
+    # What sacreBLEU would ask for to read texts by itself.
+
+    def _preprocess_segment(self, sent: str) -> str:
+        raise AssertionError(f"trees are compared as they are: {sent}")
+
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
+        raise AssertionError(f"trees are compared text by text: {refs}")
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[Any]:
+        raise AssertionError(f"trees are compared text by text: {hypothesis}, {ref_kwargs}")

@@ -1,0 +1,154 @@
+"""EVALB's parameter files: which labels and words count, and which of them are equal.
+
+Source: Sekine and Collins 1997, EVALB; its README, section 6, and what its program reads.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nmtkit.errors import ConfigError
+from nmtkit.text.lines import read_lines
+
+_COMMENT = "#"
+_HASH_DIGITS = 8
+_SHORTEST_ENTRY = 3
+"""EVALB passes over shorter lines."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How trees are compared.
+
+    Attributes:
+        max_error: EVALB stops at the second error beyond so many.
+        cutoff_length: sentences of at most so many words are also scored apart.
+        is_labelled: brackets match only if their labels do.
+        deleted: labels that do not count: of a word, the word goes too; of a bracket, it alone.
+        deleted_for_length: labels of words that are no part of a sentence's length.
+        quotes: labels of quotation marks, which a parser may have taken for other things.
+        equal_labels, equal_words: pairs, either way round; not transitive.
+        equals: each label of such a pair, and all that it is equal to, itself included.
+        deleted_brackets: labels of brackets that do not count: those above, and their equals.
+    """
+
+    max_error: int
+    cutoff_length: int
+    is_labelled: bool
+    deleted: frozenset[str]
+    deleted_for_length: frozenset[str]
+    quotes: frozenset[str]
+    equal_labels: frozenset[tuple[str, str]]
+    equal_words: frozenset[tuple[str, str]]
+    equals: Mapping[str, Sequence[str]] = field(init=False, repr=False, compare=False)
+    deleted_brackets: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Derive what comparing looks up."""
+        pairs = sorted(self.equal_labels | {(two, one) for one, two in self.equal_labels})
+        equals: dict[str, list[str]] = {}
+        for one, two in pairs:
+            equals.setdefault(one, [one]).append(two)
+        object.__setattr__(self, "equals", equals)
+        deleted = self.deleted.union(*(equals.get(label, ()) for label in self.deleted))
+        object.__setattr__(self, "deleted_brackets", deleted)
+
+    def name(self) -> str:
+        """Return what names these in a signature: COLLINS, or a hash of what scores depend on."""
+        if replace(self, max_error=COLLINS.max_error) == COLLINS:
+            return "COLLINS"
+        deciding = [
+            self.cutoff_length,
+            self.is_labelled,
+            *map(sorted, (self.deleted, self.deleted_for_length, self.quotes)),
+            *map(sorted, (self.equal_labels, self.equal_words)),
+        ]
+        return hashlib.sha256(json.dumps(deciding).encode()).hexdigest()[:_HASH_DIGITS]
+
+    def is_equal_word(self, one: str, two: str) -> bool:
+        """Tell whether words match."""
+        return one == two or not self.equal_words.isdisjoint({(one, two), (two, one)})
+
+    def is_equal_label(self, one: str, two: str) -> bool:
+        """Tell whether labels match."""
+        return one == two or two in self.equals.get(one, ())
+
+
+COLLINS = Parameters(
+    max_error=10,
+    cutoff_length=40,
+    is_labelled=True,
+    deleted=frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."}),
+    deleted_for_length=frozenset({"-NONE-"}),
+    quotes=frozenset(),
+    equal_labels=frozenset({("ADVP", "PRT")}),
+    equal_words=frozenset(),
+)
+"""COLLINS.prm, by which parsers of English are compared. Source: Collins 1997."""
+
+
+def parameters_of(prm: str) -> Parameters:
+    """Return those of a file, or COLLINS where there is none.
+
+    Raises:
+        ConfigError, DataError: see `read_parameters`.
+    """
+    return read_parameters(Path(prm)) if prm else COLLINS
+
+
+def read_parameters(path: Path) -> Parameters:
+    """Read a parameter file; numbers that it does not name are COLLINS', as they are EVALB's.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line of it means nothing.
+        DataError: it is not UTF-8.
+    """
+    numbers = {"DEBUG": 0, "LABELED": 1}
+    numbers |= {"MAX_ERROR": COLLINS.max_error, "CUTOFF_LEN": COLLINS.cutoff_length}
+    labels: dict[str, set[str]] = {
+        "DELETE_LABEL": set(),
+        "DELETE_LABEL_FOR_LENGTH": set(),
+        "QUOTE_LABEL": set(),
+    }
+    pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
+    for number, line in enumerate(read_lines(path), 1):
+        if line.startswith(_COMMENT) or len(line.rstrip()) < _SHORTEST_ENTRY:
+            continue
+        where = f"{path}:{number}"
+        key, *values = line.split()
+        if key not in (*numbers, *labels, *pairs):
+            known = ", ".join((*numbers, *labels, *pairs))
+            raise ConfigError(f"{where}: no parameter {key!r}; known are: {known}")
+        if len(values) != (wanted := 2 if key in pairs else 1):
+            raise ConfigError(
+                f"{where}: {key} has {len(values)} values and needs {wanted}; correct the line"
+            )
+        if key in numbers:
+            numbers[key] = _number(where, key, values[0])
+        elif key in labels:
+            labels[key].add(values[0])
+        else:
+            pairs[key].add((values[0], values[1]))
+    return Parameters(
+        max_error=numbers["MAX_ERROR"],
+        cutoff_length=numbers["CUTOFF_LEN"],
+        is_labelled=numbers["LABELED"] != 0,
+        deleted=frozenset(labels["DELETE_LABEL"]),
+        deleted_for_length=frozenset(labels["DELETE_LABEL_FOR_LENGTH"]),
+        quotes=frozenset(labels["QUOTE_LABEL"]),
+        equal_labels=frozenset(pairs["EQ_LABEL"]),
+        equal_words=frozenset(pairs["EQ_WORD"]),
+    )
+
+
+def _number(where: str, key: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ConfigError(f"{where}: {key} ({text}) must be a whole number; correct the line")
+    if key == "DEBUG" and int(text):
+        raise ConfigError(
+            f"{where}: DEBUG ({text}) has no effect here; set it to 0, and take --sentence to see "
+            "each sentence"
+        )
+    return int(text)
