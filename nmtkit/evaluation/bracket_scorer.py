@@ -3,7 +3,8 @@
 Importing this imports sacreBLEU.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from sacrebleu.metrics.base import Metric, Score, Signature
@@ -13,7 +14,31 @@ from nmtkit.evaluation.brackets import check_one_reference, compare_lines
 from nmtkit.evaluation.prm import Parameters
 
 F1, STRICT_F1 = "F1", "strict F1"
+Statistics = list[list[int]]
+"""The counts of each sentence: all of them, then again if it is short, or else zeros."""
 _NUM_COUNTS = len(Counts().as_list())
+
+
+def make_bracket_scorers(parameters: Parameters) -> list["BracketScorer"]:
+    """Make the scorers of F1 and of strict F1, which read the same trees once."""
+    count = cache(partial(count_trees, parameters))
+    return [BracketScorer(name, parameters.cutoff_length, count) for name in (F1, STRICT_F1)]
+
+
+def count_trees(
+    parameters: Parameters, gold: tuple[str, ...], parsed: tuple[str, ...]
+) -> Statistics:
+    """Compare parses with gold trees.
+
+    Raises:
+        DataError: see `compare_lines`.
+    """
+    statistics = []
+    for comparison in compare_lines(gold, parsed, parameters):
+        counts = counts_of(comparison)
+        short = counts if comparison.length <= parameters.cutoff_length else Counts()
+        statistics.append([*counts.as_list(), *short.as_list()])
+    return statistics
 
 
 class BracketScore(Score):
@@ -34,20 +59,26 @@ class BracketScorer(Metric):
 
     _SIGNATURE_TYPE = Signature
 
-    def __init__(self, name: str, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        name: str,
+        cutoff_length: int,
+        count: Callable[[tuple[str, ...], tuple[str, ...]], Statistics],
+    ) -> None:
         """Make a scorer.
 
         Args:
             name: F1 or STRICT_F1.
-            parameters: what counts.
+            cutoff_length: up to how many words sentences are short.
+            count: `count_trees` with its parameters.
         """
         super().__init__()  # type: ignore[no-untyped-call]
-        self.name, self.parameters = name, parameters
+        self.name, self.cutoff_length, self._count = name, cutoff_length, count
 
     def _extract_corpus_statistics(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]] | None
-    ) -> list[list[int]]:
-        """Return the counts of each sentence: all of them, then as those of a short one.
+    ) -> Statistics:
+        """Return the counts of each sentence.
 
         Raises:
             ConfigError: there are several references.
@@ -56,13 +87,7 @@ class BracketScorer(Metric):
         assert references, "references are always given"
         check_one_reference(len(references))
         self.num_refs = 1
-        cutoff_length = self.parameters.cutoff_length
-        statistics = []
-        for comparison in compare_lines(references[0], hypotheses, self.parameters):
-            counts = counts_of(comparison)
-            short = counts if comparison.length <= cutoff_length else Counts()
-            statistics.append([*counts.as_list(), *short.as_list()])
-        return statistics
+        return self._count(tuple(references[0]), tuple(hypotheses))
 
     def _aggregate_and_compute(self, stats: Sequence[Sequence[int]]) -> BracketScore:
         return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
@@ -77,7 +102,7 @@ class BracketScorer(Metric):
             f"complete = {counts.complete_match:.2f} crossing = {counts.average_crossing:.2f} "
             f"tagging = {counts.tagging_accuracy:.2f} (sentences = {counts.sentences} "
             f"errors = {counts.errors} skipped = {counts.skipped} "
-            f"F1<={self.parameters.cutoff_length} = {short.f1:.2f})"
+            f"F1<={self.cutoff_length} = {short.f1:.2f})"
         )
         figures = {**counts.figures(), "short": short.figures()}
         return BracketScore(self.name, counts.f1, details, figures)

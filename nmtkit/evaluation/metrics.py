@@ -222,18 +222,17 @@ def _make_moses_metric(name: str, config: MetricsConfig, marks: Mapping[str, str
 
 
 def _make_bracket_metrics(config: MetricsConfig) -> list[Metric]:
-    from nmtkit.evaluation.bracket_scorer import F1, STRICT_F1, BracketScorer
+    from nmtkit.evaluation.bracket_scorer import make_bracket_scorers
 
     def words(line: str) -> str:
         return " ".join(leaves(line, parameters))
 
     parameters = parameters_of(config.prm)
     marks = {"prm": parameters.name(), "version": f"nmtkit-{__version__}"}
-    metrics = []
-    for name in (F1, STRICT_F1):
-        scorer = BracketScorer(name, parameters)
-        metrics.append(Metric(name, scorer, scorer, _as_it_is, marks, words))
-    return metrics
+    return [
+        Metric(scorer.name, scorer, scorer, _as_it_is, marks, words)
+        for scorer in make_bracket_scorers(parameters)
+    ]
 
 
 def _target_lang(config: MetricsConfig) -> str:

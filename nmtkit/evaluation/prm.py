@@ -5,6 +5,7 @@ Source: Sekine and Collins 1997, EVALB; its README, section 6, and what its prog
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from nmtkit.text.lines import read_lines
 
 _COMMENT = "#"
 _HASH_DIGITS = 8
+_NUMBER = re.compile("[0-9]{1,9}")
 _SHORTEST_ENTRY = 3
 """EVALB passes over shorter lines."""
 
@@ -144,8 +146,10 @@ def read_parameters(path: Path) -> Parameters:
 
 
 def _number(where: str, key: str, text: str) -> int:
-    if not text.isdecimal():
-        raise ConfigError(f"{where}: {key} ({text}) must be a whole number; correct the line")
+    if not _NUMBER.fullmatch(text):
+        raise ConfigError(
+            f"{where}: {key} ({text}) must be a whole number of at most 9 digits; correct the line"
+        )
     if key == "DEBUG" and int(text):
         raise ConfigError(
             f"{where}: DEBUG ({text}) has no effect here; set it to 0, and take --sentence to see "

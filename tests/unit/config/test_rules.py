@@ -189,8 +189,8 @@ def test_settings_of_preprocessing_that_agree_are_taken(values: Mapping[str, Val
         ),
         (
             {"metric": ""},
-            "no metric ''; known are: bleu, chrf, chrf++, ter, moses-bleu, paper-bleu "
-            "[metrics.metric]",
+            "no metric ''; known are: bleu, chrf, chrf++, ter, moses-bleu, paper-bleu, "
+            "brackets [metrics.metric]",
         ),
         ({"metric": "BLEU"}, "no metric 'BLEU'; known are: bleu, chrf,"),
         (
@@ -212,6 +212,24 @@ def test_settings_of_preprocessing_that_agree_are_taken(values: Mapping[str, Val
             {"language_pair": "de"},
             "language_pair ('de') must be two languages and a hyphen, such as en-de "
             "[metrics.language_pair]",
+        ),
+        (
+            {"metric": "brackets,bleu"},
+            "metric ('brackets,bleu'): brackets compares trees, and others compare text; score by "
+            "each in a call of its own [metrics.metric]",
+        ),
+        *(
+            ({"metric": "brackets", **values}, f"{next(iter(values))} ({text}) has no effect with ")
+            for values, text in (
+                ({"lowercase": True}, "True"),
+                ({"test_set": "wmt17", "language_pair": "en-de"}, "wmt17"),
+                ({"language_pair": "en-de"}, "en-de"),
+                ({"by_frequency": "train.de"}, "train.de"),
+            )
+        ),
+        (
+            {"prm": "new.prm"},
+            "prm (new.prm) has no effect without the metric brackets; leave it out [metrics.prm]",
         ),
         (
             {"paired_bs": True, "paired_ar": True},
@@ -252,6 +270,8 @@ def test_settings_of_scoring_that_contradict_each_other_are_told(
         {"metric": "bleu, ter", "lowercase": True, "tokenize": "char"},
         {"metric": "moses-bleu,paper-bleu", "language_pair": "en-de"},
         {"test_set": "wmt17", "language_pair": "en-de", "sentence": True},
+        {"metric": "brackets", "prm": "new.prm", "sentence": True},
+        {"metric": "brackets", "paired_ar": True, "by_length": True},
         {"paired_bs": True, "resamples": 5},
         {"paired_ar": True, "trials": 5, "confidence": True, "resamples": 5, "by_length": True},
     ],

@@ -107,3 +107,16 @@ def test_json_leaves_out_what_was_not_asked_for() -> None:
     (only,) = as_objects(evaluated(GOOD))
     assert list(only) == ["system", "BLEU", "TER"]
     assert set(only["TER"]) == {"score", "signature"}
+
+
+def test_trees_have_two_scores_and_all_of_evalb_s_figures() -> None:
+    texts = Texts([Text("sys", ["(S (A a) (B b))"])], [Text("ref", ["(S (A a) (NP (B b)))"])])
+    metrics = make_metrics(MetricsConfig(metric="brackets"))
+    evaluation = evaluate(texts, metrics, SignificanceConfig(), BreakdownConfig())
+    f1, strict = as_text(evaluation)
+    assert f1.startswith("F1 = 66.67 recall = 50.00 precision = 100.00 complete = 0.00 crossing = ")
+    assert strict.startswith("strict F1 = 66.67  nrefs:1|prm:COLLINS|version:nmtkit-")
+    (told,) = json.loads(json.dumps(list(as_objects(evaluation))))
+    assert (told["F1"]["recall"], told["F1"]["precision"]) == (50, 100)
+    assert told["F1"]["score"] == told["F1"]["f1"] == told["F1"]["short"]["f1"]
+    assert set(told["strict F1"]) == {"score", "signature"}

@@ -1,0 +1,75 @@
+"""`nmtkit score --metric brackets` as a process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOLD = b"(TOP (S (NP (A a)) (VP (B b))))\n"
+PARSED = b"(TOP (S (NP (A a)) (B b)))\n"
+OTHER = b"(TOP (S (NP (A a)) (VP (B x))))\n"
+
+
+def score(
+    parsed: bytes, *arguments: str, cwd: Path, gold: bytes
+) -> "subprocess.CompletedProcess[bytes]":
+    (cwd / "gold").write_bytes(gold)
+    command = [sys.executable, "-m", "nmtkit_cli", "score", "--metric", "brackets"]
+    return subprocess.run(
+        [*command, "--reference", "gold", *arguments],
+        input=parsed,
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+
+
+def test_f1_and_strict_f1_are_a_line_each(tmp_path: Path) -> None:
+    process = score(GOLD + PARSED + OTHER, cwd=tmp_path, gold=GOLD * 3)
+    f1, strict, rest = process.stdout.decode().split("\n")
+    assert f1.startswith("F1 = 90.91 recall = 83.33 precision = 100.00 complete = 50.00 ")
+    assert "(sentences = 3 errors = 1 skipped = 0 F1<=40 = 90.91)  nrefs:1|prm:COLLINS|" in f1
+    # 5 brackets of 9 and of 8.
+    assert strict.startswith("strict F1 = 58.82  nrefs:1|prm:COLLINS|")
+    assert (process.stderr, process.returncode, rest) == (b"", 0, "")
+
+
+def test_sentences_are_told_as_evalb_tells_them(tmp_path: Path) -> None:
+    process = score(PARSED + OTHER, "--sentence", cwd=tmp_path, gold=GOLD * 2)
+    lines = process.stdout.decode().split("\n")
+    assert lines[3] == (
+        "   1    2    0   66.67 100.00     2      3    2      0      2     2   100.00"
+    )
+    assert lines[7:10] == ["=== Summary ===", "", "-- All --"]
+    assert process.stderr == b"2 : Words unmatch (b|x)\n"
+    process = score(PARSED + OTHER, "--sentence", "--json", cwd=tmp_path, gold=GOLD * 2)
+    one, other = map(json.loads, process.stdout.splitlines())
+    assert (one["matched"], other["problems"]) == (2, ["Words unmatch (b|x)"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--sentence"]])
+def test_many_errors_end_it_and_a_file_of_parameters_goes_on(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    parsed, gold = GOLD * 2 + OTHER * 12, GOLD * 14
+    process = score(parsed, *arguments, cwd=tmp_path, gold=gold)
+    error = process.stderr.decode().split("\n")[-2]
+    assert error.startswith("nmtkit: error: line 14 of the parses: Words unmatch (b|x); that makes")
+    assert "MAX_ERROR (10)" in error
+    assert process.returncode == 3
+    # The head, and what comes before the line that ends it.
+    assert process.stdout.count(b"\n") == (3 + 13 if arguments else 0)
+    (tmp_path / "own.prm").write_bytes(b"MAX_ERROR 100\nDELETE_LABEL TOP\n")
+    process = score(parsed, "--prm", "own.prm", *arguments, cwd=tmp_path, gold=gold)
+    assert process.returncode == 0
+
+
+def test_several_references_are_refused(tmp_path: Path) -> None:
+    process = score(GOLD, "--reference", "gold", cwd=tmp_path, gold=GOLD)
+    told = b"nmtkit: error: trees are compared with one reference, and there are 2; give one "
+    assert process.stderr.startswith(told)
+    assert (process.returncode, process.stdout) == (2, b"")
