@@ -40,6 +40,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         assert (self.word is None) == bool(self.children), "either a word or children"
+        assert self.label or self.children, "a word has a tag"
 
     def nodes(self) -> Iterator["Tree"]:
         """Yield the constituents depth-first, each before its children."""
@@ -84,7 +85,7 @@ def read_trees(
     Raises:
         DataError: a malformed tree, and no `skip`.
     """
-    reader = _Reader(name)
+    reader = _Reader()
     is_skipping = False
     for number, line in enumerate(lines, 1):
         if line.startswith("("):
@@ -96,7 +97,7 @@ def read_trees(
         if is_skipping:
             continue
         try:
-            yield from list(reader.read(line, number))  # all of a line, or nothing
+            yield from list(reader.read(line, f"{name}:{number}"))  # all of a line, or nothing
         except DataError as error:
             _tell(error, skip)
             is_skipping = True
@@ -106,21 +107,21 @@ def read_trees(
         _tell(error, skip)
 
 
-def parse_tree(line: str, name: str, number: int) -> Tree:
+def parse_tree(line: str, where: str) -> Tree:
     """Read the only tree of a line.
 
     Args:
         line: its text.
-        name, number: what messages call the text, and which line of it this is.
+        where: what messages call it, such as `file:12`.
 
     Raises:
         DataError: it is malformed, or the line holds none, or several.
     """
-    reader = _Reader(name)
-    trees = list(reader.read(line, number))
+    reader = _Reader()
+    trees = list(reader.read(line, where))
     reader.finish()
     if len(trees) != 1:
-        raise DataError(f"{name}:{number}: {len(trees)} trees; a line must hold one")
+        raise DataError(f"{where}: {len(trees)} trees; a line must hold one")
     return trees[0]
 
 
@@ -165,16 +166,15 @@ class _Open:
 class _Reader:
     """What was read of a tree so far."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._open: list[_Open] = []
-        self._first_line = 0  # where the open tree begins
+        self._begin = ""  # where the open tree begins
 
-    def read(self, line: str, number: int) -> Iterator[Tree]:
+    def read(self, line: str, where: str) -> Iterator[Tree]:
         """Yield the trees that end in a line; after an error, go on with a new tree."""
         for token in _TOKENS.findall(line):
             try:
-                tree = self._take(token, number)
+                tree = self._take(token, where)
             except DataError:
                 self._open.clear()
                 raise
@@ -187,63 +187,62 @@ class _Reader:
             depth = len(self._open)
             self._open.clear()
             raise DataError(
-                f"{self._name}:{self._first_line}: the tree that begins here is not closed: "
+                f"{self._begin}: the tree that begins here is not closed: "
                 f"{depth} more ')' expected; add them, or delete the tree"
             )
 
-    def _take(self, token: str, number: int) -> Tree | None:
+    def _take(self, token: str, where: str) -> Tree | None:
         """Read a token; returns the tree that it ends."""
         if token == "(":
-            self._begin(number)
+            self._descend(where)
         elif token == ")":
-            return self._close(number)
+            return self._close(where)
         else:
-            self._add_word(token, number)
+            self._add_word(token, where)
         return None
 
-    def _begin(self, number: int) -> None:
+    def _descend(self, where: str) -> None:
         if not self._open:
-            self._first_line = number
+            self._begin = where
         elif self._open[-1].word is not None:
             parent = self._open[-1]
-            raise self._error(
-                number, f"({parent.label} has a constituent beside the word '{parent.word}'", _TAGS
+            raise _error(
+                where, f"({parent.label} has a constituent beside the word '{parent.word}'", _TAGS
             )
         elif self._open[-1].label is None:
             self._open[-1].label = ""
         self._open.append(_Open(None, None, []))
 
-    def _add_word(self, token: str, number: int) -> None:
+    def _add_word(self, token: str, where: str) -> None:
         if not self._open:
-            raise self._error(number, f"'{token}' stands outside of brackets", _DELETE)
+            raise _error(where, f"'{token}' stands outside of brackets", _DELETE)
         parent = self._open[-1]
         if parent.label is None:
             parent.label = token
         elif parent.word is None and not parent.children:
             parent.word = token
         else:
-            raise self._error(
-                number, f"({parent.label} has the word '{token}' beside others", _TAGS
-            )
+            raise _error(where, f"({parent.label} has the word '{token}' beside others", _TAGS)
 
-    def _close(self, number: int) -> Tree | None:
+    def _close(self, where: str) -> Tree | None:
         if not self._open:
-            raise self._error(number, "')' closes nothing", _DELETE)
+            raise _error(where, "')' closes nothing", _DELETE)
         ended = self._open.pop()
         if ended.word is None and not ended.children:
-            raise self._error(number, f"({ended.label or ''}) is empty", _DELETE)
+            raise _error(where, f"({ended.label or ''}) is empty", _DELETE)
         tree = Tree(ended.label or "", tuple(ended.children), ended.word)
         if not self._open:
             return tree
         self._open[-1].children.append(tree)
         return None
 
-    def _error(self, number: int, what: str, mend: str) -> DataError:
-        return DataError(f"{self._name}:{number}: {what}; {mend}")
-
 
 _TAGS = "each word needs brackets and a tag of its own, as in (NN word)"
 _DELETE = "delete it, or the tree"
+
+
+def _error(where: str, what: str, mend: str) -> DataError:
+    return DataError(f"{where}: {what}; {mend}")
 
 
 def _tell(error: DataError, skip: Callable[[str], None] | None) -> None:

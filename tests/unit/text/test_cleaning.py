@@ -21,13 +21,13 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_traces_function_tags_and_what_is_emptied_go(text: str, expected: str) -> None:
-    cleaned = clean(parse_tree(text, "text", 1))
+    cleaned = clean(parse_tree(text, "text"))
     assert cleaned is not None
     assert format_tree(cleaned) == expected
 
 
 def test_nothing_is_left_of_traces_alone() -> None:
-    assert clean(parse_tree("( (S (NP (-NONE- *)) (VP (-NONE- *))))", "text", 1)) is None
+    assert clean(parse_tree("( (S (NP (-NONE- *)) (VP (-NONE- *))))", "text")) is None
 
 
 @pytest.mark.parametrize("label", ["-LRB-", "-RRB-", "-", "=", "PRP$", "ADVP|PRT", ""])
@@ -53,6 +53,6 @@ def test_treebanks_are_cleaned_as_others_clean_them(name: str) -> None:
     path = DATA / "trees" / f"{name}.mrg"
     pairs = zip(read_lines(path), read_lines(path.with_suffix(".clean")), strict=True)
     for number, (raw, expected) in enumerate(islice(pairs, 200), 1):
-        cleaned = clean(parse_tree(raw, str(path), number))
+        cleaned = clean(parse_tree(raw, f"{path}:{number}"))
         assert cleaned is not None
         assert format_tree(cleaned) == expected

@@ -49,11 +49,11 @@ def untagged(tree: Tree) -> Tree:
     text = format_tree(tree)
     for one in tree.preterminals():
         text = text.replace(f"({one.label} {one.word})", f"({ANY_TAG} {one.word})", 1)
-    return parse_tree(text, "text", 1)
+    return parse_tree(text, "text")
 
 
 def test_tags_are_left_out_or_kept() -> None:
-    tree = parse_tree(TREE, "text", 1)
+    tree = parse_tree(TREE, "text")
     assert " ".join(linearize(tree, keeps_tags=False)) == "(TOP (S (NP XX )NP (VP XX )VP XX )S )TOP"
     assert " ".join(linearize(tree, keeps_tags=True)) == "(TOP (S (NP PRP )NP (VP VBZ )VP . )S )TOP"
 
@@ -64,7 +64,7 @@ def test_trees_are_restored_from_tokens_and_words(tree: Tree) -> None:
 
 
 def test_of_tags_that_are_left_out_nothing_else_is_lost() -> None:
-    tree = parse_tree(TREE, "text", 1)
+    tree = parse_tree(TREE, "text")
     assert restore(linearize(tree, keeps_tags=False), tree.words()) == untagged(tree)
 
 
@@ -73,7 +73,7 @@ def test_of_tags_that_are_left_out_nothing_else_is_lost() -> None:
 def test_any_tokens_make_a_tree_of_just_the_words(tokens: list[str], words: list[str]) -> None:
     tree = restore(tokens, words)
     assert tree.words() == spelled(words)
-    assert parse_tree(format_tree(tree), "text", 1) == tree
+    assert parse_tree(format_tree(tree), "text") == tree
 
 
 @given(TOKENS, WORDS)

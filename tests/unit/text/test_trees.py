@@ -42,7 +42,7 @@ def read(text: str) -> list[Tree]:
 
 @given(trees())
 def test_what_is_written_is_read_back(tree: Tree) -> None:
-    assert parse_tree(format_tree(tree), "text", 1) == tree
+    assert parse_tree(format_tree(tree), "text") == tree
 
 
 @given(trees(), st.data())
@@ -72,7 +72,7 @@ def test_a_malformed_tree_is_an_error_with_its_line(text: str, message: str) -> 
         with pytest.raises(DataError, match=re.escape(f"text:2: {message}")):
             list(read_trees(lines, "text", None))
     with pytest.raises(DataError, match=re.escape(f"text:7: {message}")):
-        parse_tree(text, "text", 7)
+        parse_tree(text, "text:7")
 
 
 @pytest.mark.parametrize(("text", "message"), MALFORMED)
@@ -94,12 +94,12 @@ def test_the_last_tree_can_be_skipped() -> None:
 @pytest.mark.parametrize(("line", "number"), [("", 0), ("(A b) (C d)", 2)])
 def test_a_line_holds_one_tree_where_it_must(line: str, number: int) -> None:
     with pytest.raises(DataError, match=f"text:3: {number} trees; a line must hold one"):
-        parse_tree(line, "text", 3)
+        parse_tree(line, "text:3")
 
 
 def test_trees_ten_thousand_deep_are_read_written_and_compared() -> None:
     tree, same = deep_tree(10_000), deep_tree(10_000)
-    assert parse_tree(format_tree(tree), "text", 1) == tree
+    assert parse_tree(format_tree(tree), "text") == tree
     assert (tree, hash(tree), repr(tree)) == (same, hash(same), repr(same))
 
 
@@ -119,7 +119,7 @@ def test_space_that_does_not_break_is_part_of_a_word() -> None:
 def test_words_of_any_text_can_be_the_words_of_a_tree(line: str) -> None:
     words = [escape(word) for word in split_words(line)]
     tree = Tree("S", tuple(Tree("XX", (), word) for word in ["first", *words]))
-    assert parse_tree(format_tree(tree), "text", 1).words() == ["first", *words]
+    assert parse_tree(format_tree(tree), "text").words() == ["first", *words]
 
 
 @needs_data
