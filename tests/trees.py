@@ -5,8 +5,12 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from nmtkit.text.trees import Tree
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.tree_tokens import TreeTokens
+from nmtkit.text.trees import Tree, parse_tree
+from nmtkit.text.words import Words
 from tests.shared_data import DATA
+from tests.tiny import WORDS
 
 TREE_FILES = sorted(
     path for path in (DATA / "trees").glob("*/*.*") if path.suffix in (".mrg", ".clean", ".gz")
@@ -38,6 +42,21 @@ def deep_tree(depth: int) -> Tree:
     for _ in range(depth):
         tree = Tree("NP", (tree,))
     return tree
+
+
+TREEBANK = (
+    "(TOP (S (NP (D a) (N b)) (VP (V c))))",
+    "(TOP (NP (N d)))",
+    "(TOP (S (NP (N a)) (VP (V c) (NP (D e) (N f)))))",
+    "(TOP (S (VP (V g)) (P h)))",
+)
+
+
+def parser_codec(keeps_tags: bool = False) -> TextCodec:
+    """Return words as the source, and the labels of `TREEBANK` as the target."""
+    treebank = [parse_tree(text, "treebank") for text in TREEBANK]
+    tokens = TreeTokens.count(treebank, keeps_tags)
+    return TextCodec("words", "trees", Words(WORDS), tokens, is_shared=False)
 
 
 def labels(tree: Tree) -> Iterator[str]:

@@ -8,6 +8,9 @@ from nmtkit.config.setting import setting
 MIN_ENTRIES = 8
 """Of a vocabulary."""
 
+TREES = ("trees", "tagged-trees")
+"""Segmentations of a target that is parses."""
+
 SCRIPTS = (
     "any",
     "latin",
@@ -71,9 +74,9 @@ class VocabularyConfig:
     )
     target_segmentation: str = setting(
         "same",
-        "The target's, where it differs, as in words for trees; each side then has a vocabulary "
-        "of its own.",
-        choices=("same", "bpe", "unigram", "words"),
+        "The target's, where it differs; each side then has a vocabulary of its own. trees: the "
+        "target is a parse of the source in brackets, tags left out; tagged-trees: with them.",
+        choices=("same", "bpe", "unigram", "words", *TREES),
     )
     tokenizer: str = setting(
         "none",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.metrics import BRACKETS, METRICS, MOSES_METRICS, MetricsConfig, metric_names
-from nmtkit.config.preprocessing import MIN_ENTRIES, segmentations
+from nmtkit.config.preprocessing import MIN_ENTRIES, TREES, segmentations
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
     AttentionRecipe,
@@ -146,13 +146,20 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
         when = "where both vocabularies are given"
         yield from _without_effect(recipe, (*algorithm, *names, *sampling), when)
     else:
-        if {*kinds} == {"words"}:
-            yield from _without_effect(recipe, ("sample_lines",), "with segmentation 'words'")
+        if {"bpe", "unigram"}.isdisjoint(kinds):
+            yield from _without_effect(recipe, ("sample_lines",), "without SentencePiece")
         if "words" not in kinds:
             yield from _without_effect(recipe, ("min_count",), "without segmentation 'words'")
-        if not has_own:
-            when = "where both sides share a vocabulary"
+        if not has_own or kinds[1] in TREES:
+            when = "where both sides share a vocabulary, or the target is trees"
             yield from _without_effect(recipe, ("target_vocab_size",), when)
+    if kinds[1] in TREES and vocabulary.tokenizer != "none":
+        yield Problem(
+            ("tokenizer", "target_segmentation"),
+            f"tokenizer ({vocabulary.tokenizer!r}): the words of parses are those of the text as "
+            "it stands; leave it out, and cut raw text by `nmtkit trees tokenize` "
+            "[vocabulary.tokenizer]",
+        )
     if any(is_given) and not all(is_given) and not has_own:
         given, other = ("source", "target") if is_given[0] else ("target", "source")
         yield Problem(

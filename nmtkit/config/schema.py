@@ -127,6 +127,12 @@ class ConstraintsConfig:
         0, "No sequence of so many tokens comes twice in a translation; 0 = any may.", minimum=0
     )
     ban_unknown: bool = setting(False, "Never put out <unk>.")
+    malformed_trees: str = setting(
+        "prevent",
+        "Of parsers, whose output is always a tree of the source's words. prevent: only what "
+        "leads to such trees is searched; repair: all is, and what is found is mended.",
+        choices=("prevent", "repair"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

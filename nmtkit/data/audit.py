@@ -93,7 +93,8 @@ class Audit:
 
 def unknown_name(segmentation: str) -> str:
     """Return what an unknown token is where text is cut so, as the manifest describes it."""
-    return "unknown" if "words" in segmentation else "bytes"
+    has_unknown = "words" in segmentation or "trees" in segmentation
+    return "unknown" if has_unknown else "bytes"
 
 
 def _title(text: TrainingText) -> str:

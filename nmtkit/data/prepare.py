@@ -13,6 +13,7 @@ from typing import Any
 
 from nmtkit.config.corpora import TrainingText, training_texts
 from nmtkit.config.preprocessing import (
+    TREES,
     CorpusConfig,
     FilterConfig,
     VocabularyConfig,
@@ -26,6 +27,7 @@ from nmtkit.data.counts import PairCounts
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.examples import Example, first_of_each
 from nmtkit.data.filters import HeldOut
+from nmtkit.data.parses import check_parses
 from nmtkit.data.parts import WHOLE, Part
 from nmtkit.data.repeats import find_repeats
 from nmtkit.data.vocabulary import make_codec
@@ -124,6 +126,8 @@ def _fill(
 ) -> Audit:
     """Write a part of a dataset into its folder, and what the manifest is to say."""
     text = _Text.find(recipe, report)
+    if segmentations(recipe.vocabulary)[1] in TREES:
+        check_parses([text.valid])
     tags = [tag for tag in dict.fromkeys(one.tag for one in text.texts) if tag]
     codec = make_codec(recipe, text.corpora, tags, report)
     codec_folder = staged.path / "codec"

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from nmtkit.config.preprocessing import VocabularyConfig, is_shared, segmentations
+from nmtkit.config.preprocessing import TREES, VocabularyConfig, is_shared, segmentations
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus, sample
+from nmtkit.data.parses import check_parses, read_parses
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised, tokenise
+from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
 
 _SOURCE, _TARGET = 0, 1
@@ -33,7 +35,7 @@ def make_codec(
 
     Raises:
         ConfigError: a vocabulary file that cannot be read; a size that the text does not allow.
-        DataError: a list of words with a bad line; no text to learn from.
+        DataError: a list of words with a bad line; no text to learn from; a malformed tree.
         DamagedError: a file that is no SentencePiece model.
     """
     config = recipe.vocabulary
@@ -54,6 +56,8 @@ def make_codec(
         source = target = get(config.source_vocabulary, (_SOURCE, _TARGET))
     else:
         source = get(config.source_vocabulary, (_SOURCE,))
+        if segmentations(config)[_TARGET] in TREES:
+            return TextCodec(*languages, source, _tree_tokens(config, corpora, report), shared)
         target = get(config.target_vocabulary, (_TARGET,))
     return TextCodec(
         source_lang=languages[_SOURCE],
@@ -117,3 +121,15 @@ def _learn(
     )
     algorithm = cast(Literal["bpe", "unigram"], segmentation)
     return Subword.train(text.sample(num_wanted), algorithm, size, text.name, symbols)
+
+
+def _tree_tokens(
+    config: VocabularyConfig, corpora: Sequence[Corpus], report: Callable[[str], None]
+) -> TreeTokens:
+    """Read the tokens of parses, or count them."""
+    if config.target_vocabulary:
+        check_parses(corpora)
+        return TreeTokens.load(Path(config.target_vocabulary))
+    report("counting the labels of the target's trees")
+    keeps_tags = config.target_segmentation == "tagged-trees"
+    return TreeTokens.count(read_parses(corpora), keeps_tags)

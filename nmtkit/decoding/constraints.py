@@ -7,6 +7,7 @@ scores remain those of forced decoding.
 import torch
 from torch import Tensor
 
+from nmtkit.decoding.well_formed import WellFormed
 from nmtkit.symbols import EOS_ID
 
 IMPOSSIBLE = float("-inf")
@@ -29,6 +30,7 @@ class Constraints:
         beginnings: Tensor | None = None,
         banned: tuple[int, ...] = (),
         no_repeat_ngram: int = 0,
+        trees: WellFormed | None = None,
     ) -> None:
         """Store them.
 
@@ -37,11 +39,13 @@ class Constraints:
             beginnings: (B, P) int64, the tokens that hypotheses must begin with; NO_TOKEN behind.
             banned: tokens that never follow.
             no_repeat_ngram: no sequence of so many tokens comes twice; 0 = any may.
+            trees: what hypotheses that are trees must be; None = they need not be.
         """
         self._min_lengths = min_lengths
         self._beginnings = beginnings
         self._banned = banned
         self._no_repeat_ngram = no_repeat_ngram
+        self._trees = trees
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:
         """Make the sums of candidates that are not permitted impossible, in place.
@@ -59,6 +63,8 @@ class Constraints:
             sums[:, :, EOS_ID].masked_fill_(is_early[:, None], IMPOSSIBLE)
         if 0 < self._no_repeat_ngram <= position:
             _forbid_repeats(sums, prefixes, self._no_repeat_ngram)
+        if self._trees is not None:
+            sums.masked_fill_(~self._trees.permitted(prefixes), IMPOSSIBLE)
         if forced is not None:
             is_forced, tokens, kept = forced
             sums.masked_fill_(is_forced[:, None, None], IMPOSSIBLE)
@@ -72,6 +78,8 @@ class Constraints:
             self._min_lengths = self._min_lengths[sentences]
         if self._beginnings is not None:
             self._beginnings = self._beginnings[sentences]
+        if self._trees is not None:
+            self._trees.keep(sentences)
 
     def _forced(self, sums: Tensor, position: int) -> tuple[Tensor, Tensor, Tensor] | None:
         """Return which sentences (B,) are forced, by which tokens (B, W, 1), and their sums."""

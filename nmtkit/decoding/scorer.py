@@ -134,7 +134,10 @@ class Scorer:
     def _encode(self, pair: tuple[str, str], number: int) -> tuple[list[int], list[int]]:
         """Encode a pair of lines; DataError if one is too long."""
         source, target = pair
-        encoded = self._codec.encode_source(source), self._codec.encode_target(target)
+        try:
+            encoded = self._codec.encode_source(source), self._codec.encode_target(target)
+        except DataError as error:  # a target that is no tree
+            raise DataError(f"line {number}: {error}") from None
         for side, ids in zip(("source", "translation"), encoded, strict=True):
             what = f"line {number}: {len(ids)} tokens in the {side}, more than"
             if len(ids) > self._num_positions:

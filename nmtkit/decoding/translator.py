@@ -22,12 +22,15 @@ from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.decoding.translation import Answer, Details, Request, Translation, join_ranks
+from nmtkit.decoding.well_formed import TokenClasses, WellFormed, fewest_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import one_line
+from nmtkit.text.tree_tokens import TreeTokens
+from nmtkit.text.trees import split_words
 
 _MAX_PIECES = 2**20
 """No line is cut into as many pieces, so that a piece's key is one number."""
@@ -41,11 +44,13 @@ class _Piece:
         ids: of the source, the end symbol last.
         beginning: ids that its translations must begin with.
         key: a number that no other piece has.
+        num_words: in the text of a parser's source; else 0.
     """
 
     ids: list[int]
     beginning: list[int]
     key: int
+    num_words: int
 
 
 class Translator:
@@ -67,6 +72,9 @@ class Translator:
             recipe: how to search, what to put out, and what to do with long lines.
             warn: takes a one-line warning, that of the first line that is too long.
             shortlist: of the codec's ids; None = all of the vocabulary is looked at.
+
+        Raises:
+            ConfigError: a shortlist for a parser.
         """
         self._models = models
         self._stepper = Stepper(models, shortlist)
@@ -75,6 +83,13 @@ class Translator:
         self._warn = warn
         self._num_positions = min(num_positions(model.config) for model in models)
         self._cutter = self._make_cutter()
+        self._tree_classes = None
+        if isinstance(codec.target, TreeTokens):
+            if shortlist is not None:
+                raise ConfigError(
+                    "--shortlist: the model is a parser, whose vocabulary is small; leave it out"
+                )
+            self._tree_classes = TokenClasses.of(codec.target, models[0].output_weight.device)
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """Translate lines lazily; exactly one line comes out for each line that goes in.
@@ -131,9 +146,19 @@ class Translator:
                 found[index] = translations
         remaining = iter(found)
         return [
-            Answer(request, join_ranks(list(islice(remaining, len(of_line)))))
+            self._completed(Answer(request, join_ranks(list(islice(remaining, len(of_line))))))
             for request, of_line in zip(requests, pieces_of_lines, strict=True)
         ]
+
+    def _completed(self, answer: Answer) -> Answer:
+        """Return an answer whose texts are those to put out: parses have words in them."""
+        if self._tree_classes is None:
+            return answer
+        source = answer.request.source
+        translations = [
+            replace(one, text=self._codec.complete(one.text, source)) for one in answer.translations
+        ]
+        return replace(answer, translations=translations)
 
     def _width(self) -> int:
         """Return how many translations of a sentence are made together."""
@@ -146,7 +171,13 @@ class Translator:
 
     def _pieces(self, request: Request, number: int) -> list[_Piece]:
         """Encode a line as what is translated for it, the forced beginning with its first part."""
-        pieces = self._cutter.pieces(request.source.replace("\n", " "), number)
+        line = request.source.replace("\n", " ")
+        pieces = self._cutter.pieces(line, number)
+        if self._tree_classes is not None and request.target_prefix:
+            raise DataError(
+                f"line {number}: target_prefix for a parser, whose output is a whole tree; "
+                "leave it out"
+            )
         beginning = self._codec.encode_target(request.target_prefix.replace("\n", " "))[:-1]
         if beginning and not pieces:
             raise DataError(
@@ -159,9 +190,23 @@ class Translator:
                 f"{self._num_positions} learned positions; shorten it"
             )
         return [
-            _Piece(ids, [] if place else beginning, number * _MAX_PIECES + place)
+            _Piece(
+                ids=ids,
+                beginning=[] if place else beginning,
+                key=number * _MAX_PIECES + place,
+                num_words=self._num_words(ids, line),
+            )
             for place, ids in enumerate(pieces)
         ]
+
+    def _num_words(self, ids: list[int], line: str) -> int:
+        """Count the words that a parser has to find a place for in a line, or in a piece of it."""
+        if self._tree_classes is None:
+            return 0
+        is_whole = ids == self._codec.encode_source(line)
+        # What normalising a piece alters about the number of its words, `complete` mends.
+        text = line if is_whole else self._codec.source.decode(ids)
+        return max(1, len(split_words(text)))
 
     def _translate(self, pieces: list[_Piece]) -> list[list[Translation]]:
         """Translate pieces together; returns the n best translations of each."""
@@ -221,6 +266,8 @@ class Translator:
         for piece in pieces:
             size, forced = len(piece.ids), len(piece.beginning)
             limit = longest_translation(search, size)
+            if self._tree_classes is not None:
+                limit = max(limit, fewest_tokens(piece.num_words))
             if config.max_output_length:
                 limit = min(limit, config.max_output_length + 1)
             limit = min(max(limit, forced + 1), self._num_positions)
@@ -228,16 +275,27 @@ class Translator:
             wanted = int(config.min_length_ratio * (size - 1)) + config.min_length + 1
             shortest.append(min(wanted, limit))
         device = self._models[0].output_weight.device
-        if max(shortest) > 1 or beginnings.shape[1] or config.no_repeat_ngram or config.ban_unknown:
-            constraints = Constraints(
-                torch.tensor(shortest, device=device),
-                beginnings,
-                (UNK_ID,) if config.ban_unknown else (),
-                config.no_repeat_ngram,
-            )
-        else:
-            constraints = None
-        return torch.tensor(longest, device=device), constraints
+        max_lengths = torch.tensor(longest, device=device)
+        trees = self._well_formed(pieces, max_lengths)
+        is_asked = config.no_repeat_ngram or config.ban_unknown or trees
+        if not (max(shortest) > 1 or beginnings.shape[1] or is_asked):
+            return max_lengths, None
+        constraints = Constraints(
+            torch.tensor(shortest, device=device),
+            beginnings,
+            (UNK_ID,) if config.ban_unknown else (),
+            config.no_repeat_ngram,
+            trees,
+        )
+        return max_lengths, constraints
+
+    def _well_formed(self, pieces: list[_Piece], max_lengths: Tensor) -> WellFormed | None:
+        """Return what the trees of a parser must be, if that is asked for while it searches."""
+        is_prevented = self._recipe.constraints.malformed_trees == "prevent"
+        if self._tree_classes is None or not is_prevented:
+            return None
+        num_words = torch.tensor([piece.num_words for piece in pieces], device=max_lengths.device)
+        return WellFormed(self._tree_classes, num_words, max_lengths)
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

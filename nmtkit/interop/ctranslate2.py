@@ -23,6 +23,7 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.tree_tokens import TreeTokens
 
 _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8
@@ -34,6 +35,12 @@ _ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
 def refusals(loaded: LoadedModel) -> Iterator[Problem]:
     """Yield what CTranslate2 cannot hold of a model."""
     yield from attention_limits(loaded.model.config)
+    if isinstance(loaded.codec.target, TreeTokens):
+        yield Problem(
+            ("kind",),
+            "the target vocabulary (of trees) must be of text: the words of the source, which "
+            "belong in the trees, cannot be put there",
+        )
 
 
 def write(loaded: LoadedModel, folder: Path) -> None:

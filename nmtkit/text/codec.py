@@ -16,6 +16,7 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
+from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
 
 _FORMAT = "nmtkit-codec"
@@ -70,8 +71,11 @@ class Vocabulary(Protocol):
         """Write the file, and others of its name if the kind has any."""
 
 
-_Kind: TypeAlias = type[Subword] | type[Words] | type[MarianVocabulary]
-_KINDS: dict[str, _Kind] = {kind.kind: kind for kind in (Subword, Words, MarianVocabulary)}
+_Kind: TypeAlias = type[Subword] | type[Words] | type[MarianVocabulary] | type[TreeTokens]
+_KINDS: dict[str, _Kind] = {
+    kind.kind: kind for kind in (Subword, Words, MarianVocabulary, TreeTokens)
+}
+_TOKENISED_KINDS = (Subword.kind, Words.kind)
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,22 @@ class TextCodec:
         return [*self.source.encode(line), EOS_ID]
 
     def encode_target(self, line: str) -> list[int]:
-        """Return the ids of a target line and the end symbol; a blank line is [EOS_ID]."""
+        """Return the ids of a target line and the end symbol; a blank line is [EOS_ID].
+
+        Raises:
+            DataError: the line is no tree, and the target is trees.
+        """
         return [*self.target.encode(line), EOS_ID]
 
     def decode_target(self, ids: Sequence[int]) -> str:
         """Return the target text of ids, begin and end symbols skipped."""
         return self.target.decode(ids)
+
+    def complete(self, text: str, source_line: str) -> str:
+        """Return a decoded text as it is put out: a parse with the words of its source in it."""
+        if isinstance(self.target, TreeTokens):
+            return self.target.complete(text, source_line)
+        return text
 
     @property
     def fingerprint(self) -> str:
@@ -215,7 +229,7 @@ def _is_side(side: object) -> bool:
     if not isinstance(side, dict):
         return False
     kind, tokenizer = side.get("kind"), side.get("tokenizer")
-    is_tokenizer = tokenizer == "none" or (tokenizer == "moses" and kind != MarianVocabulary.kind)
+    is_tokenizer = tokenizer == "none" or (tokenizer == "moses" and kind in _TOKENISED_KINDS)
     return isinstance(side.get("lang"), str) and kind in [*_KINDS] and is_tokenizer
 
 

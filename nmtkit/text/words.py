@@ -57,6 +57,11 @@ class Words:
         return Words([*symbols, *ranked][: size - len(_SPECIAL_WORDS)])
 
     @staticmethod
+    def can_hold(word: str) -> bool:
+        """Tell whether a text can be an entry: it has no white space, and is no special symbol."""
+        return word.split() == [word] and word not in _SPECIAL_WORDS
+
+    @staticmethod
     def load(path: Path) -> "Words":
         """Read a list of words; the three special symbols may lead it or be absent.
 

@@ -107,7 +107,7 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ),
         (
             {"segmentation": "words", "sample_lines": 10},
-            "sample_lines (10) has no effect with segmentation 'words'",
+            "sample_lines (10) has no effect without SentencePiece",
         ),
         (
             {**BOTH_GIVEN, "vocab_size": 100},
@@ -127,6 +127,16 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         (
             {"target_vocab_size": 100},
             "target_vocab_size (100) has no effect where both sides share a vocabulary",
+        ),
+        (
+            {"target_segmentation": "trees", "target_vocab_size": 100},
+            "target_vocab_size (100) has no effect where both sides share a vocabulary, or the "
+            "target is trees",
+        ),
+        (
+            {"target_segmentation": "tagged-trees", "tokenizer": "moses"},
+            "tokenizer ('moses'): the words of parses are those of the text as it stands; leave it "
+            "out, and cut raw text by `nmtkit trees tokenize` [vocabulary.tokenizer]",
         ),
         (
             {"target_segmentation": "words", "target_vocab_size": 7},

@@ -22,6 +22,7 @@ from tests.conversions import (
     write_marian,
 )
 from tests.tiny import tiny_codec
+from tests.trees import parser_codec
 
 CARRIED = {
     "activation": "silu",
@@ -102,3 +103,8 @@ def test_ctranslate2_refuses_sizes_of_heads_and_windows_alone(
 ) -> None:
     problems = [*ctranslate2.refusals(random_model(tiny_codec(), settings))]
     assert [problem.text for problem in problems] == told
+
+
+def test_ctranslate2_refuses_parsers() -> None:
+    (problem,) = ctranslate2.refusals(random_model(parser_codec(), {}))
+    assert problem.text.startswith("the target vocabulary (of trees) must be of text")

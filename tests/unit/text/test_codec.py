@@ -148,6 +148,10 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
         ({"source": {}, "is_shared": 1}, "codec.json: missing or wrong: source, is_shared; res"),
         ({"source": {**SIDE, "kind": []}}, "codec.json: missing or wrong: source; restore"),
         ({"target": {**SIDE, "lang": None}}, "codec.json: missing or wrong: target; restore"),
+        (
+            {"target": {**SIDE, "kind": "trees", "tokenizer": "moses"}},
+            "codec.json: missing or wrong: target; restore",
+        ),
         ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json: missing or wrong: target; restore"),
         ({"target": []}, "codec.json: missing or wrong: target; restore"),
         ({"version": 1}, "codec.json: missing or wrong: source, target; restore"),

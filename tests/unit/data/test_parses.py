@@ -1,0 +1,99 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.corpus import Corpus
+from nmtkit.data.parses import check_parses, read_parses
+from nmtkit.data.prepare import prepare
+from nmtkit.errors import DataError
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.trees import format_tree, parse_tree
+from tests.tiny import write_lines
+from tests.trees import TREEBANK
+
+
+def write_text(folder: Path, name: str, trees: list[str]) -> Corpus:
+    sources = [" ".join(parse_tree(tree, "text").words()) if tree else "" for tree in trees]
+    write_lines(folder / f"{name}.words", sources)
+    write_lines(folder / f"{name}.trees", trees)
+    return Corpus.find(str(folder / name), "words", "trees")
+
+
+def recipe_of(folder: Path, **vocabulary: Any) -> PreprocessRecipe:
+    settings = {"segmentation": "words", "target_segmentation": "trees", **vocabulary}
+    return PreprocessRecipe(
+        corpus=CorpusConfig(
+            source_lang="words",
+            target_lang="trees",
+            train=(str(folder / "train"),),
+            valid=str(folder / "valid"),
+        ),
+        vocabulary=VocabularyConfig(**settings),
+    )
+
+
+def make(folder: Path, recipe: PreprocessRecipe) -> TextCodec:
+    prepare(recipe, folder / "data", workers=1, overwrite=False, report=lambda _: None)
+    return TextCodec.load(folder / "data" / "codec")
+
+
+def test_the_trees_of_all_texts_are_read_but_for_blank_lines(tmp_path: Path) -> None:
+    corpora = [
+        write_text(tmp_path, "one", [TREEBANK[0], "", TREEBANK[1]]),
+        write_text(tmp_path, "two", [TREEBANK[2]]),
+    ]
+    assert [format_tree(tree) for tree in read_parses(corpora)] == [*TREEBANK[:3]]
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ("(TOP (N a)", "train.trees:2: the tree that begins here is not closed"),
+        ("(TOP (N a) (N b))", "train.trees:2: a parse of 2 words, and .*train.words:2 has 1; make"),
+    ],
+)
+def test_a_line_that_is_no_parse_of_its_source_is_an_error(
+    tmp_path: Path, tree: str, message: str
+) -> None:
+    write_text(tmp_path, "train", [TREEBANK[0], "(TOP (N a))"])
+    write_lines(tmp_path / "train.trees", [TREEBANK[0], tree])
+    with pytest.raises(DataError, match=message):
+        check_parses([Corpus.find(str(tmp_path / "train"), "words", "trees")])
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "tags"), [("trees", ["XX"]), ("tagged-trees", list("DNPV"))]
+)
+def test_a_dataset_of_parses_is_made(tmp_path: Path, segmentation: str, tags: list[str]) -> None:
+    write_text(tmp_path, "train", [*TREEBANK])
+    write_text(tmp_path, "valid", [TREEBANK[0]])
+    codec = make(tmp_path, recipe_of(tmp_path, target_segmentation=segmentation))
+    pieces = [codec.target.piece(index) for index in range(3, codec.target.size)]
+    assert sorted(piece for piece in pieces if piece[0] not in "()") == tags
+    assert codec.source.kind == "words"
+    assert not codec.is_shared
+
+
+def test_the_vocabulary_may_be_given(tmp_path: Path) -> None:
+    write_text(tmp_path, "train", [*TREEBANK])
+    write_text(tmp_path, "valid", [TREEBANK[0]])
+    path = write_lines(tmp_path / "labels", ["(TOP", ")TOP", "XX", "(S", ")S"])
+    codec = make(tmp_path, recipe_of(tmp_path, target_vocabulary=str(path)))
+    assert codec.target.size == 8
+
+
+@pytest.mark.parametrize("name", ["train", "valid"])
+@pytest.mark.parametrize("is_given", [False, True])
+def test_malformed_trees_are_found_before_the_work(
+    tmp_path: Path, name: str, is_given: bool
+) -> None:
+    write_text(tmp_path, "train", [*TREEBANK])
+    write_text(tmp_path, "valid", [*TREEBANK])
+    write_lines(tmp_path / f"{name}.trees", ["no tree", *TREEBANK[1:]])
+    path = write_lines(tmp_path / "labels", ["(TOP", ")TOP", "XX"])
+    recipe = recipe_of(tmp_path, **({"target_vocabulary": str(path)} if is_given else {}))
+    with pytest.raises(DataError, match=f"{name}.trees:1: 'no' stands outside of brackets"):
+        make(tmp_path, recipe)
