@@ -22,7 +22,11 @@ def render() -> str:
     for name in group.list_commands(root):
         command = group.get_command(root, name)
         assert command is not None, name
-        contexts.append(click.Context(command, root, name))
+        context = click.Context(command, root, name)
+        contexts.append(context)
+        if isinstance(command, click.Group):
+            commands = command.commands.items()
+            contexts += [click.Context(one, context, part) for part, one in commands]
     return HEAD + "".join(map(_section, contexts))
 
 

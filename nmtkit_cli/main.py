@@ -34,6 +34,7 @@ COMMANDS = {
     "shortlist": "Learn which target tokens may translate which source tokens.",
     "score": "Score translations against a reference.",
     "attention": "Show what attends to what in a model, in pages and pictures.",
+    "trees": "Prepare, restore and draw parses: bracketed trees.",
     "report": "Compare training runs: results, cost, settings, curves.",
     "export": "Write a model in the format of another library.",
     "import": "Turn a model of another library into one that translate takes.",

@@ -6,6 +6,7 @@ so that NP-SBJ-1 and NP=2 are NP; the outer bracket is named TOP.
 """
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 
 from nmtkit.text.trees import Tree
 
@@ -24,6 +25,19 @@ def clean(tree: Tree) -> Tree | None:
     if tree.label in _ROOT_LABELS and cleaned.children:
         return Tree(ROOT_LABEL, cleaned.children)
     return Tree(ROOT_LABEL, (cleaned,))
+
+
+def clean_all(trees: Iterable[Tree], warn: Callable[[str], None]) -> Iterator[Tree]:
+    """Yield clean trees; a warning tells how many were traces alone, and are left out."""
+    num_empty = 0
+    for tree in trees:
+        cleaned = clean(tree)
+        if cleaned is None:
+            num_empty += 1
+        else:
+            yield cleaned
+    if num_empty:
+        warn(f"trees of traces alone, left out: {num_empty}")
 
 
 def bare_label(label: str) -> str:

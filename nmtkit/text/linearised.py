@@ -12,10 +12,10 @@ Source: Vinyals et al. 2015 (arXiv 1412.7449), section 2.3 and footnotes; that p
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nmtkit.text.cleaning import ROOT_LABEL
-from nmtkit.text.trees import Tree, escape
+from nmtkit.text.trees import Tree, escape, format_tree, split_words
 
 ANY_TAG = "XX"
 """Stands for every tag."""
@@ -77,6 +77,26 @@ def restore(tokens: Sequence[str], words: Sequence[str]) -> Tree:
         elif remaining and token != _UNKNOWN:
             builder.add(Tree(escape(token), (), remaining.pop()))
     return builder.finish([Tree(ANY_TAG, (), word) for word in reversed(remaining)])
+
+
+def restore_lines(pairs: Iterable[tuple[str, str]], report: Callable[[str], None]) -> Iterator[str]:
+    """Yield the trees of lines of tokens, as text; what has no words is blank.
+
+    Args:
+        pairs: a line of tokens, and one of words.
+        report: takes a line that tells how many trees there were, and how many were mended.
+    """
+    num_trees = num_mended = 0
+    for text, words in pairs:
+        tokens = text.split()
+        if split_words(words):
+            tree = restore(tokens, split_words(words))
+            num_trees += 1
+            num_mended += linearize(tree, keeps_tags=True) != tokens
+            yield format_tree(tree)
+        else:
+            yield ""
+    report(f"trees: {num_trees}, mended: {num_mended}")
 
 
 class _Builder:

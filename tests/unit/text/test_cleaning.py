@@ -3,7 +3,7 @@ from itertools import islice
 import pytest
 from hypothesis import given
 
-from nmtkit.text.cleaning import bare_label, clean
+from nmtkit.text.cleaning import bare_label, clean, clean_all
 from nmtkit.text.lines import read_lines
 from nmtkit.text.trees import Tree, format_tree, parse_tree
 from tests.shared_data import DATA, needs_data
@@ -41,6 +41,16 @@ def test_what_is_clean_stays_as_it_is(tree: Tree) -> None:
     if cleaned is not None:
         assert clean(cleaned) == cleaned
         assert cleaned.label == "TOP"
+
+
+def test_of_many_trees_those_of_traces_alone_are_left_out_and_told() -> None:
+    warnings: list[str] = []
+    texts = ["(NN x)", "(S (-NONE- *))", "(NN y)"]
+    left = clean_all((parse_tree(text, "text") for text in texts), warnings.append)
+    assert [tree.words() for tree in left] == [["x"], ["y"]]
+    assert warnings == ["trees of traces alone, left out: 1"]
+    assert not list(clean_all([], warnings.append))
+    assert len(warnings) == 1
 
 
 def test_deep_trees_are_cleaned() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nmtkit.text.linearised import ANY_TAG, linearize, restore
+from nmtkit.text.linearised import ANY_TAG, linearize, restore, restore_lines
 from nmtkit.text.lines import read_lines
 from nmtkit.text.trees import Tree, escape, format_tree, parse_tree, read_trees
 from tests.shared_data import needs_data
@@ -93,6 +93,14 @@ def test_a_bracket_that_is_missing_at_the_end_is_added(tree: Tree, data: st.Data
 @pytest.mark.parametrize(("tokens", "words", "expected"), MENDED)
 def test_what_is_malformed_is_mended(tokens: str, words: str, expected: str) -> None:
     assert format_tree(restore(tokens.split(), words.split())) == expected
+
+
+def test_lines_are_restored_each_with_its_words_and_what_is_mended_is_counted() -> None:
+    told: list[str] = []
+    pairs = [("(TOP NN )TOP", "a"), ("(TOP XX XX", "b"), ("XX", ""), ("", "c")]
+    lines = list(restore_lines(pairs, told.append))
+    assert lines == ["(TOP (NN a))", "(TOP (XX b))", "", "(TOP (XX c))"]
+    assert told == ["trees: 3, mended: 2"]
 
 
 def test_deep_trees_travel() -> None:

@@ -1,0 +1,125 @@
+"""`nmtkit trees` in pipes, and a parser from its treebank to a drawing."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from nmtkit.config.toml import dumps
+from nmtkit.text.trees import parse_tree
+from tests.tiny import tiny_train_recipe
+from tests.trees import TREEBANK
+
+RAW = """\
+( (S (NP-SBJ-1 (DT The) (NN dog))
+     (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1)))) (. .)))
+"""
+CLEAN = "(TOP (S (NP (DT The) (NN dog)) (VP (VBD was) (VP (VBN seen))) (. .)))\n"
+TOKENS = "(TOP (S (NP XX XX )NP (VP XX (VP XX )VP )VP XX )S )TOP\n"
+TAGGED = "(TOP (S (NP DT NN )NP (VP VBD (VP VBN )VP )VP . )S )TOP\n"
+BAD = "(S (NN dog)\n(S the dog)\n"
+
+
+def nmtkit(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+
+
+def output(*arguments: object, stdin: str = "") -> str:
+    done = nmtkit(*arguments, stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_trees_are_cleaned_linearised_and_restored(tmp_path: Path) -> None:
+    assert output("trees", "clean", stdin=RAW) == CLEAN
+    assert output("trees", "words", stdin=CLEAN) == "The dog was seen .\n"
+    assert output("trees", "linearize", stdin=CLEAN) == TOKENS
+    assert output("trees", "linearize", "--tags", stdin=CLEAN) == TAGGED
+    words = tmp_path / "words"
+    words.write_text("The dog was seen .\n", encoding="utf-8")
+    restored = nmtkit("trees", "restore", "--words", words, stdin=TAGGED)
+    assert restored.stdout == CLEAN
+    assert restored.stderr == "trees: 1, mended: 0\n"
+
+
+def test_words_and_tokens_must_be_as_many_lines(tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.write_text("a\nb\n", encoding="utf-8")
+    done = nmtkit("trees", "restore", "--words", words, stdin="XX\n")
+    assert done.returncode == 3
+    assert "standard input has 1 lines, and " in done.stderr
+
+
+@pytest.mark.parametrize("name", ["clean", "words", "linearize", "info", "draw"])
+def test_malformed_trees_end_a_command_or_are_left_out(name: str) -> None:
+    ended = nmtkit("trees", name, stdin=RAW + BAD)
+    assert ended.returncode == 3
+    assert "error: standard input:3: the tree that begins here is not closed" in ended.stderr
+    skipped = nmtkit("trees", name, "--skip-bad", stdin=RAW + BAD)
+    assert skipped.returncode == 0
+    assert "warning: left out 2 malformed trees; the first: standard input:3" in skipped.stderr
+    assert skipped.stdout == output("trees", name, stdin=RAW)
+
+
+def test_raw_text_is_cut_into_words() -> None:
+    assert output("trees", "tokenize", stdin="He won't (go).\n\n") == (
+        "He wo n't -LRB- go -RRB- .\n\n"
+    )
+
+
+def test_trees_are_told_of_and_drawn() -> None:
+    assert "trees\t1\n" in output("trees", "info", stdin=RAW)
+    outline = output("trees", "draw", stdin=CLEAN).split("\n")
+    assert outline[0] == "TOP"
+    assert [line.split()[-1] for line in outline[4:6]] == ["dog", "VP"]
+    picture = ElementTree.fromstring(output("trees", "draw", "--svg", stdin=CLEAN))
+    assert picture.tag.endswith("svg")
+
+
+def test_the_group_lists_its_commands_in_the_order_of_use() -> None:
+    text = output("trees", "--help")
+    names = ["clean", "words", "linearize", "restore", "tokenize", "info", "draw"]
+    places = [text.index(f"\n  {name} ") for name in names]
+    assert places == sorted(places)
+
+
+def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
+    for name in ("train", "valid"):
+        trees = "".join(f"{tree}\n" for tree in TREEBANK * 3)
+        (tmp_path / f"{name}.trees").write_text(trees, encoding="utf-8")
+        words = output("trees", "words", stdin=trees)
+        (tmp_path / f"{name}.words").write_text(words, encoding="utf-8")
+    recipe = tmp_path / "recipe.toml"
+    tiny = tiny_train_recipe(max_updates=4, dropout=0.1)
+    larger = replace(tiny, training=replace(tiny.training, update_tokens=100, max_tokens=50))
+    recipe.write_text(dumps(larger), encoding="utf-8")
+    made = nmtkit(
+        *f"preprocess -s words -t trees --train {tmp_path}/train --valid {tmp_path}/valid".split(),
+        *f"--segmentation words --target-segmentation trees --out {tmp_path}/data".split(),
+    )
+    assert made.returncode == 0, made.stderr
+    trained = nmtkit("train", tmp_path / "data", "--config", recipe, "--out", tmp_path / "run")
+    assert trained.returncode == 0, trained.stderr
+    translate = ("translate", tmp_path / "run", "--device", "cpu", "--beam", 2)
+    parses = output(*translate, stdin="a b c\n\nd (\n").split("\n")
+    assert [parse_tree(tree, "text").words() for tree in (parses[0], parses[2])] == [
+        ["a", "b", "c"],
+        ["d", "-LRB-"],
+    ]
+    assert parses[1] == ""
+    assert output("trees", "draw", stdin="\n".join(parses)).startswith("TOP\n")
+    scored = nmtkit(*f"score --model {tmp_path}/run --source {tmp_path}/valid.words".split(),
+        stdin=(tmp_path / "valid.trees").read_text("utf-8"),
+    )  # fmt: skip
+    assert scored.returncode == 0, scored.stderr
+    assert len(scored.stdout.split()) >= len(TREEBANK) * 3
