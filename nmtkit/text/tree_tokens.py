@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from nmtkit.errors import DataError
 from nmtkit.text.linearised import ANY_TAG, is_closing, is_opening, linearize, restore
 from nmtkit.text.trees import Tree, format_tree, parse_tree, split_words
 from nmtkit.text.words import Words
@@ -40,8 +41,13 @@ class TreeTokens:
         Args:
             trees: all of them counted.
             keeps_tags: tags are tokens; else `XX` stands for all of them.
+
+        Raises:
+            DataError: there are no trees.
         """
         counts = Counter(token for tree in trees for token in linearize(tree, keeps_tags))
+        if not counts:
+            raise DataError("no tree in the training text; give trees in brackets, one a line")
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
         return TreeTokens(Words([token for token in ranked if Words.can_hold(token)]))
 

@@ -59,6 +59,11 @@ def test_labels_that_no_vocabulary_can_hold_are_unknown() -> None:
     assert sorted(pieces(tokens)) == ["(TOP", ")TOP", "N"]
 
 
+def test_a_vocabulary_of_no_trees_is_refused() -> None:
+    with pytest.raises(DataError, match="no tree in the training text; give trees"):
+        TreeTokens.count([], keeps_tags=True)
+
+
 def test_a_parse_of_no_words_is_blank() -> None:
     codec = parser_codec()
     assert codec.complete("(TOP XX )TOP", " ") == ""
