@@ -1,4 +1,3 @@
-import re
 from xml.etree import ElementTree
 
 from hypothesis import given
@@ -50,7 +49,7 @@ def test_a_picture_has_words_in_one_row_and_labels_above_the_middle_of_their_chi
 @given(trees())
 def test_a_picture_of_any_trees_is_well_formed_and_holds_all_of_them(tree: Tree) -> None:
     picture = svg([tree, TREE])
-    root = ElementTree.fromstring(re.sub("[\ufffe\uffff]", "", picture))
+    root = ElementTree.fromstring(picture)
     width, height = (float(root.attrib[name]) for name in ("width", "height"))
     for group, one in zip(root, (tree, TREE), strict=True):
         assert len(group.findall(f"{NAMESPACE}text")) == sum(1 for _ in one.nodes()) + len(
