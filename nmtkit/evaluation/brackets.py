@@ -4,7 +4,8 @@ Source: Sekine and Collins 1997, EVALB, with the quotation marks of Ellis 2006. 
 as EVALB reads them, which takes more for a sentence than a tree: several trees on a line, brackets
 around nothing, brackets that do not close. What differs: EVALB's limits of length, beyond which it
 is undefined, are gone; a word outside of brackets, at which it never ends, and a bracket that
-closes nothing, which is undefined, are each one error.
+closes nothing, which is undefined, are each one error. And where a parse does not tell a word's tag
+(`XX`), the gold tree's decides whether the word counts.
 """
 
 import re
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.prm import Parameters
+from nmtkit.text.linearised import ANY_TAG
 
 # A bracket with a word in it, or one that opens; one that closes; a word outside of brackets.
 # ASCII: white space is C's. No run is tried twice ("+" after a quantifier).
@@ -149,7 +151,8 @@ def check_one_reference(count: int) -> None:
 
 def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Comparison:
     """Compare a parse with its gold tree."""
-    gold, parsed = read_sentence(gold_line, parameters), read_sentence(parsed_line, parameters)
+    gold = read_sentence(gold_line, parameters, ())
+    parsed = read_sentence(parsed_line, parameters, _gold_tags(gold_line, parsed_line))
     problems = [*gold.problems, *parsed.problems]
     gold_spans, spans = _counted(gold, parameters), _counted(parsed, parameters)
     refused = Comparison(
@@ -179,20 +182,30 @@ def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Compari
     )
 
 
-def read_sentence(line: str, parameters: Parameters) -> Sentence:
-    """Read a line, whatever it holds."""
+def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -> Sentence:
+    """Read a line, whatever it holds.
+
+    Args:
+        line: its text.
+        parameters: what counts.
+        gold_tags: of each word, what decides whether it counts if its own tag is `XX`; none = that
+            is a tag like any other.
+    """
     sentence = Sentence([], [], [], [], 0, [])
     words, brackets, problems = sentence.words, sentence.brackets, sentence.problems
     length = 0
     enclosing: list[int] = []
+    gold_tag = iter(gold_tags)
     for label, word, ending, close, stray in _TOKEN.findall(line):
         if ending:
-            length += label not in parameters.deleted_for_length
-            is_quote = label in parameters.quotes and word in _QUOTATION_MARKS
+            of_gold = next(gold_tag, label)
+            tag = of_gold if label == ANY_TAG else label
+            length += tag not in parameters.deleted_for_length
+            is_quote = tag in parameters.quotes and word in _QUOTATION_MARKS
             if is_quote and len(sentence.quotes) < _MAX_QUOTES:
                 place = (len(words), len(brackets))
-                sentence.quotes.append(Quote(word, label, *place, frozenset(enclosing)))
-            if label not in parameters.deleted:
+                sentence.quotes.append(Quote(word, tag, *place, frozenset(enclosing)))
+            if tag not in parameters.deleted:
                 words.append(word)
                 sentence.tags.append(label)
         elif close and enclosing:
@@ -211,6 +224,18 @@ def read_sentence(line: str, parameters: Parameters) -> Sentence:
     if enclosing:
         problems.append("Bracketing is unbalanced (too many open bracket)")
     return replace(sentence, length=length, problems=list(dict.fromkeys(problems)))
+
+
+def _gold_tags(gold_line: str, parsed_line: str) -> Sequence[str]:
+    """Return the gold tags of the words of a parse that does not tell all; none if words differ."""
+    if f"({ANY_TAG} " not in parsed_line:
+        return ()
+    gold, parsed = (
+        [(label, word) for label, word, ending, _, _ in _TOKEN.findall(line) if ending]
+        for line in (gold_line, parsed_line)
+    )
+    have_equal_words = [word for _, word in gold] == [word for _, word in parsed]
+    return [label for label, _ in gold] if have_equal_words else ()
 
 
 def percent(part: int, whole: int) -> float:

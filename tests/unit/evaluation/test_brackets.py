@@ -1,5 +1,6 @@
 """EVALB's figures, against its definitions as they are written, and against its laws."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from nmtkit.evaluation.brackets import (
     read_sentence,
 )
 from nmtkit.evaluation.prm import COLLINS, Parameters
+from tests.shared_data import DATA, needs_data
 
 LABELS = ("S", "NP", "VP", "ADVP", "PRT", "TOP", "NP-SBJ", "VP=2")
 OWN = replace(
@@ -135,13 +137,13 @@ def test_swapped_sides_swap_precision_and_recall(drawn: tuple[int, Shape, Shape]
 def test_lines_are_read_as_evalb_reads_them(
     line: str, words: list[str], spans: list[tuple[int, int, str]]
 ) -> None:
-    sentence = read_sentence(line, COLLINS)
+    sentence = read_sentence(line, COLLINS, ())
     assert (sentence.words, sentence.brackets, sentence.problems) == (words, spans, [])
 
 
 def test_traces_do_not_count_for_the_length_and_punctuation_does() -> None:
     line = "(S (NP (-NONE- *)) (VP (VB go)) (. .))"
-    assert read_sentence(line, COLLINS).length == 2
+    assert read_sentence(line, COLLINS, ()).length == 2
     assert leaves(line, COLLINS) == ["go", "."]
 
 
@@ -233,3 +235,31 @@ def test_any_two_texts_are_compared_or_refused(lines: list[tuple[str, str]]) -> 
 def test_deep_and_wide_lines_are_compared_in_a_moment(line: str) -> None:
     compared = compare(line, line.replace("A", "C"), COLLINS)
     assert compared.matched == 0
+
+
+GOLD_WITH_MARKS = "(TOP (S (`` ``) (NP (NN a)) (: -) (VP (VB go)) (POS ') (. .) ('' '')))"
+
+
+@pytest.mark.parametrize("gold", [GOLD_WITH_MARKS, "(TOP (S (: :) (NP (CD 5) (: -) (CD 6))))"])
+def test_where_a_parse_tells_no_tags_those_of_the_gold_tree_say_what_counts(gold: str) -> None:
+    parse = re.sub(r"\(\S+ ([^()\s]+)\)", r"(XX \1)", gold)
+    told, untold = compare(gold, gold, COLLINS), compare(gold, parse, COLLINS)
+    assert untold.correct_tags == 0
+    assert replace(untold, correct_tags=told.correct_tags) == told
+
+
+def test_gold_tags_are_not_lent_to_other_words_nor_to_tags_that_are_told() -> None:
+    gold = "(S (NN a) (, ,))"
+    assert compare(gold, "(S (XX b) (XX ,))", COLLINS).problems == ["Length unmatch (1|2)"]
+    assert compare(gold, "(S (XX a) (NN ,))", COLLINS).problems == ["Length unmatch (1|2)"]
+    assert compare("(S (XX a))", "(S (XX a))", COLLINS).correct_tags == 1
+
+
+@needs_data
+@pytest.mark.parametrize("treebank", ["craft", "gum"])
+def test_gold_brackets_without_tags_are_perfect(treebank: str) -> None:
+    lines = (DATA / "trees" / treebank / "dev.clean").read_text("utf-8").splitlines()[:200]
+    for gold in lines:
+        found = compare(gold, re.sub(r"\(\S+ ([^()\s]+)\)", r"(XX \1)", gold), COLLINS)
+        assert found.problems == []
+        assert found.matched == found.gold == found.parsed
