@@ -15,6 +15,12 @@ SCALE ?= paper
 NMTKIT ?= nmtkit
 TABLE3 = PYTHONPATH=../.. $(PYTHON) -m examples.wmt14.table3
 
+ifeq ($(filter paper tiny,$(SCALE)),)
+$(error SCALE is $(SCALE); set it to paper or tiny)
+endif
+ifeq ($(SCALE) $(TOKENIZER),tiny moses)
+$(error TOKENIZER has no effect with SCALE=tiny; leave it out)
+endif
 ifeq ($(SCALE),tiny)
 TABLE3_FOLDER = $(WORK)/table3-tiny
 TABLE3_DATA = $(TABLE3_FOLDER)/data

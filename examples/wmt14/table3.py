@@ -17,7 +17,7 @@ from nmtkit.config.fields import Value, values_of
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps
-from nmtkit.errors import NmtkitError
+from nmtkit.errors import DamagedError, NmtkitError
 from nmtkit.model.cost import Shape
 from nmtkit.paper import TABLE_3
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
@@ -146,7 +146,10 @@ def _settings(recipe: TrainRecipe) -> dict[str, str]:
 def _results(folder: Path) -> list[Cell]:
     """Return the perplexity, both BLEUs and the parameters of a row that was scored."""
     (run,) = read_runs([folder / RUN])
-    scores = json.loads((folder / SCORE).read_text("utf-8"))
+    try:
+        scores = json.loads((folder / SCORE).read_text("utf-8"))
+    except ValueError:
+        raise DamagedError(f"{folder / SCORE}: not JSON; delete it, and make it again") from None
     parameters = run.num_parameters
     return [
         Cell(f"{run.validations[-1].perplexity:,.2f}") if run.validations else NOTHING,

@@ -8,6 +8,9 @@ from nmtkit.config.setting import setting
 MIN_ENTRIES = 8
 """Of a vocabulary."""
 
+SENTENCEPIECE = ("bpe", "unigram")
+"""Segmentations that SentencePiece learns; of a model that is given, it does not matter which."""
+
 TREES = ("trees", "tagged-trees")
 """Segmentations of a target that is parses."""
 

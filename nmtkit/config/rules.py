@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.metrics import BRACKETS, METRICS, MOSES_METRICS, MetricsConfig, metric_names
-from nmtkit.config.preprocessing import MIN_ENTRIES, TREES, segmentations
+from nmtkit.config.preprocessing import (
+    MIN_ENTRIES,
+    SENTENCEPIECE,
+    TREES,
+    VocabularyConfig,
+    segmentations,
+)
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
     AttentionRecipe,
@@ -139,20 +145,8 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     kinds = segmentations(vocabulary)
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     has_own = vocabulary.separate_vocabularies or kinds[0] != kinds[1]
-    if all(is_given):
-        names = ("vocab_size", "target_vocab_size", "separate_vocabularies")
-        sampling = ("min_count", "sample_lines")
-        algorithm = ("segmentation",) if vocabulary.segmentation == "unigram" else ()
-        when = "where both vocabularies are given"
-        yield from _without_effect(recipe, (*algorithm, *names, *sampling), when)
-    else:
-        if {"bpe", "unigram"}.isdisjoint(kinds):
-            yield from _without_effect(recipe, ("sample_lines",), "without SentencePiece")
-        if "words" not in kinds:
-            yield from _without_effect(recipe, ("min_count",), "without segmentation 'words'")
-        if not has_own or kinds[1] in TREES:
-            when = "where both sides share a vocabulary, or the target is trees"
-            yield from _without_effect(recipe, ("target_vocab_size",), when)
+    for names, when in _vocabulary_settings_without_effect(vocabulary):
+        yield from _without_effect(recipe, names, when)
     if kinds[1] in TREES and vocabulary.tokenizer != "none":
         yield Problem(
             ("tokenizer", "target_segmentation"),
@@ -174,6 +168,36 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
             f"target_vocab_size ({vocabulary.target_vocab_size}) must be 0 for that of the source, "
             f"or at least {MIN_ENTRIES} [vocabulary.target_vocab_size]",
         )
+
+
+def _vocabulary_settings_without_effect(
+    vocabulary: VocabularyConfig,
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield names of settings, and where they have no effect: here."""
+    source, target = segmentations(vocabulary)
+    learns_source = not vocabulary.source_vocabulary
+    learns_target = not vocabulary.target_vocabulary
+    has_own = vocabulary.separate_vocabularies or source != target
+    learnt = {kind for kind, learns in ((source, learns_source), (target, learns_target)) if learns}
+    sizes_target = learns_target and has_own and target not in TREES
+    takes_sentencepiece = vocabulary.target_segmentation in SENTENCEPIECE
+    if learnt.isdisjoint(SENTENCEPIECE):
+        yield ("sample_lines",), "where no vocabulary of SentencePiece is learnt"
+    if "words" not in learnt:
+        yield ("min_count",), "where no vocabulary of words is learnt"
+    takes_size_of_source = (
+        learns_target and target not in TREES and not vocabulary.target_vocab_size
+    )
+    if not (learns_source or takes_size_of_source):
+        yield ("vocab_size",), "where no vocabulary of this size is learnt"
+    if not sizes_target:
+        yield ("target_vocab_size",), "where no vocabulary of the target's own is learnt"
+    if source != target or not (learns_source or learns_target):
+        yield ("separate_vocabularies",), "where each side has its own, or both are given"
+    if source == "unigram" and "unigram" not in learnt:
+        yield ("segmentation",), "where the vocabulary is given"
+    if takes_sentencepiece and not learns_target and source in SENTENCEPIECE:
+        yield ("target_segmentation",), "where the target's vocabulary is given"
 
 
 def _model(model: ModelConfig) -> Iterator[Problem]:

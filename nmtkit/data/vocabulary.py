@@ -107,9 +107,9 @@ def _learn(
     report: Callable[[str], None],
 ) -> Subword | Words:
     """Learn one vocabulary."""
-    size = config.vocab_size
+    size, size_flag = config.vocab_size, "--vocab-size"
     if text.sides == (_TARGET,):
-        size = config.target_vocab_size or size
+        size, size_flag = config.target_vocab_size or size, "--target-vocab-size"
     if segmentation == "words":
         report(f"counting the words of {text.name}")
         return Words.count(text.lines(), size, config.min_count, symbols)
@@ -120,7 +120,8 @@ def _learn(
         f"{num_wanted * len(text.sides)} lines of {text.name}"
     )
     algorithm = cast(Literal["bpe", "unigram"], segmentation)
-    return Subword.train(text.sample(num_wanted), algorithm, size, text.name, symbols)
+    lines = text.sample(num_wanted)
+    return Subword.train(lines, algorithm, size, text.name, symbols, size_flag)
 
 
 def _tree_tokens(

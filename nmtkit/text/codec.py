@@ -202,7 +202,9 @@ def _read_description(path: Path) -> dict[str, Any]:
             f"up to {_VERSION}); use the nmtkit that wrote it, or a newer one"
         )
     wrong = [name for name in ("source", "target") if not _is_side(description.get(name))]
-    if not isinstance(description.get("is_shared"), bool):
+    if not isinstance(description.get("is_shared"), bool) or (
+        description["is_shared"] and not wrong and not _can_share(description)
+    ):
         wrong.append("is_shared")
     if wrong:
         raise DamagedError(f"{path}: missing or wrong: {', '.join(wrong)}; {RESTORE}")
@@ -222,6 +224,12 @@ def _upgrade(description: Mapping[str, Any]) -> dict[str, Any]:
         },
         "is_shared": description.get("is_shared"),
     }
+
+
+def _can_share(description: Mapping[str, Any]) -> bool:
+    """Tell whether one vocabulary can serve both sides as they are described."""
+    source, target = description["source"], description["target"]
+    return all(source[name] == target[name] for name in ("kind", "tokenizer"))
 
 
 def _is_side(side: object) -> bool:

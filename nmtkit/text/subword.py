@@ -64,6 +64,7 @@ class Subword:
         size: int,
         text: str,
         symbols: Sequence[str] = (),
+        size_flag: str = "--vocab-size",
     ) -> "Subword":
         """Learn a vocabulary; equal lines give the same one on every machine.
 
@@ -73,6 +74,7 @@ class Subword:
             size: entries, with the 3 special symbols and the 256 bytes.
             text: what messages call the text, such as its languages.
             symbols: tokens that are an entry each, wherever they stand.
+            size_flag: what messages tell to set for another size.
 
         Raises:
             ConfigError: the text cannot give that many entries, or its characters need more.
@@ -100,7 +102,7 @@ class Subword:
         except RuntimeError as error:
             if failures:
                 raise failures[0] from None
-            raise _explain(str(error), size, text) from None
+            raise _explain(str(error), size, text, size_flag) from None
         return Subword(model.getvalue(), f"subwords of {text}")
 
     @staticmethod
@@ -207,19 +209,19 @@ def _remember_failure(lines: Iterable[str], failures: list[BaseException]) -> It
         raise
 
 
-def _explain(message: str, size: int, text: str) -> ConfigError | DataError:
+def _explain(message: str, size: int, text: str, size_flag: str) -> ConfigError | DataError:
     """Turn SentencePiece's message into one that says what to do."""
     too_high = re.search(r"Vocabulary size too high .* value <= (\d+)", message)
     if too_high:
         return ConfigError(
             f"a vocabulary of {size} entries is more than the text of {text} gives; set "
-            f"--vocab-size to at most {too_high[1]}"
+            f"{size_flag} to at most {too_high[1]}"
         )
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if too_low:
         return ConfigError(
             f"a vocabulary of {size} entries cannot hold the characters of {text}, 256 bytes and "
-            f"3 special symbols; set --vocab-size to at least {too_low[1]}"
+            f"3 special symbols; set {size_flag} to at least {too_low[1]}"
         )
     return DataError(
         f"no vocabulary can be learnt from the text of {text}: no line has text within 4192 "

@@ -14,7 +14,7 @@ from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
 
-_TAG = re.compile(r"<\S+>(?=\s|$)")
+_TAGS = re.compile(r"\s*((?:<\S+>(?:\s+|$))+)")
 
 
 class Tokenised:
@@ -74,7 +74,7 @@ class Tokenised:
 
 def tokenise(moses: Moses, line: str) -> str:
     """Return a line normalised and tokenised, nothing escaped, tags at its beginning whole."""
-    tag = _TAG.match(line)
-    if tag:
-        return f"{tag[0]} {tokenise(moses, line[tag.end() :].lstrip())}".rstrip()
-    return moses.tokenise(moses.normalise(line), escapes=False)
+    tags = _TAGS.match(line)
+    text = line[tags.end() :] if tags else line
+    tokens = moses.tokenise(moses.normalise(text), escapes=False)
+    return " ".join([*tags[1].split(), tokens]).rstrip() if tags else tokens

@@ -15,6 +15,8 @@ CORPUS: Mapping[str, Value] = {
     "train": ("train",),
     "valid": "valid",
 }
+OWN_SOURCE: Mapping[str, Value] = {"source_vocabulary": "s.model", "separate_vocabularies": True}
+OWN_TARGET: Mapping[str, Value] = {"target_vocabulary": "t.model", "separate_vocabularies": True}
 BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocabulary": "t.model"}
 
 
@@ -102,20 +104,57 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ),
         (
             {"min_count": 2},
-            "min_count (2) has no effect without segmentation 'words'; leave it out "
+            "min_count (2) has no effect where no vocabulary of words is learnt; leave it out "
             "[vocabulary.min_count]",
         ),
         (
             {"segmentation": "words", "sample_lines": 10},
-            "sample_lines (10) has no effect without SentencePiece",
+            "sample_lines (10) has no effect where no vocabulary of SentencePiece is learnt",
         ),
         (
             {**BOTH_GIVEN, "vocab_size": 100},
-            "vocab_size (100) has no effect where both vocabularies are given",
+            "vocab_size (100) has no effect where no vocabulary of this size is learnt",
         ),
         (
             {**BOTH_GIVEN, "segmentation": "unigram"},
-            "segmentation (unigram) has no effect where both vocabularies are given",
+            "segmentation (unigram) has no effect where the vocabulary is given",
+        ),
+        (
+            {**BOTH_GIVEN, "target_segmentation": "unigram"},
+            "target_segmentation (unigram) has no effect where the target's vocabulary is given",
+        ),
+        (
+            {**OWN_TARGET, "target_segmentation": "unigram"},
+            "target_segmentation (unigram) has no effect where the target's vocabulary is given",
+        ),
+        (
+            {**OWN_TARGET, "target_vocab_size": 500},
+            "target_vocab_size (500) has no effect where no vocabulary of the target's own is "
+            "learnt",
+        ),
+        (
+            {**OWN_SOURCE, "vocab_size": 600, "target_vocab_size": 500},
+            "vocab_size (600) has no effect where no vocabulary of this size is learnt",
+        ),
+        (
+            {"source_vocabulary": "s", "target_segmentation": "trees", "vocab_size": 600},
+            "vocab_size (600) has no effect where no vocabulary of this size is learnt",
+        ),
+        (
+            {"source_vocabulary": "s", "target_segmentation": "words", "sample_lines": 5},
+            "sample_lines (5) has no effect where no vocabulary of SentencePiece is learnt",
+        ),
+        (
+            {"target_vocabulary": "t", "target_segmentation": "words", "min_count": 5},
+            "min_count (5) has no effect where no vocabulary of words is learnt",
+        ),
+        (
+            {"separate_vocabularies": True, "target_segmentation": "words"},
+            "separate_vocabularies (True) has no effect where each side has its own, or both are",
+        ),
+        (
+            {**BOTH_GIVEN, "separate_vocabularies": True},
+            "separate_vocabularies (True) has no effect where each side has its own, or both are",
         ),
         (
             {"target_vocabulary": "t.model"},
@@ -126,12 +165,13 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ({"source_vocabulary": "s.model"}, "source_vocabulary is given without target_vocabulary"),
         (
             {"target_vocab_size": 100},
-            "target_vocab_size (100) has no effect where both sides share a vocabulary",
+            "target_vocab_size (100) has no effect where no vocabulary of the target's own is "
+            "learnt",
         ),
         (
             {"target_segmentation": "trees", "target_vocab_size": 100},
-            "target_vocab_size (100) has no effect where both sides share a vocabulary, or the "
-            "target is trees",
+            "target_vocab_size (100) has no effect where no vocabulary of the target's own is "
+            "learnt",
         ),
         (
             {"target_segmentation": "tagged-trees", "tokenizer": "moses"},
@@ -184,6 +224,11 @@ def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) 
         {"target_segmentation": "words", "min_count": 2, "sample_lines": 10},
         {"target_segmentation": "words", "source_vocabulary": "s.model"},
         {"separate_vocabularies": True, "target_vocab_size": 100},
+        {**OWN_SOURCE, "vocab_size": 600},
+        {**OWN_SOURCE, "target_vocab_size": 600},
+        {**OWN_TARGET, "vocab_size": 600, "segmentation": "unigram"},
+        {"target_vocabulary": "t", "target_segmentation": "words", "vocab_size": 600},
+        {**BOTH_GIVEN, "segmentation": "words", "target_segmentation": "bpe"},
     ],
 )
 def test_settings_of_preprocessing_that_agree_are_taken(values: Mapping[str, Value]) -> None:

@@ -117,6 +117,36 @@ def test_a_size_that_the_text_does_not_allow_names_the_language(train: str) -> N
         made(train, vocab_size=200, separate_vocabularies=True)
 
 
+@pytest.mark.parametrize(("size", "bound"), [(90_000, "most"), (260, "least")])
+def test_a_size_of_the_target_that_the_text_does_not_allow_names_its_flag(
+    train: str, size: int, bound: str
+) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"text of de|of de,.*set --target-vocab-size to at {bound}"
+    ):
+        made(train, vocab_size=SIZE - 1, separate_vocabularies=True, target_vocab_size=size)
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+def test_each_side_is_tokenised_as_its_language_is(tmp_path: Path, is_separate: bool) -> None:
+    prefix = str(tmp_path / "text")
+    write_lines(Path(f"{prefix}.en"), ["it isn't l'air"])
+    write_lines(Path(f"{prefix}.fr"), ["l'air isn't"])
+    recipe = tiny_recipe(prefix, "")
+    recipe = replace(
+        recipe,
+        corpus=replace(recipe.corpus, target_lang="fr"),
+        vocabulary=VocabularyConfig(
+            segmentation="words", tokenizer="moses", separate_vocabularies=is_separate
+        ),
+    )
+    codec = make_codec(recipe, [Corpus.find(prefix, "en", "fr")], (), lambda _: None)
+    english = [codec.source.piece(index) for index in codec.encode_source("it isn't l'air")]
+    french = [codec.target.piece(index) for index in codec.encode_target("l'air isn't")]
+    assert english == ["it", "isn", "'t", "l", "'air", "</s>"]
+    assert french == ["l'", "air", "isn'", "t", "</s>"]
+
+
 def test_the_same_existing_file_makes_a_shared_vocabulary(train: str, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     write_lines(path, ["x", "y"])

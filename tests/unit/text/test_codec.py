@@ -153,6 +153,8 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
             "codec.json: missing or wrong: target; restore",
         ),
         ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json: missing or wrong: target; restore"),
+        ({"target": {**SIDE, "kind": "sentencepiece"}}, "missing or wrong: is_shared; restore"),
+        ({"target": {**SIDE, "tokenizer": "moses"}}, "missing or wrong: is_shared; restore"),
         ({"target": []}, "codec.json: missing or wrong: target; restore"),
         ({"version": 1}, "codec.json: missing or wrong: source, target; restore"),
     ],

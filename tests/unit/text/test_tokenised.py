@@ -51,6 +51,9 @@ def test_nothing_is_escaped_nor_unescaped() -> None:
         ("<bt> <2de> a.", "<bt> <2de> a ."),
         ("<b>a</b>, b", "< b > a < / b > , b"),
         ("a <bt>", "a < bt >"),
+        (" \u00a0<bt> a.", "<bt> a ."),
+        ("<bt>a", "< bt > a"),
+        ("<a> " * 10_000 + "x.", "<a> " * 10_000 + "x ."),
     ],
 )
 def test_tags_at_the_beginning_stay_whole(line: str, expected: str) -> None:

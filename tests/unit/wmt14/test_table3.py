@@ -12,6 +12,7 @@ from nmtkit.config.fields import values_of
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps
+from nmtkit.errors import DamagedError
 from nmtkit.model.cost import Shape
 from nmtkit.paper import TABLE_3
 from tests.architecture.test_readme import check
@@ -126,3 +127,11 @@ def test_a_tiny_corpus_has_to_be_named(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "set CORPUS=/folder with train and valid text\n" in done.stderr
+
+
+def test_scores_that_are_not_whole_are_named(tmp_path: Path) -> None:
+    (tmp_path / "A1").mkdir()
+    write_run(tmp_path / "A1" / "run", run_of())
+    (tmp_path / "A1" / SCORE).write_text("")
+    with pytest.raises(DamagedError, match=r"A1/score\.json: not JSON; delete it, and make it"):
+        table(tmp_path, "tiny")

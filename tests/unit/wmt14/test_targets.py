@@ -128,3 +128,24 @@ def test_the_makefile_of_the_repository_passes_targets_on(target: str) -> None:
         check=True,
     )
     assert commands(target)["train"] in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["TOKENIZER=mosses"], "TOKENIZER is mosses; set it to none or moses"),
+        (["SCALE=tinny"], "SCALE is tinny; set it to paper or tiny"),
+        (["SCALE=tiny", "TOKENIZER=moses"], "TOKENIZER has no effect with SCALE=tiny; leave it"),
+    ],
+)
+def test_a_misspelt_setting_is_refused(settings: list[str], told: str) -> None:
+    done = subprocess.run(
+        ["make", "-n", "table3", *settings],
+        cwd=EXAMPLE,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert not done.stdout
