@@ -1,7 +1,6 @@
 """Chunks of text to ids, filtered and dealt to shards; in worker processes, in order."""
 
 import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from nmtkit.data.parts import Part
 from nmtkit.data.repeats import Repeats
 from nmtkit.data.writer import Sequences
 from nmtkit.errors import ResourceError
+from nmtkit.processes import start_worker
 from nmtkit.text.codec import TextCodec, Vocabulary
 
 
@@ -172,11 +172,9 @@ class _Worker:
     """A process that encodes one chunk at a time, and ends when its parent does."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, workers_end = context.Pipe()
+        self._connection, workers_end = multiprocessing.Pipe()
         # The encoder is sent later: as an argument, a child that dies early would block the start.
-        self._process = context.Process(target=_serve, args=(workers_end,), daemon=True)
-        self._process.start()
+        self._process = start_worker(_serve, (workers_end,))
         # Kept open here, it would hide the worker's death.
         workers_end.close()
 
@@ -208,8 +206,6 @@ class _Worker:
 
 def _serve(connection: "Connection[EncodedChunk, Any]") -> None:
     """Receive an encoder, then chunks; send what becomes of each."""
-    # Ctrl-C reaches every process of a terminal; the parent ends its workers itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         encoder: Encoder = connection.recv()
         while True:

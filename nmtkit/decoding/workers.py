@@ -2,10 +2,8 @@
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -18,6 +16,7 @@ from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.translation import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
+from nmtkit.processes import start_worker
 
 _READY: list[Answer] = []
 """What a worker says when its models are loaded."""
@@ -51,15 +50,11 @@ class Workers:
         self._recipe = recipe
         self._warn = warn
         self._is_warned = False
-        # Not a fork, which would copy locks that the threads of this process hold.
-        context = multiprocessing.get_context("spawn")
         self._connections: list[Connection] = []
         for number in range(num_workers):
-            own, other = context.Pipe()
+            own, other = multiprocessing.Pipe()
             arguments = (other, number, paths, replace(recipe, runtime=runtime))
-            process = context.Process(target=_work, args=arguments, daemon=True)
-            with _interrupts_ignored():  # from its first instruction on: it ends with this process
-                process.start()
+            start_worker(_work, arguments)
             other.close()
             self._connections.append(own)
         for number in range(num_workers):
@@ -157,16 +152,3 @@ def _told(error: NmtkitError | MemoryError | RuntimeError) -> NmtkitError:
         f"a bug in nmtkit: {type(error).__name__}: {error}; without --devices, "
         "`nmtkit --debug ...` shows where"
     )
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore SIGINT meanwhile; a process that is started inherits that."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Python lets no other thread set signals
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

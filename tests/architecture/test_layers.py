@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.records": 1,
     "nmtkit.progress": 1,
     "nmtkit.packed": 1,
+    "nmtkit.processes": 1,
     "nmtkit.allocator": 1,
     "nmtkit.devices": 1,
     "nmtkit.paper": 1,

@@ -330,7 +330,7 @@ def test_a_worker_tells_what_went_wrong_and_lives_on(
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("delay_s", [1.0, 2.0])
+@pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.0])
 def test_an_interrupt_ends_all_processes_without_a_word_of_theirs(
     model: Path, delay_s: float
 ) -> None:
@@ -339,7 +339,7 @@ def test_an_interrupt_ends_all_processes_without_a_word_of_theirs(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as process:
         workers = wait_for_workers(process.pid)
-        time.sleep(delay_s)  # all have been started, and are at their imports
+        time.sleep(delay_s)
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, err) == (main.EXIT_INTERRUPTED, b"")

@@ -1,0 +1,51 @@
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.connection import Connection
+
+import pytest
+
+from nmtkit.processes import start_worker
+
+DEADLINE_S = 60
+
+
+def interrupt_own_process(connection: Connection) -> None:
+    """Tell what becomes of a SIGINT that comes to this process."""
+    os.kill(os.getpid(), signal.SIGINT)
+    connection.send(signal.SIGINT in signal.sigpending())
+    connection.recv()
+
+
+def test_a_worker_does_not_hear_an_interrupt_and_its_starter_does() -> None:
+    own, other = multiprocessing.Pipe()
+    process = start_worker(interrupt_own_process, (other,))
+    assert own.poll(DEADLINE_S)
+    assert own.recv() is True
+    assert process.is_alive()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    own.send(None)
+    process.join(DEADLINE_S)
+    assert process.exitcode == 0
+
+
+def test_an_interrupt_that_comes_while_a_worker_is_started_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, other = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    start = context.Process.start
+
+    def interrupted_start(process: multiprocessing.process.BaseProcess) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        start(process)
+
+    monkeypatch.setattr(context.Process, "start", interrupted_start)
+    with pytest.raises(KeyboardInterrupt):
+        start_worker(interrupt_own_process, (other,))
+    assert own.poll(DEADLINE_S)
+    assert own.recv() is True
+    own.send(None)
