@@ -79,6 +79,7 @@ class Comparison:
         length: words of the gold tree.
         status: SCORED, ERROR or SKIPPED.
         problems: why it is an error, in EVALB's words.
+        num_gold_problems: the first so many of them are the gold tree's own.
         matched: brackets that are in both; this and what follows is 0 where words differ.
         gold, parsed: brackets of each.
         crossing: brackets of the parse that overlap one of the gold tree without nesting.
@@ -89,6 +90,7 @@ class Comparison:
     length: int
     status: int
     problems: Sequence[str]
+    num_gold_problems: int
     matched: int
     gold: int
     parsed: int
@@ -126,16 +128,22 @@ def compare_lines(
     Raises:
         DataError: more errors than `max_error` permits, where EVALB stops.
     """
-    num_errors = 0
+    num_errors = num_gold = 0
     for number, (gold_line, parsed_line) in enumerate(zip(gold, parsed, strict=True), 1):
         comparison = compare(gold_line, parsed_line, parameters)
         num_errors += len(comparison.problems)
+        num_gold += comparison.num_gold_problems
         # EVALB counts up when it has looked, so that one more than MAX_ERROR passes.
         if num_errors > parameters.max_error + 1:
+            # Words may differ because the gold tree is broken.
+            side, place = ("gold trees", 0) if comparison.num_gold_problems else ("parses", -1)
+            of_gold = f" ({num_gold} of the gold trees)" if num_gold else ""
+            correct = "correct the gold trees, " if num_gold else ""
             raise DataError(
-                f"line {number} of the parses: {comparison.problems[-1]}; that makes {num_errors} "
-                f"errors, at which MAX_ERROR ({parameters.max_error}) stops: parse the gold "
-                "trees' own words, or give --prm a file with another MAX_ERROR"
+                f"line {number} of the {side}: {comparison.problems[place]}; that makes "
+                f"{num_errors} errors{of_gold}, at which MAX_ERROR ({parameters.max_error}) stops: "
+                f"{correct}parse the gold trees' own words, or give --prm a file with another "
+                "MAX_ERROR"
             )
         yield comparison
 
@@ -152,11 +160,11 @@ def check_one_reference(count: int) -> None:
 def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Comparison:
     """Compare a parse with its gold tree."""
     gold = read_sentence(gold_line, parameters, ())
-    parsed = read_sentence(parsed_line, parameters, _gold_tags(gold_line, parsed_line))
-    problems = [*gold.problems, *parsed.problems]
+    parsed = read_sentence(parsed_line, parameters, _gold_tags(gold_line, parsed_line, parameters))
+    problems, num_gold = [*gold.problems, *parsed.problems], len(gold.problems)
     gold_spans, spans = _counted(gold, parameters), _counted(parsed, parameters)
     refused = Comparison(
-        gold.length, SKIPPED, problems, 0, 0, 0, 0, 0, 0, len(gold_spans), len(spans)
+        gold.length, SKIPPED, problems, num_gold, 0, 0, 0, 0, 0, 0, len(gold_spans), len(spans)
     )
     if not parsed.words:
         return refused
@@ -171,6 +179,7 @@ def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Compari
         length=gold.length,
         status=ERROR if problems else SCORED,
         problems=problems,
+        num_gold_problems=num_gold,
         matched=_num_matches(gold_spans, spans, parameters),
         gold=len(gold_spans),
         parsed=len(spans),
@@ -188,7 +197,7 @@ def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -
     Args:
         line: its text.
         parameters: what counts.
-        gold_tags: of each word, what decides whether it counts if its own tag is `XX`; none = that
+        gold_tags: of each word whose own tag is `XX`, what decides whether it counts; none = that
             is a tag like any other.
     """
     sentence = Sentence([], [], [], [], 0, [])
@@ -198,8 +207,7 @@ def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -
     gold_tag = iter(gold_tags)
     for label, word, ending, close, stray in _TOKEN.findall(line):
         if ending:
-            of_gold = next(gold_tag, label)
-            tag = of_gold if label == ANY_TAG else label
+            tag = next(gold_tag, label) if label == ANY_TAG else label
             length += tag not in parameters.deleted_for_length
             is_quote = tag in parameters.quotes and word in _QUOTATION_MARKS
             if is_quote and len(sentence.quotes) < _MAX_QUOTES:
@@ -226,16 +234,21 @@ def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -
     return replace(sentence, length=length, problems=list(dict.fromkeys(problems)))
 
 
-def _gold_tags(gold_line: str, parsed_line: str) -> Sequence[str]:
-    """Return the gold tags of the words of a parse that does not tell all; none if words differ."""
-    if f"({ANY_TAG} " not in parsed_line:
+def _gold_tags(gold_line: str, parsed_line: str, parameters: Parameters) -> Sequence[str]:
+    """Return the gold tags of a parse's words without tag (`XX`); none if words differ.
+
+    Traces may be words of both, or be left out of the parse.
+    """
+    if f"({ANY_TAG}" not in parsed_line:  # for speed: most parses tell their tags
         return ()
-    gold, parsed = (
-        [(label, word) for label, word, ending, _, _ in _TOKEN.findall(line) if ending]
-        for line in (gold_line, parsed_line)
-    )
-    have_equal_words = [word for _, word in gold] == [word for _, word in parsed]
-    return [label for label, _ in gold] if have_equal_words else ()
+    everything = _tagged_words(gold_line), _tagged_words(parsed_line)
+    for left_out in (frozenset[str](), parameters.deleted_for_length):
+        gold, parsed = ([one for one in side if one[0] not in left_out] for side in everything)
+        if len(gold) == len(parsed):
+            pairs = list(zip(gold, parsed, strict=True))
+            if all(parameters.is_equal_word(one[1], two[1]) for one, two in pairs):
+                return [one[0] for one, two in pairs if two[0] == ANY_TAG]
+    return ()
 
 
 def percent(part: int, whole: int) -> float:
@@ -245,11 +258,12 @@ def percent(part: int, whole: int) -> float:
 
 def leaves(line: str, parameters: Parameters) -> list[str]:
     """Return the words of a line that count for its length, punctuation included."""
-    return [
-        word
-        for label, word, ending, _, _ in _TOKEN.findall(line)
-        if ending and label not in parameters.deleted_for_length
-    ]
+    return [word for tag, word in _tagged_words(line) if tag not in parameters.deleted_for_length]
+
+
+def _tagged_words(line: str) -> list[tuple[str, str]]:
+    """Return the tags and words of a line, deleted or not."""
+    return [(label, word) for label, word, ending, _, _ in _TOKEN.findall(line) if ending]
 
 
 def _counted(sentence: Sentence, parameters: Parameters) -> list[Span]:

@@ -211,6 +211,21 @@ def test_errors_stop_where_evalb_stops() -> None:
     assert len(list(compare_lines(gold, parsed, OWN))) == 20
 
 
+def test_errors_of_the_gold_trees_are_told_as_theirs() -> None:
+    gold, parsed = ["(S (A a)"] * 9 + ["(S (A a))"] * 3, ["(S (A a))"] * 9 + ["(S (A x))"] * 3
+    told = (
+        r"^line 12 of the parses: Words unmatch \(a\|x\); that makes 12 errors \(9 of the gold "
+        r"trees\), at which MAX_ERROR \(10\) stops: correct the gold trees, parse the gold "
+    )
+    with pytest.raises(DataError, match=told):
+        list(compare_lines(gold, parsed, COLLINS))
+    told = "^line 12 of the gold trees: Bracketing is unbalanced .too many open bracket.; that "
+    with pytest.raises(DataError, match=told):
+        list(compare_lines(gold[::-1], parsed[::-1], COLLINS))
+    both = compare("(S (A a)", "(S (A b)))", COLLINS)
+    assert (len(both.problems), both.num_gold_problems) == (3, 1)
+
+
 def test_several_references_are_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"^trees are compared with one reference, and there are 2; give"
@@ -253,6 +268,32 @@ def test_gold_tags_are_not_lent_to_other_words_nor_to_tags_that_are_told() -> No
     assert compare(gold, "(S (XX b) (XX ,))", COLLINS).problems == ["Length unmatch (1|2)"]
     assert compare(gold, "(S (XX a) (NN ,))", COLLINS).problems == ["Length unmatch (1|2)"]
     assert compare("(S (XX a))", "(S (XX a))", COLLINS).correct_tags == 1
+
+
+WITH_TRACE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat) (NP (-NONE- *T*))) (. .)))"
+
+
+@pytest.mark.parametrize(
+    "parse",
+    [
+        "(TOP (S (NP (XX the) (XX cat)) (VP (XX sat)) (XX .)))",
+        "(TOP (S (NP (XX the) (XX cat)) (VP (XX sat) (NP (XX *T*))) (XX .)))",
+        "(TOP (S (NP (XX the) (NP (-NONE- *)) (XX cat)) (VP (XX sat)) (XX .)))",
+        "(TOP (S (NP (XX\tthe) (XX\tcat)) (VP (XX\tsat)) (XX\t.)))",
+        "(TOP (S (NP (XX the) (XX Cat)) (VP (VBD sat)) (XX .)))",
+    ],
+    ids=["without its trace", "with it", "with another trace", "tabs", "an equal word"],
+)
+def test_gold_tags_are_found_beside_traces_white_space_and_equal_words(parse: str) -> None:
+    parameters = replace(COLLINS, equal_words=frozenset({("cat", "Cat")}))
+    compared = compare(WITH_TRACE, parse, parameters)
+    assert (compared.status, compared.problems) == (SCORED, [])
+    assert (compared.matched, compared.gold, compared.parsed, compared.words) == (3, 3, 3, 3)
+
+
+def test_labels_that_begin_as_untold_tags_do_are_tags_like_any_other() -> None:
+    compared = compare("(S (NN a) (, ,))", "(S (XXY a) (XXY ,))", COLLINS)
+    assert compared.problems == ["Length unmatch (1|2)"]
 
 
 @needs_data
