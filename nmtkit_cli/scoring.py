@@ -50,11 +50,12 @@ def score_by_reference(
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.reporting.scores import as_objects, as_text
 
+    if recipe.breakdown.sentence and BRACKETS in metric_names(recipe.metrics):
+        _print_trees(recipe.metrics, systems, references, as_json)
+        return
     metrics = make_metrics(recipe.metrics)
     texts = _read_texts(recipe.metrics, systems, references)
-    if recipe.breakdown.sentence and BRACKETS in metric_names(recipe.metrics):
-        _print_trees(texts, recipe.metrics, as_json)
-    elif recipe.breakdown.sentence:
+    if recipe.breakdown.sentence:
         _print_lines(texts, metrics, as_json)
     else:
         evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown)
@@ -97,17 +98,21 @@ def _print_lines(texts: "Texts", metrics: "Sequence[Metric]", as_json: bool) -> 
         say(f"{metric.name}: {metric.line_signature()}")
 
 
-def _print_trees(texts: "Texts", config: MetricsConfig, as_json: bool) -> None:
-    """Print what EVALB prints, to both streams."""
+def _print_trees(
+    config: MetricsConfig, systems: Sequence[Path], references: Sequence[Path], as_json: bool
+) -> None:
+    """Print what EVALB prints, to both streams; and the signature."""
     from nmtkit.evaluation.bracket_counts import Counts, counts_of, total
     from nmtkit.evaluation.evaluate import compare_trees
+    from nmtkit.evaluation.metrics import bracket_signature
     from nmtkit.evaluation.prm import parameters_of
     from nmtkit.reporting.brackets import HEAD, as_object, end, row
 
     parameters = parameters_of(config.prm)
+    comparisons = compare_trees(_read_texts(config, systems, references), parameters)
     counts, short = [], [Counts()]
     write_lines([] if as_json else HEAD)
-    for number, one in enumerate(compare_trees(texts, parameters), 1):
+    for number, one in enumerate(comparisons, 1):
         for problem in one.problems:
             say(f"{number} : {problem}")
         write_lines([json.dumps(as_object(one)) if as_json else row(number, one)])
@@ -116,6 +121,7 @@ def _print_trees(texts: "Texts", config: MetricsConfig, as_json: bool) -> None:
             short.append(counts[-1])
     if not as_json:
         write_lines(end(total(counts), total(short), parameters.cutoff_length))
+    say(f"F1: {bracket_signature(parameters)}")
 
 
 def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:

@@ -98,19 +98,25 @@ def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]
 
 
 def compare_trees(texts: Texts, parameters: Parameters) -> Iterator[Comparison]:
-    """Yield what EVALB says of each line of a system.
+    """Return what EVALB says of each line of a system, once they are seen to be comparable.
 
     Args:
         texts: checked.
         parameters: what counts.
 
     Raises:
-        ConfigError: there are several systems, or several references.
-        DataError: see `compare_lines`.
+        ConfigError: at once; there are several systems, or several references.
+        DataError: as the lines are compared; see `compare_lines`.
     """
     _check_one_system(texts)
     check_one_reference(len(texts.references))
-    yield from compare_lines(texts.references[0].lines, texts.systems[0].lines, parameters)
+    system, gold = texts.systems[0], texts.references[0]
+
+    def comparisons() -> Iterator[Comparison]:
+        with system.blamed():
+            yield from compare_lines(gold.lines, system.lines, parameters)
+
+    return comparisons()
 
 
 def _check_one_system(texts: Texts) -> None:

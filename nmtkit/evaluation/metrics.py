@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nmtkit.config.metrics import BRACKETS, MOSES_METRICS, MetricsConfig, metric_names
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.brackets import leaves
-from nmtkit.evaluation.prm import parameters_of
+from nmtkit.evaluation.prm import Parameters, parameters_of
 from nmtkit.text.moses import Moses, split_compounds
 from nmtkit.version import __version__
 
@@ -156,6 +156,12 @@ def score_corpus(
     ]
 
 
+def bracket_signature(parameters: Parameters) -> str:
+    """Return the signature that scores of trees have, for one reference, without scoring any."""
+    entries = {"nrefs": "1", **_bracket_marks(parameters)}
+    return "|".join(f"{key}:{value}" for key, value in entries.items())
+
+
 def _make_metric(name: str, config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
@@ -228,11 +234,15 @@ def _make_bracket_metrics(config: MetricsConfig) -> list[Metric]:
         return " ".join(leaves(line, parameters))
 
     parameters = parameters_of(config.prm)
-    marks = {"prm": parameters.name(), "version": f"nmtkit-{__version__}"}
     return [
-        Metric(scorer.name, scorer, scorer, _as_it_is, marks, words)
+        Metric(scorer.name, scorer, scorer, _as_it_is, _bracket_marks(parameters), words)
         for scorer in make_bracket_scorers(parameters)
     ]
+
+
+def _bracket_marks(parameters: Parameters) -> Mapping[str, str]:
+    # xx: where a parse does not tell a word's tag, the gold tree's decides whether it counts.
+    return {"prm": parameters.name(), "xx": "gold", "version": f"nmtkit-{__version__}"}
 
 
 def _target_lang(config: MetricsConfig) -> str:

@@ -34,6 +34,7 @@ def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> l
 
     Raises:
         ConfigError: SACREBLEU_SEED cannot be used, or a test is asked for with one system.
+        DataError: of trees, see `compare_lines`.
     """
     is_paired = config.paired_bs or config.paired_ar
     if is_paired or config.confidence:
@@ -44,7 +45,10 @@ def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> l
         )
     references = [reference.lines for reference in texts.references]
     resamples = config.resamples if config.confidence and not is_paired else 0
-    scores = [metric.score(system.lines, references, resamples) for system in texts.systems]
+    scores = []
+    for system in texts.systems:
+        with system.blamed():
+            scores.append(metric.score(system.lines, references, resamples))
     return _tested(metric, scores, texts, config) if is_paired else scores
 
 

@@ -1,6 +1,7 @@
 """The texts that are compared: translations of one or more systems, and references."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +20,14 @@ class Text:
 
     name: str
     lines: Sequence[str]
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Have errors in what is read say that it was this text."""
+        try:
+            yield
+        except DataError as error:
+            raise DataError(f"{self.name}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,9 @@ def test_sentences_are_told_as_evalb_tells_them(tmp_path: Path) -> None:
         "   1    2    0   66.67 100.00     2      3    2      0      2     2   100.00"
     )
     assert lines[7:10] == ["=== Summary ===", "", "-- All --"]
-    assert process.stderr == b"2 : Words unmatch (b|x)\n"
+    problem, signature = process.stderr.decode().splitlines()
+    assert problem == "2 : Words unmatch (b|x)"
+    assert signature.startswith("F1: nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
     process = score(PARSED + OTHER, "--sentence", "--json", cwd=tmp_path, gold=GOLD * 2)
     one, other = map(json.loads, process.stdout.splitlines())
     assert (one["matched"], other["problems"]) == (2, ["Words unmatch (b|x)"])
@@ -58,7 +60,9 @@ def test_many_errors_end_it_and_a_file_of_parameters_goes_on(
     parsed, gold = GOLD * 2 + OTHER * 12, GOLD * 14
     process = score(parsed, *arguments, cwd=tmp_path, gold=gold)
     error = process.stderr.decode().split("\n")[-2]
-    assert error.startswith("nmtkit: error: line 14 of the parses: Words unmatch (b|x); that makes")
+    assert error.startswith(
+        "nmtkit: error: standard input: line 14 of the parses: Words unmatch (b|x); that makes"
+    )
     assert "MAX_ERROR (10)" in error
     assert process.returncode == 3
     # The head, and what comes before the line that ends it.
@@ -68,8 +72,9 @@ def test_many_errors_end_it_and_a_file_of_parameters_goes_on(
     assert process.returncode == 0
 
 
-def test_several_references_are_refused(tmp_path: Path) -> None:
-    process = score(GOLD, "--reference", "gold", cwd=tmp_path, gold=GOLD)
+@pytest.mark.parametrize("arguments", [[], ["--sentence"]])
+def test_several_references_are_refused(tmp_path: Path, arguments: list[str]) -> None:
+    process = score(GOLD, "--reference", "gold", *arguments, cwd=tmp_path, gold=GOLD)
     told = b"nmtkit: error: trees are compared with one reference, and there are 2; give one "
     assert process.stderr.startswith(told)
     assert (process.returncode, process.stdout) == (2, b"")

@@ -7,7 +7,7 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.bracket_counts import counts_of, total
 from nmtkit.evaluation.brackets import compare_lines
 from nmtkit.evaluation.evaluate import compare_trees, evaluate
-from nmtkit.evaluation.metrics import make_metrics, score_corpus
+from nmtkit.evaluation.metrics import bracket_signature, make_metrics, score_corpus
 from nmtkit.evaluation.prm import COLLINS
 from nmtkit.evaluation.texts import Text, Texts
 
@@ -40,9 +40,10 @@ def test_the_scores_are_those_of_the_sums_of_all_sentences() -> None:
     assert (strict.details, strict.figures) == ("", {})
 
 
-def test_the_signature_names_the_parameters() -> None:
-    (score, _) = score_corpus(make_metrics(BRACKETS), GOOD, [GOLD])
-    assert score.signature.startswith("nrefs:1|prm:COLLINS|version:nmtkit-")
+def test_the_signature_names_the_parameters_and_what_decides_for_untold_tags() -> None:
+    for score in score_corpus(make_metrics(BRACKETS), GOOD, [GOLD]):
+        assert score.signature.startswith("nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
+        assert score.signature == bracket_signature(COLLINS)
 
 
 def test_systems_are_tested_against_the_first() -> None:
@@ -79,10 +80,10 @@ def test_lengths_are_those_of_the_words_in_a_tree() -> None:
 def test_sentences_are_those_of_one_system_and_one_reference() -> None:
     assert len(list(compare_trees(texts(GOOD), COLLINS))) == 3
     with pytest.raises(ConfigError, match=r"^sentence scores are of one system, and there are sev"):
-        next(compare_trees(texts(GOOD, BAD), COLLINS))
+        compare_trees(texts(GOOD, BAD), COLLINS)
     told = "^trees are compared with one reference, and there are 2; give one "
     with pytest.raises(ConfigError, match=told):
-        next(compare_trees(texts(GOOD, references=2), COLLINS))
+        compare_trees(texts(GOOD, references=2), COLLINS)
     with pytest.raises(ConfigError, match=told):
         score_corpus(make_metrics(BRACKETS), GOOD, [GOLD, GOLD])
 
@@ -90,3 +91,12 @@ def test_sentences_are_those_of_one_system_and_one_reference() -> None:
 def test_too_many_errors_stop_a_score_too() -> None:
     with pytest.raises(DataError, match=r"^line 12 of the parses: Length unmatch \(2\|1\); "):
         score_corpus(make_metrics(BRACKETS), BAD[1:2] * 12, [GOLD[1:2] * 12])
+
+
+def test_too_many_errors_are_those_of_a_system_by_name() -> None:
+    systems = [Text("good.trees", GOLD[:1] * 12), Text("bad.trees", BAD[1:2] * 12)]
+    both = Texts(systems, [Text("gold", GOLD[:1] * 12)])
+    with pytest.raises(DataError, match=r"^bad\.trees: line 12 of the parses: Length unmatch "):
+        evaluate(both, make_metrics(BRACKETS), PLAIN, BreakdownConfig())
+    with pytest.raises(DataError, match=r"^bad\.trees: line 12 of the parses: Length unmatch "):
+        list(compare_trees(Texts(systems[1:], both.references), COLLINS))

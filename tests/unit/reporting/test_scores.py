@@ -115,7 +115,7 @@ def test_trees_have_two_scores_and_all_of_evalb_s_figures() -> None:
     evaluation = evaluate(texts, metrics, SignificanceConfig(), BreakdownConfig())
     f1, strict = as_text(evaluation)
     assert f1.startswith("F1 = 66.67 recall = 50.00 precision = 100.00 complete = 0.00 crossing = ")
-    assert strict.startswith("strict F1 = 66.67  nrefs:1|prm:COLLINS|version:nmtkit-")
+    assert strict.startswith("strict F1 = 66.67  nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
     (told,) = json.loads(json.dumps(list(as_objects(evaluation))))
     assert (told["F1"]["recall"], told["F1"]["precision"]) == (50, 100)
     assert told["F1"]["score"] == told["F1"]["f1"] == told["F1"]["short"]["f1"]
