@@ -31,6 +31,8 @@ _UNIGRAM, _BPE = 1, 2
 
 _CACHED_LATTICES = 2**14
 """Words whose lattices are kept: the frequent ones, a few kilobytes each."""
+_LONGEST_CACHED = 40
+"""Characters of such a word; what is longer has no spaces, so that the same seldom comes again."""
 
 
 class Resampler:
@@ -157,7 +159,7 @@ class _Lattices:
         self._ways = lru_cache(_CACHED_LATTICES)(self._filter)
 
     def cut(self, text: str, stored: list[int], random: Random) -> list[int]:
-        ways = self._ways(text)
+        ways = (self._ways if len(text) <= _LONGEST_CACHED else self._filter)(text)
         end = len(text)
         ids: list[int] = []
         while end:

@@ -55,8 +55,8 @@ class Segmentation:
         if recipe.model.positions == "learned":
             limits.append(recipe.model.max_positions)
         return Segmentation(
-            source=_resampler(recipe, "source", codec.source),
-            target=_resampler(recipe, "target", codec.target),
+            source=_resampler(recipe, "source", codec.source, codec.target),
+            target=_resampler(recipe, "target", codec.target, codec.source),
             seed=recipe.seed.seed,
             longest=min(limits),
         )
@@ -102,17 +102,30 @@ class Segmentation:
         return drawn if len(drawn) <= self.longest else stored
 
 
-def _resampler(recipe: TrainRecipe, side: str, vocabulary: Vocabulary) -> Resampler | None:
+def _resampler(
+    recipe: TrainRecipe, side: str, vocabulary: Vocabulary, other_vocabulary: Vocabulary
+) -> Resampler | None:
     """Return what cuts a side anew, if anything is to."""
     chosen = recipe.training.subword_sampling
     if chosen not in (side, "both"):
         return None
-    if isinstance(vocabulary, Tokenised):
-        vocabulary = vocabulary.vocabulary
-    if not isinstance(vocabulary, Subword) or not can_resample(vocabulary.data):
+    subword = _resampled(vocabulary)
+    if subword is None:
+        other = "target" if side == "source" else "source"
+        has_other = chosen == "both" and _resampled(other_vocabulary)
+        instead = f"take --subword-sampling {other}" if has_other else "leave it out"
         raise ConfigError(
             f"subword_sampling ({chosen!r}) has no effect: the {side} vocabulary has one way alone "
-            "to cut a text; leave it out, or preprocess with --segmentation bpe or unigram "
+            f"to cut a text; {instead}, or preprocess with --segmentation bpe or unigram "
             "[training.subword_sampling]"
         )
-    return Resampler(vocabulary.data, recipe.training.subword_alpha)
+    return Resampler(subword.data, recipe.training.subword_alpha)
+
+
+def _resampled(vocabulary: Vocabulary) -> Subword | None:
+    """Return what of a vocabulary has several ways to cut a text, if anything has."""
+    if isinstance(vocabulary, Tokenised):
+        vocabulary = vocabulary.vocabulary
+    if isinstance(vocabulary, Subword) and can_resample(vocabulary.data):
+        return vocabulary
+    return None

@@ -5,6 +5,7 @@ import math
 import random
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -232,3 +233,16 @@ def test_pieces_with_spaces_inside_are_drawn_too(algorithm: Algorithm) -> None:
     drawn = [resampler.resample(stored, seed) for seed in range(50)]
     assert any(ids != stored for ids in drawn)
     assert all(vocabulary.decode(ids) == "te an er" for ids in drawn)
+
+
+def test_memory_does_not_grow_with_text_that_has_no_spaces() -> None:
+    """Such a text is one word, and comes once: what was computed for it is not kept."""
+    vocabulary, resampler = model("unigram"), resampler_of("unigram", 0.2)
+    lines = [line.replace(" ", "") * 3 for line in corpus()[:60]]
+    stored = [vocabulary.encode(line) for line in lines]
+    tracemalloc.start()
+    for ids in stored:
+        resampler.resample(ids, 1)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 20 * sum(map(len, lines))

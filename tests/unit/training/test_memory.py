@@ -94,19 +94,20 @@ def test_extremes_are_the_longest_sides_and_the_shortest_pair(
     assert sum(shortest) == min(map(sum, pairs))
 
 
-def test_texts_that_are_cut_finer_are_tried_at_the_lengths_that_they_will_have(
+def test_texts_that_are_cut_finer_grow_side_by_side_up_to_the_longest_that_is_drawn(
     extremes: Extremes,
 ) -> None:
-    grown = extremes.grown((1.5, 2.0), longest=9)
-    assert grown.update_tokens == 128
-    for before, after in zip(
-        [extremes.pairs, *extremes.updates], [grown.pairs, *grown.updates], strict=True
-    ):
-        assert (after == np.minimum(np.ceil(before * np.array([1.5, 2.0])), 9)).all()
-    assert grown.longest == 9
-    same = extremes.grown((1.0, 1.0), longest=64)
-    assert same.update_tokens == 64
-    assert (same.pairs == extremes.pairs).all()
+    def lengths(one: Extremes) -> list[list[list[int]]]:
+        return [pairs.tolist() for pairs in (one.pairs, *one.updates)]
+
+    assert lengths(extremes.grown((1.0, 1.0), longest=64)) == lengths(extremes)
+    target_doubled = extremes.grown((1.0, 2.0), longest=64)
+    assert target_doubled.update_tokens == 2 * extremes.update_tokens
+    assert lengths(target_doubled) == [
+        [[source, 2 * target] for source, target in pairs] for pairs in lengths(extremes)
+    ]
+    # What is drawn too long stays as it is stored, which is never longer than that.
+    assert extremes.grown((5.0, 5.0), longest=9).longest == 9
 
 
 @pytest.mark.parametrize("tokens", [1, 10, 64])

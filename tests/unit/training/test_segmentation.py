@@ -12,6 +12,7 @@ from nmtkit.data.batch import Batch, gather
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
 from nmtkit.training.segmentation import Segmentation
@@ -137,6 +138,22 @@ def test_a_closed_vocabulary_has_nothing_to_draw_from(chosen: str, side: str) ->
     with pytest.raises(ConfigError, match=expected):
         Segmentation.of(recipe, tiny_codec())
     assert Segmentation.of(TrainRecipe(), tiny_codec()).source is None
+
+
+@pytest.mark.parametrize(("closed", "other"), [("source", "target"), ("target", "source")])
+def test_where_one_side_alone_can_be_cut_anew_the_message_names_it(
+    closed: str, other: str, dataset: Dataset
+) -> None:
+    words, cut = tiny_codec().source, dataset.codec.target
+    source, target = (words, cut) if closed == "source" else (cut, words)
+    codec = TextCodec("en", "de", source, target, is_shared=False)
+    recipe = build(TrainRecipe, {"subword_sampling": "both"})
+    told = (
+        rf"the {closed} vocabulary has one way alone to cut a text; take --subword-sampling "
+        rf"{other}, or preprocess with "
+    )
+    with pytest.raises(ConfigError, match=told):
+        Segmentation.of(recipe, codec)
 
 
 def test_text_that_moses_has_tokenised_is_cut_anew_by_the_vocabulary_behind_it(

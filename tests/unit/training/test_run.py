@@ -1,0 +1,71 @@
+"""What the parts of a run hand to one another."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmtkit.data.binary import Dataset
+from nmtkit.training import run
+from nmtkit.training.memory import Extremes
+from nmtkit.training.segmentation import Segmentation
+from tests.tiny import tiny_subword_dataset, tiny_train_recipe
+
+UPDATE_TOKENS = 60
+
+
+class _SeenError(Exception):
+    """Ends a plan once it is known what would be tried out."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_subword_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.mark.parametrize("sides", ["source", "target", "both"])
+def test_what_is_tried_for_memory_has_the_lengths_of_texts_that_are_drawn(
+    sides: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    training = replace(
+        recipe.training,
+        update_tokens=UPDATE_TOKENS,
+        max_tokens=0,
+        subword_sampling=sides,
+        subword_alpha=0.5,
+    )
+    recipe = replace(recipe, training=training)
+    tried: list[Extremes] = []
+
+    def see(_objective: object, extremes: Extremes, *_: object) -> None:
+        tried.append(extremes)
+        raise _SeenError
+
+    monkeypatch.setattr(run, "slots_that_fit", see)
+    with pytest.raises(_SeenError):
+        next(run.plan(recipe, data))
+
+    dataset = Dataset.open(data)
+    (pairs,) = dataset.train
+    segmentation, everything = Segmentation.of(recipe, dataset.codec), np.arange(len(pairs))
+    drawn = np.array(
+        [
+            segmentation.gather(pairs, everything, update, torch.device("cpu")).sizes
+            for update in range(20)
+        ]
+    )
+    stored = Extremes.of(dataset.train, UPDATE_TOKENS)
+    for name, side, of_update in (("source", pairs.source, 0), ("target", pairs.target, 1)):
+        before, after = (one.updates[of_update][:, of_update] for one in (stored, tried[0]))
+        growth = drawn[:, of_update] / side.lengths().sum()
+        expected = before.sum() * growth.mean()
+        if sides in (name, "both"):
+            # A sample is told by another one; lengths are whole.
+            tolerance = 4 * before.sum() * growth.std() + len(before)
+            assert after.sum() == pytest.approx(expected, abs=tolerance)
+            assert after.sum() > 1.2 * before.sum()
+        else:
+            assert (after == before).all()
