@@ -1,10 +1,15 @@
+import re
 import struct
 import sys
 
 import pytest
 
+from nmtkit.config.attention import SelectionConfig
 from nmtkit.errors import ConfigError
+from nmtkit.reporting.attention.drawing import draw
 from nmtkit.reporting.attention.png import png, require_png
+from nmtkit.reporting.attention.selection import select
+from tests.unit.reporting.attention.scenes import scene
 
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20" viewBox="0 0 40 20">'
@@ -18,6 +23,28 @@ def test_a_picture_is_three_times_as_large_as_its_drawing() -> None:
     data = png(SVG)
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">II", data[16:24]) == (120, 60)
+
+
+@pytest.mark.parametrize(("width", "height"), [(25_000, 24_000), (10, 10_000_000), (33_334, 334)])
+def test_a_picture_of_more_than_100_million_pixels_is_refused_before_it_is_drawn(
+    width: int, height: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # resvg would end the process, or take all memory.
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    size = f'width="{width}" height="{height}"'
+    with pytest.raises(ConfigError) as caught:
+        png(f'<svg xmlns="http://www.w3.org/2000/svg" {size}><title>a\nb</title></svg>')
+    assert str(caught.value) == (
+        f"format (png): the picture has {3 * width:,} x {3 * height:,} pixels, more than "
+        "100,000,000; shorten the line, or take --format svg [view.format]"
+    )
+
+
+def test_the_size_is_that_of_what_is_drawn() -> None:
+    pytest.importorskip("resvg_py", reason="the extra plot is not installed")
+    svg = draw(select(scene(), SelectionConfig()), "matrix")
+    width, height = map(int, re.findall(r'viewBox="0 0 (\d+) (\d+)"', svg)[0])
+    assert struct.unpack(">II", png(svg)[16:24]) == (3 * width, 3 * height)
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
