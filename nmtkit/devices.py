@@ -5,6 +5,8 @@ For its own GPUs that is the paper's figure; for later ones, nine tenths of what
 in the precision of the matrix products, without sparsity: the paper takes 9.5 of the P100's 10.6.
 """
 
+import re
+
 SHARE_OF_PEAK = 0.9
 
 FLOAT32, BFLOAT16 = "float32", "bfloat16"
@@ -22,7 +24,7 @@ PEAK_RATES = {
     "V100-PCIE": {FLOAT32: 14e12},
     "V100": {FLOAT32: 15.7e12},
 }
-"""Operations a second at most, of what a device's name contains, the first that it does.
+"""Operations a second at most, by what a device's name has as words, the first that it has.
 
 In float32 without TF32, which nmtkit does not take. Source: NVIDIA's data sheets of the V100
 (2020), A100 (2021), H100 (2023) and H200 (2024); half of what they say with sparsity.
@@ -37,10 +39,18 @@ def sustained_rate(name: str, precision: str) -> float | None:
         precision: of matrix products, float32 or bfloat16.
 
     Returns:
-        The rate; None for a device of which there is no figure, as there is of no CPU.
+        The rate; None for a device of which there is no figure, as there is of no CPU and of no
+        part of a GPU.
     """
+    if _names("MIG", name):
+        return None
     for model, rate in PAPER_RATES.items():
-        if model in name:
+        if _names(model, name):
             return rate
-    peaks = next((peaks for model, peaks in PEAK_RATES.items() if model in name), {})
+    peaks = next((peaks for model, peaks in PEAK_RATES.items() if _names(model, name)), {})
     return SHARE_OF_PEAK * peaks[precision] if precision in peaks else None
+
+
+def _names(model: str, name: str) -> bool:
+    """Tell whether a name has a model as whole words: an A1000 is no A100, a V100S no V100."""
+    return re.search(rf"\b{re.escape(model)}\b", name) is not None

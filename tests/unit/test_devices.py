@@ -41,7 +41,21 @@ def test_later_devices_sustain_nine_tenths_of_their_peak(
 
 @pytest.mark.parametrize(
     ("name", "precision"),
-    [("cpu", "float32"), ("NVIDIA GeForce RTX 4090", "bfloat16"), ("Tesla V100", "bfloat16")],
+    [
+        ("cpu", "float32"),
+        ("NVIDIA GeForce RTX 4090", "bfloat16"),
+        ("Tesla V100", "bfloat16"),
+        # Names that hold the name of another.
+        ("NVIDIA RTX A1000 Laptop GPU", "float32"),
+        ("Quadro P1000", "float32"),
+        ("Quadro M4000", "float32"),
+        ("Quadro K4000", "float32"),
+        ("Tesla V100S-PCIE-32GB", "float32"),
+        ("NVIDIA GH200 480GB", "bfloat16"),
+        # A part of a device.
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "bfloat16"),
+        ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "bfloat16"),
+    ],
 )
 def test_there_is_no_figure_for_other_devices_or_what_they_cannot_do(
     name: str, precision: str
