@@ -23,6 +23,8 @@ _STEP = 2
 """The lines of two heads between the same words are so far apart, that none hides the other."""
 _MARK = 9
 """The width of what shows how much a head gives to a word."""
+_THINNEST = 0.5
+"""The same, where there are so many heads that no gap is left between theirs."""
 _SWATCH = 30
 """The width of a head's number in the legend."""
 
@@ -66,7 +68,7 @@ def _lines(selection: Selection) -> tuple[float, float, list[str]]:
     top = _CAPTION + _ROW * bool(legend)
     left = _GAP + _width(selection.rows)
     right = left + 2 * _GAP + _BETWEEN
-    width = right + _width(selection.columns) + _GAP
+    width = max(right + _width(selection.columns), _GAP + _SWATCH * len(selection.heads)) + _GAP
     height = top + _ROW * max(len(selection.rows), len(selection.columns)) + _GAP
     words = [
         *_column(selection.rows, left, top, "end", selection.word),
@@ -100,7 +102,7 @@ def _head(selection: Selection, place: int, left: float, top: float) -> str:
         if word is not None:
             elements.append(
                 f'<rect x="{right + mark * place:.1f}" y="{top + _ROW * column + 2}" '
-                f'width="{mark - 1:.1f}" height="{_ROW - 4}" stroke="none" '
+                f'width="{max(_THINNEST, mark - 1):.1f}" height="{_ROW - 4}" stroke="none" '
                 f'fill-opacity="{strength:.2f}"/>'
             )
     return f'<g stroke="{name}" fill="{name}">{"".join(elements)}</g>'

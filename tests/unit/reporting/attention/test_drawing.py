@@ -78,6 +78,27 @@ def test_a_word_has_its_lines_alone_and_marks_at_their_ends() -> None:
     assert chosen.text == "Haus"
 
 
+@pytest.mark.parametrize("num_heads", [16, 100])
+def test_the_legend_and_the_marks_of_many_heads_are_in_the_picture(num_heads: int) -> None:
+    weights = torch.full((num_heads, 3, 3), 1 / 3)
+    heads = tuple(range(1, num_heads + 1))
+    own = dataclasses.replace(
+        selection(),
+        columns=("a", "b", "c"),
+        heads=heads,
+        num_heads=num_heads,
+        weights=weights,
+        word=1,
+    )
+    root = drawn(own, "lines")
+    rects = list(root.iter(f"{SVG}rect"))
+    assert len(rects) == 1 + num_heads + 3 * num_heads  # the paper, the legend, the marks
+    for rect in rects:
+        assert float(rect.get("width", "")) > 0
+        right = float(rect.get("x", "0")) + float(rect.get("width", ""))
+        assert right <= float(root.get("width", ""))
+
+
 def test_squares_have_the_mean_of_the_heads() -> None:
     own = selection()
     mean = own.weights.mean(0)
