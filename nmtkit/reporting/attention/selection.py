@@ -97,17 +97,22 @@ def _place(word: str, rows: Sequence[str]) -> int | None:
     """Return the place of the word that a text names, by itself or by its place from 1."""
     if not word:
         return None
+    words = [row.strip("\u2581") for row in rows]
+    places = [place for place, row in enumerate(words) if row == word]
+    numbers = ", ".join(str(place + 1) for place in places)
+    stands = f"word ({word!r}) stands at the place{'s' * (len(places) > 1)} {numbers}"
     if word.isdecimal() and 1 <= int(word) <= len(rows):
-        return int(word) - 1
-    places = [place for place, row in enumerate(rows) if row.strip("\u2581") == word]
+        named = int(word) - 1
+        if not places or named in places:
+            return named
+        raise ConfigError(
+            f"{stands}, but place {named + 1} has {words[named]!r}; give the place that is meant "
+            f"with a zero before it, such as 0{places[0] + 1} [selection.word]"
+        )
     if len(places) == 1:
         return places[0]
     if places:
-        numbers = ", ".join(str(place + 1) for place in places)
-        raise ConfigError(
-            f"word ({word!r}) stands at the places {numbers}; give one of these numbers "
-            "[selection.word]"
-        )
+        raise ConfigError(f"{stands}; give one of these numbers [selection.word]")
     raise ConfigError(
         f"word ({word!r}) is none of the {len(rows)} that attend; {suggestion(word, rows)} "
         "[selection.word]"

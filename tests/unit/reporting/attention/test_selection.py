@@ -68,6 +68,45 @@ def test_a_word_that_stands_twice_is_told_with_its_places() -> None:
         select(dataclasses.replace(sentence, views=(view,)), SelectionConfig(word="a"))
 
 
+def place_of(word: str, rows: tuple[str, ...]) -> int | None:
+    sentence = scene()
+    tokens = dataclasses.replace(sentence.views[0].rows, pieces=rows)
+    weights = torch.zeros(3, 2, len(rows), len(rows))
+    view = dataclasses.replace(sentence.views[0], rows=tokens, weights=weights)
+    return select(dataclasses.replace(sentence, views=(view,)), SelectionConfig(word=word)).word
+
+
+def test_a_number_that_is_written_is_a_word_and_a_place_no_more() -> None:
+    assert place_of("7", ("a", "7", "b")) == 1, "no place has that number"
+    assert place_of("2", ("a", "2", "b")) == 1, "both are the same"
+    assert place_of("2", ("a", "2", "2")) == 1
+    assert place_of("3", ("a", "2", "b")) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (
+            ("3", "This", "is", "a", "test", "3", "."),
+            "word ('3') stands at the places 1, 6, but place 3 has 'is'; give the place that is "
+            "meant with a zero before it, such as 01 [selection.word]",
+        ),
+        (
+            ("\u2581a", "\u25813", "b"),
+            "word ('3') stands at the place 2, but place 3 has 'b'; give",
+        ),
+    ],
+)
+def test_a_number_that_is_a_word_and_another_words_place_is_refused(
+    rows: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        place_of("3", rows)
+    assert told in str(caught.value)
+    assert place_of("03", rows) == 2
+    assert place_of("01", rows) == 0
+
+
 @pytest.mark.parametrize("kind", ["decoder", "memory"])
 def test_a_source_alone_has_no_attention_of_the_decoder(kind: str) -> None:
     alone = dataclasses.replace(scene(), views=scene().views[:1])
