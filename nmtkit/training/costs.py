@@ -29,20 +29,19 @@ class Costs:
     device_rate: float | None
 
     def counted(self, updates: Sequence[tuple[Update, Sums]]) -> float:
-        """Count the floating-point operations of some updates, at least one."""
-        return training_operations(self.model, self.target_size, work_of(updates))
+        """Count the floating-point operations of some updates.
+
+        Attention takes the square of a length. The pairs of an update are of similar lengths, so
+        that their mean stands for each; updates differ in theirs.
+        """
+        return sum(
+            training_operations(self.model, self.target_size, _work_of(*update))
+            for update in updates
+        )
 
     def by_time(self, device_seconds: float) -> float | None:
         """Count as the paper does: time x devices x rate; None without a rate."""
         return None if self.device_rate is None else device_seconds * self.device_rate
-
-
-def work_of(updates: Sequence[tuple[Update, Sums]]) -> Work:
-    """Return what passes through a model in some updates, at least one."""
-    source = sum(sums.num_source_tokens for _, sums in updates)
-    target = sum(sums.num_target_tokens for _, sums in updates)
-    num_pairs = sum(len(update.pairs) for update, _ in updates)
-    return Work(source, target, source / num_pairs, target / num_pairs)
 
 
 def device_rate(device: torch.device, low_precision: torch.dtype | None) -> float | None:
@@ -54,3 +53,9 @@ def device_rate(device: torch.device, low_precision: torch.dtype | None) -> floa
     """
     precision = str(low_precision or torch.float32).removeprefix("torch.")
     return sustained_rate(device_name(device), precision)
+
+
+def _work_of(update: Update, sums: Sums) -> Work:
+    source, target = sums.num_source_tokens, sums.num_target_tokens
+    num_pairs = len(update.pairs)
+    return Work(source, target, source / num_pairs, target / num_pairs)

@@ -13,12 +13,13 @@ import torch
 
 from nmtkit.checkpoint import NUM_WITH_STATE
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler, Update
-from nmtkit.model.cost import Parameters, Work, count_parameters, training_operations
+from nmtkit.model.cost import Parameters, count_parameters
 from nmtkit.progress import duration, prefixed
 from nmtkit.runtime import peak_memory
-from nmtkit.training.costs import device_rate, work_of
+from nmtkit.training.costs import Costs, device_rate
 from nmtkit.training.updating import Cut, Sums, Updater
 
 WARM_UP_UPDATES = 3
@@ -49,7 +50,7 @@ class Measured:
 
     Attributes:
         updates, seconds: how many, and the time of all.
-        work: what passed through the model in all.
+        target_tokens, operations: of all, the latter floating-point operations.
         peak_rate: floating-point operations a second of large matrix products on this device.
         paper_rate: the same as the paper would take the device to sustain; None if unknown.
         peak_memory: bytes needed at most.
@@ -57,7 +58,8 @@ class Measured:
 
     updates: int
     seconds: float
-    work: Work
+    target_tokens: int
+    operations: float
     peak_rate: float
     paper_rate: float | None
     peak_memory: int
@@ -69,7 +71,6 @@ class Plan:
 
     recipe: TrainRecipe
     parameters: Parameters
-    target_size: int
     updates_an_epoch: float
     device: torch.device
     measured: Measured
@@ -77,8 +78,7 @@ class Plan:
     def lines(self) -> Iterator[str]:
         """Yield what to tell, a line a fact."""
         measured = self.measured
-        operations = training_operations(self.recipe.model, self.target_size, measured.work)
-        an_update = operations / measured.updates
+        an_update = measured.operations / measured.updates
         rate = measured.updates / measured.seconds
         updates = self._updates(rate)
         seconds = updates / rate
@@ -88,9 +88,7 @@ class Plan:
             f"{part.total:,} (embeddings and output {part.embeddings:,}, "
             f"encoder {part.encoder:,}, decoder {part.decoder:,})",
         )
-        yield _line(
-            "an update", f"{prefixed(operations / measured.updates)}FLOP, forward and backward"
-        )
+        yield _line("an update", f"{prefixed(an_update)}FLOP, forward and backward")
         yield _line(
             "an epoch",
             f"{self.updates_an_epoch:,.0f} updates; the run is "
@@ -102,12 +100,12 @@ class Plan:
         )
         yield _line(
             "speed",
-            f"{measured.work.target_tokens / measured.seconds:,.0f} target tokens/s, "
+            f"{measured.target_tokens / measured.seconds:,.0f} target tokens/s, "
             f"{rate:.3g} updates/s in {measured.updates} updates on one device",
         )
         yield _line(
             "of the peak",
-            f"{operations / measured.seconds / measured.peak_rate:.0%} of "
+            f"{measured.operations / measured.seconds / measured.peak_rate:.0%} of "
             f"{prefixed(measured.peak_rate)}FLOP/s, which matrix products reach here",
         )
         yield _line(
@@ -174,15 +172,18 @@ def make_plan(recipe: TrainRecipe, dataset: Dataset, updater: Updater, cut: Cut)
     return Plan(
         recipe=recipe,
         parameters=parameters,
-        target_size=codec.target.size,
         updates_an_epoch=num_updates * len(shards) / len(counted),
         device=device,
-        measured=_measure(dataset, sampler, updater, cut),
+        measured=_measure(dataset, sampler, updater, cut, recipe.model),
     )
 
 
-def _measure(dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut) -> Measured:
+def _measure(
+    dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut, model: ModelConfig
+) -> Measured:
     device = updater.objective.model.output_weight.device
+    rate = device_rate(device, updater.objective.low_precision)
+    costs = Costs(model, dataset.codec.target.size, rate)
     updates = islice(sampler.updates(Position(0, 0, 0)), WARM_UP_UPDATES + TIMED_UPDATES)
     done: list[tuple[Update, Sums]] = []
     times = [time.monotonic()]
@@ -201,9 +202,10 @@ def _measure(dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut) -> 
     return Measured(
         updates=len(timed),
         seconds=times[-1] - times[warm_up],
-        work=work_of(timed),
+        target_tokens=sum(sums.num_target_tokens for _, sums in timed),
+        operations=costs.counted(timed),
         peak_rate=product_rate(device, updater.objective.low_precision),
-        paper_rate=device_rate(device, updater.objective.low_precision),
+        paper_rate=rate,
         peak_memory=peak_memory(device),
     )
 

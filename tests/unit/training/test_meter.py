@@ -166,8 +166,9 @@ def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock:
         state.update, state.seconds = state.update + 2, seconds
         costs.append(meter.record(state, 0.0))
         meter.clear(state)
-    # Two pairs, of 40 and 15 tokens on average.
-    expected = training_operations(SHAPE, 19, Work(80, 30, 40, 15))
+    # Not of two pairs of 40 and 15 tokens, the means: attention takes the square of a length.
+    works = (Work(30, 10, 30, 10), Work(50, 20, 50, 20))
+    expected = sum(training_operations(SHAPE, 19, work) for work in works)
     assert [record.operations for record in costs] == [expected, expected]
     # Four devices, for ten seconds and for three.
     assert [record.paper_operations for record in costs] == [4 * 10 * 5e12, 4 * 3 * 5e12]
