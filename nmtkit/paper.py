@@ -31,7 +31,8 @@ class Row:
     Attributes:
         perplexity: a word-piece.
         bleu: as in table 2.
-        millions: of parameters; None where the table leaves it open, as it is that of base.
+        millions: of parameters; None where the table leaves it open, as it is that of base. (E's,
+            open as well, is not quite: learned positions are parameters too.)
     """
 
     perplexity: float

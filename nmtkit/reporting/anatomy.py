@@ -5,7 +5,7 @@ paper has a figure it stands beside, with the size of the vocabulary that gives 
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from nmtkit.config.fields import fields_of, recipe_of
@@ -106,7 +106,8 @@ class Anatomy:
             f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.model_size}, "
             f"d_ff {model.feed_forward_size}, {model.heads} heads, "
             f"d_k {shape.keys // model.heads}, d_v {shape.values // model.heads}, "
-            f"{model.norm}-norm, {model.positions} positions",
+            f"{model.norm}-norm, {model.positions} positions"
+            + (f", window {model.window}" if model.window else ""),
         )
         yield _line(
             "training",
@@ -176,10 +177,22 @@ def anatomy(recipe: TrainRecipe, vocab_size: int) -> Anatomy:
 
 
 def _paper_millions(model: ModelConfig) -> int | None:
-    """Return what table 3 has, which leaves open what is as in base; None for another model."""
+    """Return what table 3 has for a shape; None for another one.
+
+    It leaves open what is as in base; of learned positions, which base does not have, nothing.
+    """
+    base = TrainRecipe().model
     for name, row in TABLE_3.items():
-        if recipe_of(TrainRecipe, PRESETS[PRESET_OF_ROW[name]]).model == model:
-            return row.millions or TABLE_3["base"].millions
+        of_row = recipe_of(TrainRecipe, PRESETS[PRESET_OF_ROW[name]]).model
+        own = replace(
+            of_row,
+            dropout=model.dropout,
+            attention_dropout=model.attention_dropout,
+            activation_dropout=model.activation_dropout,
+        )
+        if own == model:
+            is_as_base = own.positions == base.positions
+            return row.millions or (TABLE_3["base"].millions if is_as_base else None)
     return None
 
 

@@ -48,6 +48,23 @@ def test_with_the_vocabulary_that_is_named_the_model_has_the_paper_s_parameters(
     assert again.parameters.total / 1e6 == pytest.approx(found.paper_millions, abs=0.001)
 
 
+def test_dropout_takes_no_parameters_from_the_paper_s() -> None:
+    assert of_preset("big-en-fr").paper_millions == 213
+    recipe = build(TrainRecipe, {**PRESETS["table3-C4"], "attention_dropout": 0.1})
+    assert anatomy(recipe, 37_000).paper_millions == 28
+
+
+def test_the_row_of_learned_positions_has_no_figure_as_base_s_is_of_a_model_without() -> None:
+    found = of_preset("table3-E")
+    assert (found.paper_millions, found.paper_vocab_size) == (None, None)
+    assert of_preset("table3-A1").paper_millions == 65
+
+
+def test_a_window_is_told() -> None:
+    shape = told(anatomy(build(TrainRecipe, {"window": 4}), 37_000))["shape"]
+    assert shape.endswith("sinusoidal positions, window 4")
+
+
 def test_a_model_that_the_paper_does_not_have_stands_alone() -> None:
     for found in (of_preset("small"), anatomy(build(TrainRecipe, {"norm": "pre"}), 37_000)):
         assert (found.paper_millions, found.paper_vocab_size) == (None, None)
