@@ -194,6 +194,27 @@ def test_an_address_of_what_is_not_there_shows_something_else(chromium: Page, pa
     assert "encoder self-attention" in told(chromium)
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("layer=99", "layer", "2"),
+        ("layer=x", "layer", "2"),
+        ("heads=99", "heads", "1,2"),
+        ("heads=99,2", "heads", "2"),
+        ("heads=", "heads", ""),
+    ],
+)
+def test_a_layer_or_heads_that_are_not_there_are_as_at_first(
+    chromium: Page, part: str, key: str, value: str
+) -> None:
+    go(chromium, part)
+    code = f"[...document.querySelectorAll('#{key} input:checked')].map((one) => one.value)"
+    assert chromium.evaluate(code) == [one for one in value.split(",") if one]
+    go(chromium, f"{part}&attention=memory")
+    chromium.click("#drawing input[value=matrix]")
+    assert kept(chromium)[key] == value
+
+
 def focus(chromium: Page) -> str:
     """Return what the control or the word that has the focus says."""
     code = "document.activeElement.value || document.activeElement.textContent"

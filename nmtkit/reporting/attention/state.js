@@ -7,14 +7,18 @@ function readState(address, initial, sentences) {
   const sentence = isPlace(given.sentence, sentences.length) ? +given.sentence : initial.sentence;
   const attentions = sentences[sentence - 1].attentions;
   const attention = attentions.find(({ kind }) => kind === given.attention) ?? attentions[0];
-  const heads = given.heads.split(",").filter((text) => isPlace(text, attention.numHeads));
+  const isLayer = isPlace(given.layer, attention.numLayers);
+  const headsOf = (text) => text.split(",").filter((one) => isPlace(one, attention.numHeads));
+  const found = headsOf(given.heads);
+  // An empty list is one of no heads; one of none that there are is impossible.
+  const heads = found.length > 0 || given.heads === "" ? found : headsOf(initial.heads);
   const between = given.between === "words" ? "words" : "subwords";
   const [, side, place] = given.word.match(/^(row|column)-(\d+)$/) ?? [];
   const isWord = side && isPlace(place, attention.labels(`${side}s`, between).length);
   return {
     sentence,
     attention: attention.kind,
-    layer: isPlace(given.layer, attention.numLayers) ? +given.layer : attention.numLayers,
+    layer: isLayer ? +given.layer : Math.min(initial.layer, attention.numLayers),
     heads: new Set(heads.map(Number).sort((a, b) => a - b)),
     drawing: given.drawing === "matrix" ? "matrix" : "lines",
     between,
