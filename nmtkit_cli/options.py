@@ -156,7 +156,8 @@ class PresetType(click.ParamType):  # type: ignore[type-arg]  # generic in late 
         incomplete: str,
     ) -> list[CompletionItem]:
         """Offer the names."""
-        return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
+        begun = incomplete.lower()
+        return [CompletionItem(name) for name in PRESETS if name.lower().startswith(begun)]
 
 
 def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:

@@ -196,3 +196,8 @@ def test_completion_offers_flags_choices_and_files() -> None:
     assert [item.value for item in completions("p", "--norm")] == ["post", "pre"]
     assert completions("p", "--heads") == []
     assert [item.type for item in completions("p", "--config")] == ["file"]
+
+
+def test_completion_of_presets_takes_them_in_whatever_case() -> None:
+    for begun in ("table3-a1", "TABLE3-A1"):
+        assert [item.value for item in completions(begun, "--preset")] == ["table3-A1"]
