@@ -43,7 +43,7 @@ def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]
 
     Args:
         line: an object.
-        texts: the keys of a text that it has, and of one that it may have.
+        texts: the keys of a text that it has, and of one that it may have; null is none.
         where: what messages call the line.
 
     Raises:
@@ -62,6 +62,8 @@ def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]
         raise DataError(f"{where}: not JSON to read ({error}); write an object a line") from None
     if not isinstance(values, dict) or not isinstance(values.get(needed), str):
         raise DataError(f'{where}: not an object with a text as "{needed}"; add it')
+    if values.get(optional, "") is None:
+        del values[optional]
     if not isinstance(values.get(optional, ""), str):
         raise DataError(f'{where}: "{optional}" is not a text; mend it, or leave it out')
     for key in texts:

@@ -121,6 +121,12 @@ def test_objects_tell_source_beginning_and_others() -> None:
     ]
 
 
+def test_a_text_that_may_be_left_out_may_be_null() -> None:
+    assert list(
+        read_requests(['{"source": "a", "target_prefix": null, "id": null}'], JSON, "x")
+    ) == [Request("a", "", {"id": None})]
+
+
 @pytest.mark.parametrize(
     ("line", "what"),
     [

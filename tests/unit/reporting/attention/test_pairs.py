@@ -3,7 +3,10 @@ import json
 import pytest
 
 from nmtkit.errors import DataError
+from nmtkit.reporting.attention.objects import json_line
 from nmtkit.reporting.attention.pairs import read_pairs
+from nmtkit.reporting.attention.sentences import Sentence
+from tests.unit.reporting.attention.scenes import scene
 
 
 def pairs(lines: list[str], input_format: str = "text") -> list[tuple[str, str | None]]:
@@ -26,6 +29,12 @@ def test_an_object_is_what_translate_writes() -> None:
         json.dumps({"id": 7, "source": "a"}),
     ]
     assert pairs(lines, "json") == [("a\tb", "A"), ("a", None)]
+
+
+def test_an_object_is_what_attention_writes() -> None:
+    (view,) = scene().views[:1]
+    line = json_line(Sentence("a", None, (view,)))
+    assert pairs([line], "json") == [("a", None)]
 
 
 @pytest.mark.parametrize(
