@@ -19,12 +19,17 @@ KERNEL = 3
 WINDOW = 64
 
 
+def num_heads(d: int) -> int:
+    """Return how many heads attention of width d has; not every width divides by it."""
+    return max(1, d // HEAD_SIZE)
+
+
 class Attention(nn.Module):
     """Our self-attention over one sequence."""
 
     def __init__(self, d: int, dropout: float, window: int) -> None:
         super().__init__()
-        heads = max(1, d // HEAD_SIZE)
+        heads = num_heads(d)
         self.attention = SelfAttention(d, heads, d // heads, d // heads, dropout, window)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -38,7 +43,7 @@ class AttentionProduct(nn.Module):
 
     def __init__(self, d: int) -> None:
         super().__init__()
-        self.heads = max(1, d // HEAD_SIZE)
+        self.heads = num_heads(d)
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend within x (n, d)."""

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from benchmarks.common import print_json, print_table
 from benchmarks.layer_kinds import (
+    HEAD_SIZE,
     KINDS,
     LSTM,
     PRODUCT,
@@ -31,6 +32,7 @@ from benchmarks.layer_kinds import (
     Kind,
     chain_length,
     layers_to_cross,
+    num_heads,
 )
 from nmtkit.allocator import keep_freed_memory
 from nmtkit.reporting.svg import Curve, Plot, draw_alone
@@ -76,7 +78,7 @@ Costs = Mapping[Name, Mapping[int, Cost]]
 
 def main() -> None:
     """Measure, and print tables, a summary beside table 1, and JSON."""
-    options = _parser().parse_args()
+    options = read_options(sys.argv[1:])
     keep_freed_memory()
     torch.set_num_threads(1)
     kinds = {kind.name: kind for kind in KINDS}
@@ -108,6 +110,27 @@ def main() -> None:
             "counts": [asdict(one) for one in counts],
         }
     )
+
+
+def read_options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; ends the process where something in it cannot be measured."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    for name, sizes in (("n", options.n), ("d", options.d), ("long", options.long)):
+        if len(sizes) < 2 or sizes[0] < 1 or sizes != sorted(set(sizes)):
+            told = " ".join(map(str, sizes))
+            parser.error(f"--{name}: give at least two sizes, from 1 on and ascending, not {told}")
+    numbers = (("width", options.width), ("length", options.length), ("rounds", options.rounds))
+    for name, number in numbers:
+        if number < 1:
+            parser.error(f"--{name}: give a number from 1 on, not {number}")
+    for width in (*options.d, options.width):
+        if width % num_heads(width):
+            parser.error(
+                f"width {width} does not divide into heads; give multiples of {HEAD_SIZE}, or less "
+                f"than {2 * HEAD_SIZE}"
+            )
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:
