@@ -2,7 +2,8 @@
 
 Counted from the shape, a token of the source and of the target each. Attention is taken to be
 computed by a fused kernel, which does not keep its weights; without one - on a CPU where key and
-value sizes differ, or with attention dropout - they come on top, as does what pads blocks.
+value sizes differ, or with attention dropout - they come on top, as does what pads blocks. So do
+the masks of the blocks of self-attention within a window.
 """
 
 from dataclasses import dataclass

@@ -129,6 +129,8 @@ class Anatomy:
             "memory",
             f"{prefixed(BYTES_TO_TRAIN * part.total)}B for weights, gradients and Adam's moments",
         )
+        if model.window:
+            yield _line("  --window", "the masks of its blocks come on top of what is told below")
         for precision, memory in self.memory.items():
             yield _line(f"  {precision}", f"{_sides(memory.kept)} kept for the backward pass")
             yield _line("  --recompute", f"{_sides(memory.recomputed)}, and one layer's of those")

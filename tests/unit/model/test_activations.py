@@ -83,6 +83,15 @@ def test_with_recomputing_a_token_keeps_the_inputs_of_layers(config: ModelConfig
     assert counted.target == pytest.approx(target, rel=0.05)
 
 
+@pytest.mark.parametrize("window", [4, 8])
+def test_a_window_keeps_little_more_than_is_counted(window: int) -> None:
+    config = replace(SMALL, window=window)
+    source, target = measured(config, None, recompute=False)
+    counted = activations(config, FLOAT32_BYTES, recompute=False)
+    assert counted.source < source < 1.15 * counted.source
+    assert counted.target < target < 1.15 * counted.target
+
+
 def test_unequal_head_sizes_keep_little_more_than_is_counted() -> None:
     config = replace(SMALL, key_size=4)  # a CPU has no fused kernel for them
     source, target = measured(config, None, recompute=False)

@@ -61,8 +61,10 @@ def test_the_row_of_learned_positions_has_no_figure_as_base_s_is_of_a_model_with
 
 
 def test_a_window_is_told() -> None:
-    shape = told(anatomy(build(TrainRecipe, {"window": 4}), 37_000))["shape"]
-    assert shape.endswith("sinusoidal positions, window 4")
+    lines = told(anatomy(build(TrainRecipe, {"window": 4}), 37_000))
+    assert lines["shape"].endswith("sinusoidal positions, window 4")
+    assert lines["--window"].startswith("the masks of its blocks come on top")
+    assert "--window" not in told(of_preset("base"))
 
 
 def test_a_model_that_the_paper_does_not_have_stands_alone() -> None:
