@@ -63,7 +63,7 @@ class DecoderState:
         self._bias = _hide(self._keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._window = window
-        # (B, C) of which position an entry is, where there is a window.
+        # (B, C) of which position an entry is; looked at only where there is a window.
         self._positions = memory_mask.new_zeros(sentences, ENTRY_BLOCK, dtype=torch.int64)
         self.position = -1
         self._own_bias = self._see_themselves(1)
