@@ -56,7 +56,10 @@ wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de
 table%: $(INSTALLED)  ## table 3 of the paper, or a row of it: table3-A1; SCALE=tiny CORPUS=/folder on a CPU
 	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $@
 
-clean:  ## remove everything that these chores made, but for wmt14
+wsj-%: $(INSTALLED)  ## parsers: wsj-only, wsj-semi-supervised, wsj-craft; each with -cell or -grid
+	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wsj $(if $(filter only%,$*),$@,$*)
+
+clean:  ## remove everything that these chores made, but for wmt14 and wsj
 	rm -rf $(VENV) demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 WMT14 = ROOT / "examples" / "wmt14"
+WSJ = ROOT / "examples" / "wsj"
 DEADLINE_S = 600
 
 

@@ -1,6 +1,6 @@
 """Trees for tests: drawn at random, and those of the test data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -57,6 +57,15 @@ def parser_codec(keeps_tags: bool = False) -> TextCodec:
     treebank = [parse_tree(text, "treebank") for text in TREEBANK]
     tokens = TreeTokens.count(treebank, keeps_tags)
     return TextCodec("words", "trees", Words(WORDS), tokens, is_shared=False)
+
+
+def write_treebank(folder: Path, sections: Mapping[str, Sequence[Sequence[str]]]) -> None:
+    """Write texts of trees as the Penn Treebank has them: 02/wsj_0201.mrg, 02/wsj_0202.mrg, ..."""
+    for section, files in sections.items():
+        (folder / section).mkdir(parents=True)
+        for number, trees in enumerate(files, 1):
+            path = folder / section / f"wsj_{section}{number:02}.mrg"
+            path.write_text("".join(f"\n{tree}\n" for tree in trees), "utf-8")
 
 
 def labels(tree: Tree) -> Iterator[str]:

@@ -16,7 +16,7 @@ from nmtkit_cli.main import group
 from tests.architecture.source_tree import ROOT
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
-RECIPES = {"recipe.toml": TrainRecipe, "base.toml": TrainRecipe, "big.toml": TrainRecipe}
+RECIPES = dict.fromkeys(("recipe.toml", "base.toml", "big.toml", "craft.toml"), TrainRecipe)
 CHORE = r"^([a-z0-9%-]+):"  # a rule of the Makefile
 
 

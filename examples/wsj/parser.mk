@@ -1,0 +1,85 @@
+# From trees to F1: preprocess, train, average, parse, score. What is finished is not done again; what
+# was stopped goes on.
+#
+#   make -f parser.mk test      one cell: one dropout, attention dropout and learning rate
+#   make -f parser.mk cell      the same, but of the validation set
+#   make -f parser.mk grid      all cells, as those of `cell` are, and their table
+#
+# The Makefile gives it what it needs: train.words, train.trees and so on, and where to write to.
+
+# Prefixes of training texts, which may have weights (PREFIX=2), and of validation and test set.
+TRAIN ?=
+VALID ?=
+TEST ?=
+# What training validates on, where its trees are others than those that are scored.
+LEARNT_VALID ?= $(VALID)
+WORK ?=
+
+PREPROCESS_FLAGS ?=
+RECIPE ?= --preset wsj
+TRAIN_FLAGS ?=
+AVERAGE_FLAGS ?= --last 5
+TRANSLATE_FLAGS ?= --beam 21 --length-penalty 0.3 --extra-length 300
+
+DROPOUT ?= 0.2
+ATTENTION_DROPOUT ?= 0.2
+LEARNING_RATE ?= 0.5
+# The cells of the grid: all combinations.
+DROPOUTS ?= 0.1 0.2 0.3
+ATTENTION_DROPOUTS ?= 0.0 0.1 0.2
+LEARNING_RATES ?= 0.5
+
+NMTKIT ?= nmtkit
+PYTHON ?= python3
+CELL := $(WORK)/$(DROPOUT)-$(ATTENTION_DROPOUT)-$(LEARNING_RATE)
+CELLS := $(foreach rate,$(LEARNING_RATES),$(foreach weights,$(ATTENTION_DROPOUTS),$(DROPOUTS:%=$(WORK)/%-$(weights)-$(rate))))
+
+.PHONY: test cell grid
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+test: $(CELL)/test.score
+	@cat $<
+
+cell: $(CELL)/valid.json
+	@cat $<
+
+grid: $(CELLS:%=%/valid.json)
+	@mkdir -p $(WORK)
+	PYTHONPATH=../.. $(PYTHON) -m examples.wsj.grid $(WORK) > $(WORK)/grid.md
+	@cat $(WORK)/grid.md
+
+$(WORK)/data:
+	$(NMTKIT) preprocess -s words -t trees $(addprefix --train ,$(TRAIN)) --valid $(LEARNT_VALID) $(PREPROCESS_FLAGS) --out $@
+
+# Made only when training has ended by itself; until then, make goes on with it.
+$(WORK)/%/trained: | $(WORK)/data
+	$(NMTKIT) train $(WORK)/data $(RECIPE) --dropout $(word 1,$(subst -, ,$*)) \
+	  --attention-dropout $(word 2,$(subst -, ,$*)) --learning-rate-scale $(word 3,$(subst -, ,$*)) \
+	  $(TRAIN_FLAGS) --out $(@D)/run
+	touch $@
+
+$(WORK)/%/model: $(WORK)/%/trained
+	$(NMTKIT) average-checkpoints $(@D)/run $(AVERAGE_FLAGS) --out $@ --overwrite
+
+$(WORK)/%/valid.parsed: $(WORK)/%/model
+	$(NMTKIT) translate $< $(TRANSLATE_FLAGS) < $(VALID).words > $@
+
+$(WORK)/%/test.parsed: $(WORK)/%/model
+	$(NMTKIT) translate $< $(TRANSLATE_FLAGS) < $(TEST).words > $@
+
+# Without the tags, if there are any: EVALB would take punctuation with a wrong one for another word.
+%.tokens: %.parsed
+	$(NMTKIT) trees linearize < $< > $@
+
+$(WORK)/%/valid.trees: $(WORK)/%/valid.tokens
+	$(NMTKIT) trees restore --words $(VALID).words < $< > $@
+
+$(WORK)/%/test.trees: $(WORK)/%/test.tokens
+	$(NMTKIT) trees restore --words $(TEST).words < $< > $@
+
+$(WORK)/%/valid.json: $(WORK)/%/valid.trees
+	$(NMTKIT) score --metric brackets --reference $(VALID).trees --json < $< > $@
+
+$(WORK)/%/test.score: $(WORK)/%/test.trees
+	$(NMTKIT) score --metric brackets --reference $(TEST).trees < $< > $@
