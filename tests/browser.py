@@ -84,8 +84,15 @@ class Page:
         """Have the reader prefer a "light" or a "dark" scheme."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
-        # Pages are told of it with the next picture.
-        self.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        # Pages are told of it with the next picture, once it has come into force.
+        self.evaluate(
+            f"""new Promise((done) => {{
+                const query = matchMedia("(prefers-color-scheme: {scheme})");
+                const look = () => requestAnimationFrame(() => query.matches
+                    ? requestAnimationFrame(() => setTimeout(done)) : look());
+                look();
+            }})"""
+        )
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript, or of its promise, as JSON."""
