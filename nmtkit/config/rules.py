@@ -11,6 +11,7 @@ from nmtkit.config.preprocessing import (
     SENTENCEPIECE,
     TREES,
     VocabularyConfig,
+    is_shared,
     segmentations,
 )
 from nmtkit.config.problems import Problem, suggestion
@@ -144,7 +145,6 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
     kinds = segmentations(vocabulary)
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
-    has_own = vocabulary.separate_vocabularies or kinds[0] != kinds[1]
     for names, when in _vocabulary_settings_without_effect(vocabulary):
         yield from _without_effect(recipe, names, when)
     if kinds[1] in TREES and vocabulary.tokenizer != "none":
@@ -154,7 +154,7 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
             "it stands; leave it out, and cut raw text by `nmtkit trees tokenize` "
             "[vocabulary.tokenizer]",
         )
-    if any(is_given) and not all(is_given) and not has_own:
+    if any(is_given) and not all(is_given) and is_shared(vocabulary):
         given, other = ("source", "target") if is_given[0] else ("target", "source")
         yield Problem(
             ("source_vocabulary", "target_vocabulary"),
@@ -177,9 +177,8 @@ def _vocabulary_settings_without_effect(
     source, target = segmentations(vocabulary)
     learns_source = not vocabulary.source_vocabulary
     learns_target = not vocabulary.target_vocabulary
-    has_own = vocabulary.separate_vocabularies or source != target
     learnt = {kind for kind, learns in ((source, learns_source), (target, learns_target)) if learns}
-    sizes_target = learns_target and has_own and target not in TREES
+    sizes_target = learns_target and not is_shared(vocabulary) and target not in TREES
     takes_sentencepiece = vocabulary.target_segmentation in SENTENCEPIECE
     if learnt.isdisjoint(SENTENCEPIECE):
         yield ("sample_lines",), "where no vocabulary of SentencePiece is learnt"
