@@ -72,5 +72,16 @@ def labels(tree: Tree) -> Iterator[str]:
     return (node.label for node in tree.nodes())
 
 
+def chain_of(tree: Tree) -> int:
+    """Return how many constituents of a tree are over just the same words at most."""
+    chains = []
+    for node in tree.nodes():
+        length, inner = 1, node
+        while len(inner.children) == 1 and inner.children[0].children:
+            length, inner = length + 1, inner.children[0]
+        chains.append(length)
+    return max(chains)
+
+
 def identifier(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"

@@ -22,7 +22,7 @@ from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.decoding.translation import Answer, Details, Request, Translation, join_ranks
-from nmtkit.decoding.well_formed import TokenClasses, WellFormed, fewest_tokens
+from nmtkit.decoding.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -295,7 +295,7 @@ class Translator:
         if self._tree_classes is None or not is_prevented:
             return None
         num_words = torch.tensor([piece.num_words for piece in pieces], device=max_lengths.device)
-        return WellFormed(self._tree_classes, num_words, max_lengths)
+        return WellFormed(self._tree_classes, num_words, max_lengths, LONGEST_CHAIN)
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

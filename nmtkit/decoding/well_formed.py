@@ -1,7 +1,11 @@
 """The constraint that hypotheses are trees with one leaf for each word of the source.
 
 Which tokens may follow is a function of the prefix alone: how deep it is, how many leaves it has,
-and which constituent is open innermost. All of it is computed for all rows at once.
+which constituents are open, and where they began. All of it is computed for all rows at once.
+
+A chain is constituents over just the same words, each the only child of the one around it. There is
+no end to them unless one is set, and a model that has learnt little would fill the longest output
+with them.
 """
 
 from dataclasses import dataclass
@@ -15,6 +19,10 @@ from nmtkit.text.tree_tokens import TreeTokens
 
 _FEWEST_TOKENS = 3
 """Of a tree beside its leaves: the root's brackets, and the end symbol."""
+
+LONGEST_CHAIN = 8
+"""Constituents over just the same words. In the 17,248 trees of CRAFT and GUM, cleaned, at most 4
+are, the root's bracket counted."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,9 @@ def fewest_tokens(num_words: int) -> int:
 class WellFormed:
     """The trees that B sentences may have."""
 
-    def __init__(self, classes: TokenClasses, num_words: Tensor, max_lengths: Tensor) -> None:
+    def __init__(
+        self, classes: TokenClasses, num_words: Tensor, max_lengths: Tensor, longest_chain: int
+    ) -> None:
         """Store them.
 
         Args:
@@ -65,10 +75,12 @@ class WellFormed:
             num_words: (B,) int64, the leaves that a tree must have; at least 1.
             max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted. A
                 sentence that has no room for its shortest tree is left free.
+            longest_chain: how many constituents may be over just the same words.
         """
         self._classes = classes
         self._num_words = num_words
         self._max_lengths = max_lengths
+        self._longest_chain = longest_chain
 
     def permitted(self, prefixes: Tensor) -> Tensor:
         """Return which tokens may follow prefixes, as a mask (B, W, V).
@@ -87,16 +99,23 @@ class WellFormed:
         room = self._max_lengths[:, None] - position
         has_room = depth + num_missing + _FEWEST_TOKENS <= room
         has_root = torch.full_like(depth, position, dtype=torch.bool)
-        may_open = has_room & (num_missing > 0) & ((depth > 0) | ~has_root)
-        may_add = (depth > 0) & (num_missing > 0)
+        # A leaf ends a chain, and so does a second child: leaves are kept for those that need one.
+        num_needed, is_needed_next = self._leaves_needed(steps, depths)
+        has_leaf = num_needed < num_missing
+        has_leaf_inside = num_needed + is_needed_next < num_missing
+        may_open = has_room & has_leaf_inside & ((depth > 0) | ~has_root)
+        may_add = (depth > 0) & has_leaf
         mask = (may_open[:, :, None] & (classes.steps == 1)) | (
             may_add[:, :, None] & classes.is_leaf
         )
         mask[:, :, EOS_ID] = has_root & (depth == 0)
         if position:
             is_empty = steps[:, :, -1] == 1
-            may_close = ~is_empty & ((depth > 1) | ((depth == 1) & (num_missing == 0)))
-            closing = classes.closings[_innermost(prefixes, steps, depths)][:, :, None]
+            innermost = _last_opening(steps, depths, 0)
+            is_long = self._is_longest_chain(steps, depths, innermost)
+            is_whole = (depth > 1) | ((depth == 1) & (num_missing == 0))
+            may_close = ~is_empty & is_whole & ~is_long
+            closing = classes.closings[prefixes.gather(2, innermost)]
             mask.scatter_(2, closing, mask.gather(2, closing) | may_close[:, :, None])
         is_free = self._max_lengths < self._num_words + _FEWEST_TOKENS
         return mask | is_free[:, None, None]
@@ -106,13 +125,37 @@ class WellFormed:
         self._num_words = self._num_words[sentences]
         self._max_lengths = self._max_lengths[sentences]
 
+    def _leaves_needed(self, steps: Tensor, depths: Tensor) -> tuple[Tensor, Tensor]:
+        """Return how many leaves (B, W) chains need to end, and if one more opening adds one.
 
-def _innermost(prefixes: Tensor, steps: Tensor, depths: Tensor) -> Tensor:
-    """Return the opening bracket (B, W) of the innermost open constituent; where none is, any.
+        Open constituents that began one right behind the other, m of them, close as a chain, but
+        where something follows in one of them: behind each K that close, K the longest chain, which
+        makes ceil(m / K) - 1 leaves.
+        """
+        places = torch.arange(1, steps.shape[2] + 1, device=steps.device)
+        lowest = depths.flip(2).cummin(2).values.flip(2)  # from each place on
+        is_open = (steps == 1) & (lowest == depths)
+        outside = (places * ~is_open).cummax(2).values
+        ranks = places - outside  # from 1, among those that began one right behind the other
+        is_needed = is_open & (ranks > 1) & ((ranks - 1) % self._longest_chain == 0)
+        last = ranks[:, :, -1:].sum(2)  # of an empty prefix 0
+        return is_needed.sum(2), (last > 0) & (last % self._longest_chain == 0)
 
-    It is the last one that led to the depth which the prefix has now.
+    def _is_longest_chain(self, steps: Tensor, depths: Tensor, innermost: Tensor) -> Tensor:
+        """Return whether the innermost open constituent (B, W) has a longest chain in it alone."""
+        longest = self._longest_chain
+        if steps.shape[2] <= 2 * longest:
+            return torch.zeros_like(innermost.squeeze(2), dtype=torch.bool)
+        is_closed = (steps[:, :, -longest:] == -1).all(2)
+        inside = _last_opening(steps, depths, longest)
+        return is_closed & (inside == innermost + longest).squeeze(2)
+
+
+def _last_opening(steps: Tensor, depths: Tensor, below: int) -> Tensor:
+    """Return the place (B, W, 1) of the last opening bracket so far below the depth there is now.
+
+    With 0, it is that of the innermost open constituent. Where there is none, any place.
     """
-    places = torch.arange(prefixes.shape[2], device=prefixes.device)
-    is_candidate = (steps == 1) & (depths == depths[:, :, -1:])
-    last = (is_candidate * places).amax(2, keepdim=True)
-    return prefixes.gather(2, last).squeeze(2)
+    places = torch.arange(steps.shape[2], device=steps.device)
+    is_candidate = (steps == 1) & (depths == depths[:, :, -1:] + below)
+    return (is_candidate * places).amax(2, keepdim=True)

@@ -18,11 +18,12 @@ from nmtkit.decoding.forced import score_pairs
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translation import Request
 from nmtkit.decoding.translator import Translator
+from nmtkit.decoding.well_formed import LONGEST_CHAIN
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.linearised import linearize
 from nmtkit.text.trees import escape, parse_tree, split_words
 from tests.tiny import WORDS, tiny_model
-from tests.trees import parser_codec
+from tests.trees import chain_of, parser_codec
 
 CODEC = parser_codec()
 LINES = [
@@ -83,6 +84,12 @@ def test_there_is_always_room_for_a_tree() -> None:
         for one in answer.translations:
             tokens = linearize(parse_tree(one.text, "text"), keeps_tags=False)
             assert len(tokens) + 1 == one.num_tokens == len("abcdef") + 3
+
+
+def test_however_much_room_there_is_chains_of_brackets_end() -> None:
+    search = SearchConfig(beam=3, extra_length=100)
+    trees = [parse_tree(tree, "text") for tree in parser(search=search).translate(["a", "a b c"])]
+    assert max(map(chain_of, trees)) == LONGEST_CHAIN
 
 
 @pytest.mark.parametrize("on_too_long", ["split", "cut"])

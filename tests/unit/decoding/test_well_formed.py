@@ -1,6 +1,8 @@
 """What the constraint lets pass is compared with all sequences of tokens, tried one by one."""
 
-from itertools import product
+from functools import cache
+from itertools import islice, product
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,14 +11,20 @@ from nmtkit.config.schema import SamplingConfig, SearchConfig
 from nmtkit.decoding.constraints import Constraints
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
-from nmtkit.decoding.well_formed import TokenClasses, WellFormed, fewest_tokens
+from nmtkit.decoding.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.cleaning import clean
 from nmtkit.text.linearised import linearize, restore
+from nmtkit.text.lines import read_lines
 from nmtkit.text.tree_tokens import TreeTokens
+from nmtkit.text.trees import Tree, read_trees
 from nmtkit.text.words import Words
+from tests.shared_data import needs_data
+from tests.trees import TREE_FILES, chain_of, identifier
 from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
 
 TOKENS = TreeTokens(Words(["(S", ")S", "(NP", ")NP", "XX"]))
+ONE_LABEL = TreeTokens(Words(["(S", ")S", "XX"]))
 LONGEST = (7, 7, 6, 3)
 NUM_WORDS = (1, 2, 3, 1)  # the last sentence has no room for a tree
 WIDE = SearchConfig(beam=300, length_penalty=0.6)
@@ -42,10 +50,10 @@ def all_trees(num_words: int, longest: int) -> set[Ids]:
 
 
 def well_formed(sentences: list[int]) -> WellFormed:
+    num_words = [NUM_WORDS[sentence] for sentence in sentences]
+    longest = [LONGEST[sentence] for sentence in sentences]
     classes = TokenClasses.of(TOKENS, torch.device("cpu"))
-    num_words = torch.tensor([NUM_WORDS[sentence] for sentence in sentences])
-    longest = torch.tensor([LONGEST[sentence] for sentence in sentences])
-    return WellFormed(classes, num_words, longest)
+    return WellFormed(classes, torch.tensor(num_words), torch.tensor(longest), LONGEST_CHAIN)
 
 
 def search(tables: Tables, config: SearchConfig) -> list[list[Hypothesis]]:
@@ -54,13 +62,15 @@ def search(tables: Tables, config: SearchConfig) -> list[list[Hypothesis]]:
     return beam_search(table_step, TableState(tables), longest, config, constraints, config.beam)
 
 
-def walked(sentence: int) -> set[Ids]:
+def walked(tokens: TreeTokens, num_words: int, longest: int, longest_chain: int) -> set[Ids]:
     """Return all that can be reached by permitted tokens, and ends."""
+    classes = TokenClasses.of(tokens, torch.device("cpu"))
+    limits = torch.tensor([num_words]), torch.tensor([longest]), longest_chain
     ended: set[Ids] = set()
     prefixes: list[Ids] = [()]
-    for position in range(LONGEST[sentence]):
+    for position in range(longest):
         rows = torch.tensor(prefixes, dtype=torch.int64).view(1, len(prefixes), position)
-        mask = well_formed([sentence]).permitted(rows)[0]
+        mask = WellFormed(classes, *limits).permitted(rows)[0]
         assert bool(mask.any(1).all()), "no prefix is a dead end"
         longer = [(*prefixes[row], token) for row, token in mask.nonzero().tolist()]
         ended.update(ids for ids in longer if ids[-1] == EOS_ID)
@@ -71,11 +81,43 @@ def walked(sentence: int) -> set[Ids]:
     return ended
 
 
+@cache
+def forests(num_words: int, longest: int) -> tuple[tuple[Tree, ...], ...]:
+    """Return all sequences of trees over so many words in at most so many tokens, by definition."""
+    if not num_words:
+        return ((),)
+    found: list[tuple[Tree, ...]] = []
+    for here in range(1, num_words + 1):
+        firsts = [Tree("XX", (), "word")] if here == 1 else []
+        firsts += [Tree("S", inside) for inside in forests_in(here, longest - 2)]
+        for first in firsts:
+            rest = longest - len(linearize(first, keeps_tags=False))
+            found += [(first, *others) for others in forests_in(num_words - here, rest)]
+    return tuple(found)
+
+
+def forests_in(num_words: int, longest: int) -> tuple[tuple[Tree, ...], ...]:
+    return forests(num_words, longest) if longest >= num_words else ()
+
+
 @pytest.mark.parametrize("sentence", [0, 1, 2])
 def test_what_is_permitted_is_all_trees_and_nothing_else(sentence: int) -> None:
     expected = all_trees(NUM_WORDS[sentence], LONGEST[sentence])
     assert len(expected) > 1
-    assert walked(sentence) == expected
+    assert walked(TOKENS, NUM_WORDS[sentence], LONGEST[sentence], LONGEST_CHAIN) == expected
+
+
+@pytest.mark.parametrize("longest_chain", [1, 2, 3])
+@pytest.mark.parametrize(("num_words", "longest"), [(1, 12), (2, 14), (3, 13), (4, 13)])
+def test_of_chains_those_that_are_short_enough_are_permitted_and_no_others(
+    num_words: int, longest: int, longest_chain: int
+) -> None:
+    trees = [forest[0] for forest in forests(num_words, longest - 1) if len(forest) == 1]
+    chains = {" ".join(linearize(one, False)): chain_of(one) for one in trees if one.children}
+    short = {tokens for tokens, chain in chains.items() if chain <= longest_chain}
+    assert 0 < len(short) < len(chains)
+    found = walked(ONE_LABEL, num_words, longest, longest_chain)
+    assert {ONE_LABEL.decode(ids) for ids in found} == short
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -131,6 +173,13 @@ def test_what_is_drawn_are_trees() -> None:
 def test_a_bracket_without_a_counterpart_is_never_opened() -> None:
     tokens = TreeTokens(Words(["(S", ")S", "(NP", ")VP", "XX"]))
     classes = TokenClasses.of(tokens, torch.device("cpu"))
-    trees = WellFormed(classes, torch.tensor([1]), torch.tensor([9]))
+    trees = WellFormed(classes, torch.tensor([1]), torch.tensor([9]), LONGEST_CHAIN)
     first = trees.permitted(torch.zeros(1, 1, 0, dtype=torch.int64))
     assert [tokens.piece(index) for *_, index in first.nonzero().tolist()] == ["(S"]
+
+
+@needs_data
+@pytest.mark.parametrize("path", TREE_FILES, ids=identifier)
+def test_trees_of_treebanks_are_permitted(path: Path) -> None:
+    cleaned = map(clean, read_trees(islice(read_lines(path), 300), str(path), None))
+    assert max(chain_of(tree) for tree in cleaned if tree) <= LONGEST_CHAIN / 2
