@@ -1,5 +1,6 @@
 """`nmtkit translate`."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import click
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit_cli.command import PATH
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.streams import Progress, standard_input, warn, write_lines
+from nmtkit_cli.streams import Progress, say, standard_input, warn, write_lines
 
 EXAMPLES = """\
 nmtkit translate model/ < test.en > test.de
@@ -35,6 +36,7 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     """
     from nmtkit.decoding.formats import make_writer, read_requests
     from nmtkit.decoding.workers import open_translator
+    from nmtkit.text.linearised import told_of_trees
     from nmtkit.text.lines import decode_lines
 
     text = standard_input()
@@ -43,8 +45,12 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
     lines = decode_lines(text, "standard input", "replace", warn)
     progress, number = Progress("translated"), 0
+    parses: Counter[bool | None] = Counter()
     for chunk in translator.answer_all(read_requests(lines, recipe.output, "standard input")):
         write_lines(line for place, one in enumerate(chunk, number) for line in write(one, place))
         number += len(chunk)
+        parses.update(answer.translations[0].is_mended for answer in chunk)
         progress.add(len(chunk), sum(answer.translations[0].num_tokens for answer in chunk))
     progress.end()
+    if parses.keys() - {None}:
+        say(told_of_trees(parses))

@@ -52,6 +52,8 @@ class Translation:
         score: log_prob / length penalty; what translations are ranked by.
         num_tokens: how many there are, end symbols counted.
         details: what else was asked for.
+        is_mended: of a parse, whether what was found was no tree of the source's words, and was
+            made one; None of other translations.
     """
 
     text: str
@@ -59,6 +61,7 @@ class Translation:
     score: float
     num_tokens: int
     details: Details = field(default_factory=Details)
+    is_mended: bool | None = None
 
 
 @dataclass(frozen=True)

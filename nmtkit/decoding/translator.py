@@ -154,10 +154,10 @@ class Translator:
         """Return an answer whose texts are those to put out: parses have words in them."""
         if self._tree_classes is None:
             return answer
-        source = answer.request.source
-        translations = [
-            replace(one, text=self._codec.complete(one.text, source)) for one in answer.translations
-        ]
+        translations = []
+        for one in answer.translations:
+            text, is_mended = self._codec.complete(one.text, answer.request.source)
+            translations.append(replace(one, text=text, is_mended=is_mended))
         return replace(answer, translations=translations)
 
     def _width(self) -> int:

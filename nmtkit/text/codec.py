@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.linearised import complete
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
@@ -108,11 +109,14 @@ class TextCodec:
         """Return the target text of ids, begin and end symbols skipped."""
         return self.target.decode(ids)
 
-    def complete(self, text: str, source_line: str) -> str:
-        """Return a decoded text as it is put out: a parse with the words of its source in it."""
+    def complete(self, text: str, source_line: str) -> tuple[str, bool | None]:
+        """Return a decoded text as it is put out: a parse with the words of its source in it.
+
+        Beside it, whether the parse was mended; None of what is no parse.
+        """
         if isinstance(self.target, TreeTokens):
-            return self.target.complete(text, source_line)
-        return text
+            return complete(text, source_line)
+        return text, None
 
     @property
     def fingerprint(self) -> str:

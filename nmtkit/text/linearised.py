@@ -86,17 +86,32 @@ def restore_lines(pairs: Iterable[tuple[str, str]], report: Callable[[str], None
         pairs: a line of tokens, and one of words.
         report: takes a line that tells how many trees there were, and how many were mended.
     """
-    num_trees = num_mended = 0
+    counts: Counter[bool | None] = Counter()
     for text, words in pairs:
-        tokens = text.split()
-        if split_words(words):
-            tree = restore(tokens, split_words(words))
-            num_trees += 1
-            num_mended += linearize(tree, keeps_tags=True) != tokens
-            yield format_tree(tree)
-        else:
-            yield ""
-    report(f"trees: {num_trees}, mended: {num_mended}")
+        tree, is_mended = complete(text, words)
+        counts[is_mended] += 1
+        yield tree
+    report(told_of_trees(counts))
+
+
+def complete(text: str, words: str) -> tuple[str, bool | None]:
+    """Return the tree of a line of tokens over a line of words, as text; and whether it was mended.
+
+    Without words, the tree is blank, and None is returned beside it.
+    """
+    if not split_words(words):
+        return "", None
+    tree = restore(text.split(), split_words(words))
+    return format_tree(tree), linearize(tree, keeps_tags=True) != text.split()
+
+
+def told_of_trees(counts: Counter[bool | None]) -> str:
+    """Return a line that tells how many trees there are, and how many were mended.
+
+    Args:
+        counts: of lines, by what `complete` says of them.
+    """
+    return f"trees: {counts[True] + counts[False]}, mended: {counts[True]}"
 
 
 class _Builder:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nmtkit.errors import DataError
-from nmtkit.text.linearised import ANY_TAG, is_closing, is_opening, linearize, restore
-from nmtkit.text.trees import Tree, format_tree, parse_tree, split_words
+from nmtkit.text.linearised import ANY_TAG, is_closing, is_opening, linearize
+from nmtkit.text.trees import Tree, parse_tree, split_words
 from nmtkit.text.words import Words
 
 
@@ -84,16 +84,6 @@ class TreeTokens:
     def decode(self, ids: Sequence[int]) -> str:
         """Return the tokens of ids joined by one space, begin and end symbols skipped."""
         return self._words.decode(ids)
-
-    def complete(self, text: str, source_line: str) -> str:
-        """Return the tree of tokens over the words of the source; see `restore`.
-
-        Args:
-            text: what `decode` returned.
-            source_line: words; without any, the result is blank.
-        """
-        words = split_words(source_line)
-        return format_tree(restore(text.split(), words)) if words else ""
 
     def normalise(self, line: str) -> str:
         """Return the tokens of a tree in brackets.

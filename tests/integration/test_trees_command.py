@@ -111,7 +111,9 @@ def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
     trained = nmtkit("train", tmp_path / "data", "--config", recipe, "--out", tmp_path / "run")
     assert trained.returncode == 0, trained.stderr
     translate = ("translate", tmp_path / "run", "--device", "cpu", "--beam", 2)
-    parses = output(*translate, stdin="a b c\n\nd (\n").split("\n")
+    translated = nmtkit(*translate, stdin="a b c\n\nd (\n")
+    assert (translated.returncode, translated.stderr) == (0, "trees: 2, mended: 0\n")
+    parses = translated.stdout.split("\n")
     assert [parse_tree(tree, "text").words() for tree in (parses[0], parses[2])] == [
         ["a", "b", "c"],
         ["d", "-LRB-"],

@@ -78,6 +78,24 @@ def test_a_free_search_finds_other_things_and_they_are_mended() -> None:
     assert prevented != repaired
 
 
+def test_what_is_mended_is_told() -> None:
+    recipe = replace(RECIPE, constraints=REPAIR)
+    found = [
+        Translator([tiny_model(CODEC)], CODEC, one, lambda _: None) for one in (RECIPE, recipe)
+    ]
+    held, free = ([one.answer([Request(line)], 1)[0] for line in LINES] for one in found)
+    for line, answer in zip(LINES, held, strict=True):
+        expected = False if split_words(line) else None
+        assert [one.is_mended for one in answer.translations] == [expected] * len(
+            answer.translations
+        )
+    assert {one.is_mended for answer in free for one in answer.translations} >= {True, None}
+    (cut_off,) = parser(constraints=ConstraintsConfig(max_output_length=3)).answer(
+        [Request("a b")], 1
+    )
+    assert all(one.is_mended for one in cut_off.translations)
+
+
 def test_there_is_always_room_for_a_tree() -> None:
     search = SearchConfig(beam=3, extra_length=0, max_length_ratio=0.5)
     for answer in parser(search=search).answer([Request("a b c d e f")], 1):

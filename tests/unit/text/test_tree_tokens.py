@@ -6,7 +6,7 @@ from hypothesis import given
 from nmtkit.errors import DataError
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.linearised import linearize
+from nmtkit.text.linearised import complete, linearize
 from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.trees import Tree, format_tree, parse_tree
 from nmtkit.text.words import Words
@@ -35,7 +35,10 @@ def test_tags_can_be_kept() -> None:
 def test_a_tree_comes_back_with_the_words_of_its_source(text: str) -> None:
     codec = parser_codec(keeps_tags=True)
     words = parse_tree(text, "text").words()
-    assert codec.complete(codec.decode_target(codec.encode_target(text)), " ".join(words)) == text
+    assert codec.complete(codec.decode_target(codec.encode_target(text)), " ".join(words)) == (
+        text,
+        False,
+    )
 
 
 @given(trees())
@@ -44,7 +47,7 @@ def test_any_tree_comes_back(tree: Tree) -> None:
     text, source = format_tree(tree), " ".join(tree.words())
     ids = tokens.encode(text)
     assert tokens.decode(ids) == tokens.normalise(text) == " ".join(linearize(tree, True))
-    assert tokens.complete(tokens.decode(ids), source) == text
+    assert complete(tokens.decode(ids), source) == (text, False)
 
 
 def test_what_is_not_in_the_vocabulary_is_unknown_but_for_tags() -> None:
@@ -66,7 +69,8 @@ def test_a_vocabulary_of_no_trees_is_refused() -> None:
 
 def test_a_parse_of_no_words_is_blank() -> None:
     codec = parser_codec()
-    assert codec.complete("(TOP XX )TOP", " ") == ""
+    assert codec.complete("(TOP XX )TOP", " ") == ("", None)
+    assert codec.complete("(TOP XX", "a") == ("(TOP (XX a))", True)
     assert codec.target.encode(" ") == []
 
 
@@ -79,7 +83,7 @@ def test_a_line_that_is_no_tree_is_refused(line: str) -> None:
 def test_other_codecs_put_out_what_they_decode() -> None:
     words = Words(["(NP", ")NP", "XX"])
     codec = TextCodec("a", "b", words, words, is_shared=True)
-    assert codec.complete("(NP XX )NP", "word") == "(NP XX )NP"
+    assert codec.complete("(NP XX )NP", "word") == ("(NP XX )NP", None)
     assert codec.decode_target(codec.encode_target("(NP XX )NP")) == "(NP XX )NP"
 
 
