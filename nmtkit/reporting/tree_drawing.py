@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from nmtkit.reporting.letters import columns, xml_text
 from nmtkit.text.trees import Tree
 
 _BRANCH, _LAST_BRANCH, _STEM, _SPACE = "\u251c\u2500 ", "\u2514\u2500 ", "\u2502  ", "   "
@@ -72,7 +72,9 @@ def _placed(tree: Tree) -> list[_Node]:
     end = _MARGIN
     while waiting:
         one, depth, parent = waiting.pop()
-        node = _Node(one, depth, parent, _CHARACTER * max(len(one.label), len(one.word or "")))
+        node = _Node(
+            one, depth, parent, _CHARACTER * max(columns(one.label), columns(one.word or ""))
+        )
         if one.word is not None:
             node.x = end + node.room / 2
             end += node.room + _GAP
@@ -100,7 +102,7 @@ def _drawn(node: _Node, nodes: Sequence[_Node], bottom: int) -> str:
 
 
 def _text(x: float, level: int, text: str) -> str:
-    return f'<text x="{x:.1f}" y="{_baseline(level):.1f}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{_baseline(level):.1f}">{xml_text(text)}</text>'
 
 
 def _line(x: float, level: int, below_x: float, below: int) -> str:

@@ -5,13 +5,11 @@ the right, a colour a head, as strong as the weight; of one word alone, as its s
 """
 
 import math
-import re
 from collections.abc import Iterator, Sequence
-from html import escape
-from unicodedata import combining, east_asian_width
 
 from nmtkit.reporting.attention.colours import colour
 from nmtkit.reporting.attention.selection import Selection
+from nmtkit.reporting.letters import columns, xml_text
 
 # Pixels.
 _ROW, _CHARACTER, _GAP = 22, 8.2, 10
@@ -31,9 +29,6 @@ _SWATCH = 30
 _FAINTEST, _FAINTEST_OF_WORD = 0.02, 0.005
 """Less weight has no line and no square; the second is for the lines of one word."""
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Source: XML 1.0, section 2.2."""
-
 _STYLE = (
     "text { font: 15px system-ui, 'DejaVu Sans', 'Noto Sans', sans-serif; fill: #1c2024; } "
     "text.chosen { font-weight: bold; } text.caption { font-size: 13px; fill: #5b646e; }"
@@ -52,10 +47,10 @@ def draw(selection: Selection, drawing: str) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-        f"<title>{_text(selection.title)}</title>",
+        f"<title>{xml_text(selection.title)}</title>",
         f"<style>{_STYLE}</style>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        f'<text class="caption" x="{_GAP}" y="18">{_text(selection.title)}</text>',
+        f'<text class="caption" x="{_GAP}" y="18">{xml_text(selection.title)}</text>',
         *elements,
         "</svg>",
     ]
@@ -114,7 +109,7 @@ def _column(
     for place, word in enumerate(words):
         kind = ' class="chosen"' if place == chosen else ""
         y = top + _ROW * (place + 0.5) + 5
-        yield f'<text x="{x:.1f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{_text(word)}</text>'
+        yield f'<text x="{x:.1f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{xml_text(word)}</text>'
 
 
 def _legend(heads: Sequence[int]) -> Iterator[str]:
@@ -141,11 +136,11 @@ def _matrix(selection: Selection) -> tuple[float, float, list[str]]:
     weights = selection.weights.mean(0)
     names = [
         f'<text x="{left - _GAP}" y="{top + _CELL * (place + 0.5) + 5:.0f}" text-anchor="end">'
-        f"{_text(word)}</text>"
+        f"{xml_text(word)}</text>"
         for place, word in enumerate(selection.rows)
     ] + [
         f'<text transform="translate({left + _CELL * (place + 0.5) + 5:.1f},{top - _GAP}) '
-        f'rotate(-90)">{_text(word)}</text>'
+        f'rotate(-90)">{xml_text(word)}</text>'
         for place, word in enumerate(selection.columns)
     ]
     cells = []
@@ -169,16 +164,5 @@ def _darkness(weight: float) -> float:
 
 
 def _width(words: Sequence[str]) -> float:
-    """Estimate the width of the widest word, as nothing here knows the reader's font."""
-    return max(sum(map(_character_width, word)) for word in words)
-
-
-def _character_width(character: str) -> float:
-    if combining(character):
-        return 0
-    return 2 * _CHARACTER if east_asian_width(character) in "WF" else _CHARACTER
-
-
-def _text(text: str) -> str:
-    """Escape a text; a character that XML cannot hold becomes U+FFFD."""
-    return escape(_NOT_IN_XML.sub("\ufffd", text))
+    """Estimate the width of the widest word."""
+    return _CHARACTER * max(map(columns, words))

@@ -62,3 +62,14 @@ def test_deep_trees_are_drawn() -> None:
     tree = deep_tree(1_000)
     assert len(list(outline(tree))) == 1_001
     assert svg([tree]).count("<text") == 1_002
+
+
+def test_what_xml_cannot_hold_is_replaced() -> None:
+    assert "a\ufffd<" in texts(svg([Tree("S", (Tree("N", (), "a\x1b<"),))]))
+
+
+def test_wide_characters_have_room() -> None:
+    wide, narrow = (
+        Tree("S", (Tree("N", (), one), Tree("N", (), "b"))) for one in ("\u732b" * 9, "a" * 18)
+    )
+    assert texts(svg([wide]))["b"] == texts(svg([narrow]))["b"]

@@ -1,0 +1,24 @@
+"""Text in pictures: how wide it is, and what of it a file of XML can hold."""
+
+import re
+from html import escape
+from unicodedata import combining, east_asian_width
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Source: XML 1.0, section 2.2."""
+
+
+def columns(text: str) -> int:
+    """Estimate the width of a text in letters, as nothing here knows the reader's font."""
+    return sum(map(_width, text))
+
+
+def xml_text(text: str) -> str:
+    """Escape a text; a character that XML cannot hold becomes U+FFFD."""
+    return escape(_NOT_IN_XML.sub("\ufffd", text))
+
+
+def _width(character: str) -> int:
+    if combining(character):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
