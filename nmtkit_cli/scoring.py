@@ -67,7 +67,7 @@ def _read_texts(
     metrics: MetricsConfig, systems: Sequence[Path], references: Sequence[Path]
 ) -> "Texts":
     """Read what is compared, and warn of what looks wrong."""
-    from nmtkit.evaluation.doubts import doubts
+    from nmtkit.evaluation.doubts import doubts, doubts_of_trees
     from nmtkit.evaluation.test_sets import read_test_set
     from nmtkit.evaluation.texts import Text, Texts, read_text
     from nmtkit.text.lines import decode_lines
@@ -81,7 +81,8 @@ def _read_texts(
         translations = [Text(INPUT, list(lines))]
     texts = Texts(translations, right)
     texts.check()
-    for doubt in doubts(texts):
+    is_of_trees = BRACKETS in metric_names(metrics)
+    for doubt in doubts_of_trees(texts) if is_of_trees else doubts(texts):
         warn(doubt)
     return texts
 

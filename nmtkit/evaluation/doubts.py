@@ -1,4 +1,4 @@
-"""Signs that a text is not what is meant to be scored: subwords, tokens, missing translations."""
+"""Signs that a text is not what it should be: subwords, tokens, raw trees, missing lines."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +12,9 @@ _SENTENCE_END = re.compile(r"[.!?]\s*$")
 _SEPARATE_SENTENCE_END = re.compile(r"\S\s+[.!?]\s*$")
 _MANY = 0.5
 """More sentence ends than this, of all, are separate in a tokenised text."""
+_OUTER_BRACKET = re.compile(r"\s*\(([^\s()]*)")
+_UNCLEAN_ROOTS = ("", "ROOT", "S1")
+"""Outer brackets of treebanks and of other tools, which count unless they are named TOP."""
 
 
 def doubts(texts: Texts) -> Iterator[str]:
@@ -34,11 +37,35 @@ def doubts(texts: Texts) -> Iterator[str]:
                 "reference does not, so that scores are too low: detokenise it before, as by "
                 "`sacremoses -l LANG detokenize`"
             )
+        yield from _missing(system, reference)
+
+
+def doubts_of_trees(texts: Texts) -> Iterator[str]:
+    """Yield what is strange about parses and gold trees, likewise."""
+    gold = texts.references[0].lines
+
+    def is_unclean(line: str, index: int) -> bool:
+        parsed, right = map(_OUTER_BRACKET.match, (line, gold[index]))
+        if not parsed or not right or parsed[1] == right[1]:
+            return False
+        return parsed[1] in _UNCLEAN_ROOTS or right[1] in _UNCLEAN_ROOTS
+
+    for system in texts.systems:
         yield from _tell(
             system,
-            lambda line, index: not line.strip() and bool(reference[index].strip()),
-            "no translation, where the reference has one",
+            is_unclean,
+            "another outer bracket than the gold tree, and one of the two counts: clean both sides "
+            "with `nmtkit trees clean`",
         )
+        yield from _missing(system, gold)
+
+
+def _missing(system: Text, reference: Sequence[str]) -> Iterator[str]:
+    return _tell(
+        system,
+        lambda line, index: not line.strip() and bool(reference[index].strip()),
+        "no translation, where the reference has one",
+    )
 
 
 def _tell(system: Text, is_strange: Callable[[str, int], bool], what: str) -> Iterator[str]:
