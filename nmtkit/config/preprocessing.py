@@ -108,6 +108,12 @@ class VocabularyConfig:
     min_count: int = setting(
         1, "For words: rarer words become <unk>.", unit="occurrences", minimum=1
     )
+    whole_tokens: str = setting(
+        "",
+        "Tokens, one a line, that a vocabulary of SentencePiece which is learnt has as an entry "
+        "each where they follow a space, such as the brackets of `nmtkit trees linearize`.",
+        metavar="FILE",
+    )
     sample_lines: int = setting(
         1_000_000,
         "SentencePiece learns from at most this many lines, drawn evenly from all of them.",

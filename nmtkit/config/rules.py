@@ -181,7 +181,7 @@ def _vocabulary_settings_without_effect(
     sizes_target = learns_target and not is_shared(vocabulary) and target not in TREES
     takes_sentencepiece = vocabulary.target_segmentation in SENTENCEPIECE
     if learnt.isdisjoint(SENTENCEPIECE):
-        yield ("sample_lines",), "where no vocabulary of SentencePiece is learnt"
+        yield ("sample_lines", "whole_tokens"), "where no vocabulary of SentencePiece is learnt"
     if "words" not in learnt:
         yield ("min_count",), "where no vocabulary of words is learnt"
     takes_size_of_source = (

@@ -9,9 +9,11 @@ from nmtkit.config.preprocessing import TREES, VocabularyConfig, is_shared, segm
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.parses import check_parses, read_parses
+from nmtkit.errors import DataError
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
-from nmtkit.text.subword import Subword
+from nmtkit.text.subword import SPACE_SYMBOL, Subword
 from nmtkit.text.tokenised import Tokenised, tokenise
 from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
@@ -35,7 +37,8 @@ def make_codec(
 
     Raises:
         ConfigError: a vocabulary file that cannot be read; a size that the text does not allow.
-        DataError: a list of words with a bad line; no text to learn from; a malformed tree.
+        DataError: a list of words or tokens with a bad line; no text to learn from; a malformed
+            tree.
         DamagedError: a file that is no SentencePiece model.
     """
     config = recipe.vocabulary
@@ -121,7 +124,23 @@ def _learn(
     )
     algorithm = cast(Literal["bpe", "unigram"], segmentation)
     lines = text.sample(num_wanted)
+    symbols = [*symbols, *_whole_tokens(config)]
     return Subword.train(lines, algorithm, size, text.name, symbols, size_flag)
+
+
+def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
+    """Return the tokens that are an entry each, behind SentencePiece's symbol for a space."""
+    if not config.whole_tokens:
+        return ()
+    path = Path(config.whole_tokens)
+    tokens = [line.split() for line in read_lines(path)]
+    for number, words in enumerate(tokens, 1):
+        if len(words) > 1:
+            raise DataError(
+                f"{path}:{number}: {len(words)} tokens; give one a line, as by "
+                "`tr ' ' '\\n' < text | sort -u`"
+            )
+    return dict.fromkeys(f"{SPACE_SYMBOL}{word}" for words in tokens for word in words)
 
 
 def _tree_tokens(

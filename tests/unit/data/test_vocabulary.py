@@ -9,8 +9,11 @@ from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.vocabulary import make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.linearised import linearize
 from nmtkit.text.subword import Algorithm, Subword
+from nmtkit.text.trees import parse_tree
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, write_lines
+from tests.trees import TREEBANK
 
 SIZE = 277
 
@@ -100,6 +103,33 @@ def test_subwords_are_learnt_by_the_algorithm_asked_for(
     pairs = list(Corpus.find(train, "en", "de").pairs())
     lines = [line for pair in pairs for line in pair]
     assert codec.source.data == Subword.train(lines, segmentation, SIZE, "x").data
+
+
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_tokens_are_whole_where_that_is_asked_for_and_text_is_text(
+    tmp_path: Path, segmentation: str
+) -> None:
+    prefix, tokens = str(tmp_path / "text"), tmp_path / "tokens"
+    trees = [" ".join(linearize(parse_tree(tree, "text"), False)) for tree in TREEBANK]
+    write_lines(Path(f"{prefix}.en"), ["a b c", "d", "a c e f", "g h"])
+    write_lines(Path(f"{prefix}.de"), trees)
+    write_lines(tokens, [*{token for tree in trees for token in tree.split()}, ""])
+    codec = made(prefix, segmentation=segmentation, vocab_size=278, whole_tokens=str(tokens))
+    assert codec.is_shared
+    for tree in trees:
+        ids = codec.encode_target(tree)
+        assert [codec.target.piece(one) for one in ids[:-1]] == [
+            f"\u2581{token}" for token in tree.split()
+        ]
+        assert codec.decode_target(ids) == tree
+    for text in ("a (S )NPX(TOP (NPQ", "( TOP ) S"):
+        assert codec.decode_target(codec.encode_source(text)) == text
+
+
+def test_tokens_that_are_to_be_whole_stand_one_a_line(train: str, tmp_path: Path) -> None:
+    write_lines(tmp_path / "tokens", ["(S", "(NP )NP"])
+    with pytest.raises(DataError, match=r"tokens:2: 2 tokens; give one a line, as by `tr ' ' "):
+        made(train, vocab_size=SIZE, whole_tokens=str(tmp_path / "tokens"))
 
 
 def test_a_sample_is_drawn_from_both_sides_alike(train: str) -> None:
