@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -34,12 +35,19 @@ class Layout:
         self.longest = max(self.lengths)
         self.is_rectangular = min(self.lengths) == self.longest
         sizes = torch.tensor(self.lengths)
-        starts = torch.cumsum(sizes, 0) - sizes
+        ends = torch.cumsum(sizes, 0)
+        starts = ends - sizes
         positions = torch.arange(self.num_tokens) - torch.repeat_interleave(starts, sizes)
         rows = torch.repeat_interleave(torch.arange(len(self.lengths)), sizes)
-        self.positions = positions.to(device)
-        self._starts = starts.to(device)
-        self._slots = (rows * self.longest + positions).to(device)
+        slots = rows * self.longest + positions
+        # One copy to the device; nobody writes to its source, so that none has to wait for it.
+        parts = (positions, slots, starts, ends)
+        joined = torch.cat(parts).to(device, non_blocking=True)
+        self._starts: Tensor
+        self._ends: Tensor
+        self.positions, self._slots, self._starts, self._ends = joined.split(
+            [len(part) for part in parts]
+        )
 
     @property
     def num_sentences(self) -> int:
@@ -52,9 +60,14 @@ class Layout:
         return self._starts
 
     @cached_property
+    def ends(self) -> Tensor:
+        """(B + 1,) int32 index after each sequence's last token, a 0 before them."""
+        return F.pad(self._ends, (1, 0)).int()
+
+    @cached_property
     def mask(self) -> Tensor:
         """(B, T) bool, True where the padded block holds a token."""
-        sizes = torch.tensor(self.lengths, device=self.positions.device)
+        sizes = self._ends - self._starts
         return torch.arange(self.longest, device=sizes.device) < sizes[:, None]
 
     def unpack(self, values: Tensor) -> Tensor:

@@ -3,7 +3,8 @@
 Source: paper, section 3.2. Encoder and decoder self-attention are one class with and without the
 causal mask; attention of the decoder over the encoder's output, here called memory, is the other.
 Each has a full form (packed, for training) and a step form (one position a row, for decoding).
-Self-attention may be restricted to a neighbourhood; see window.py.
+Self-attention may be restricted to a neighbourhood; see window.py. Where flash attention can be
+taken, packed sequences are attended to as they are; see flash.py.
 
 Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T, S longest target,
 source; D model size; H heads; K, U key and value size of a head.
@@ -18,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmtkit.model import flash
 from nmtkit.model.state import DecoderState
 from nmtkit.model.window import attend_near, neighbourhood
 from nmtkit.packed import Layout, Packed
@@ -59,12 +61,15 @@ class SelfAttention(nn.Module):
         joint = self.query_key_value(x)  # (X, H(2K+U))
         dropout = self.dropout if self.training else 0.0
         near = neighbourhood(self.window, is_causal, layout.longest)
-        if near is None:
-            context = self._attend_to_all(joint, layout, is_causal, dropout)
-        else:
-            sides = joint.split(self.sizes, -1)
-            query, key, value = (side.unflatten(-1, (self.heads, -1)) for side in sides)
+        sides = joint.split(self.sizes, -1)
+        query, key, value = (_by_head(side, self.heads) for side in sides)
+        if near is not None:
             context = attend_near(query, key, value, layout, near, dropout)
+        elif flash.takes(joint.device, joint.dtype, (query.shape[-1], value.shape[-1]), dropout):
+            reach = flash.SO_FAR if is_causal else flash.EVERYTHING
+            context = flash.attend(query, key, value, (layout, layout), reach)
+        else:
+            context = self._attend_in_block(joint, layout, is_causal, dropout)
         output: Tensor = self.output(context.flatten(1))
         return output
 
@@ -107,7 +112,7 @@ class SelfAttention(nn.Module):
         output: Tensor = self.output(context)
         return output
 
-    def _attend_to_all(
+    def _attend_in_block(
         self, joint: Tensor, layout: Layout, is_causal: bool, dropout: float
     ) -> Tensor:
         """Attend from each token to its whole sequence: joint (X, H(2K+U)) -> (X, H, U)."""
@@ -149,16 +154,18 @@ class MemoryAttention(nn.Module):
         Returns:
             (Y, D).
         """
-        query = _heads_first(layout.unpack(self.query(x)), self.heads)
-        keys, values = self.keys_values(memory)
-        context = F.scaled_dot_product_attention(
-            query,
-            _heads_first(keys, self.heads),
-            _heads_first(values, self.heads),
-            attn_mask=memory_mask(memory.layout),
-            dropout_p=self.dropout if self.training else 0.0,
-        )
-        output: Tensor = self.output(layout.pack(context.transpose(1, 2)).flatten(1))
+        query, joint = self.query(x), self.key_value(memory.values)  # (Y, HK), (X, H(K+U))
+        dropout = self.dropout if self.training else 0.0
+        sizes = (self.sizes[0] // self.heads, self.sizes[1] // self.heads)
+        if flash.takes(query.device, query.dtype, sizes, dropout):
+            key, value = (_by_head(side, self.heads) for side in joint.split(self.sizes, -1))
+            layouts = (layout, memory.layout)
+            context = flash.attend(
+                _by_head(query, self.heads), key, value, layouts, flash.EVERYTHING
+            )
+        else:
+            context = self._attend_in_block(query, joint, (layout, memory.layout), dropout)
+        output: Tensor = self.output(context.flatten(1))
         return output
 
     def weights(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
@@ -177,9 +184,7 @@ class MemoryAttention(nn.Module):
 
     def keys_values(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory: keys (B, S, HK) and values (B, S, HU)."""
-        block = memory.layout.unpack(self.key_value(memory.values))
-        keys, values = block.split(self.sizes, -1)
-        return keys, values
+        return self._unpacked(self.key_value(memory.values), memory.layout)
 
     def start(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory as steps need it: scaled keys (B, H, K, S), values (B, H, S, U)."""
@@ -193,6 +198,25 @@ class MemoryAttention(nn.Module):
         context = attend_step(self.query(x), keys, values, state.memory_bias, self.heads)
         output: Tensor = self.output(context)
         return output
+
+    def _attend_in_block(
+        self, query: Tensor, joint: Tensor, layouts: tuple[Layout, Layout], dropout: float
+    ) -> Tensor:
+        """Attend to whole sequences: query (Y, HK), joint (X, H(K+U)) -> (Y, H, U)."""
+        asking, asked = layouts
+        keys, values = self._unpacked(joint, asked)
+        context = F.scaled_dot_product_attention(
+            _heads_first(asking.unpack(query), self.heads),
+            _heads_first(keys, self.heads),
+            _heads_first(values, self.heads),
+            attn_mask=memory_mask(asked),
+            dropout_p=dropout,
+        )
+        return asking.pack(context.transpose(1, 2))
+
+    def _unpacked(self, joint: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+        keys, values = layout.unpack(joint).split(self.sizes, -1)
+        return keys, values
 
 
 @contextmanager
@@ -245,6 +269,11 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """softmax(Q K^T / sqrt(K)) of queries (B, H, T, K) and keys (B, H, S, K): (B, H, T, S)."""
     scores = query @ key.mT / math.sqrt(query.shape[-1])
     return (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
+
+
+def _by_head(packed: Tensor, heads: int) -> Tensor:
+    """(X, H*K) -> (X, H, K), a view."""
+    return packed.view(packed.shape[0], heads, -1)
 
 
 def _heads_first(block: Tensor, heads: int) -> Tensor:

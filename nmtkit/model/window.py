@@ -5,32 +5,23 @@ sequences are cut into blocks without regard to where one ends and the next begi
 block attend to the keys of the block and to so many around it as the neighbourhood reaches; a mask
 hides what is out of reach or belongs to another sequence. Nothing is padded but the last block.
 
-On a GPU, flash attention over sequences of variable length does the same, where it can.
+On a GPU, flash attention does the same, where it can.
 
 Shapes: X packed tokens; H heads; K, U key and value size of a head; N blocks; C queries of a block;
 R keys that a block can reach.
 """
 
-import inspect
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.varlen import varlen_attn
 
+from nmtkit.model import flash
 from nmtkit.packed import Layout
 
 LEAST_BLOCK = 64
 """Queries of a block, at least; the products of smaller blocks are slower than they are small."""
-
-FLASH_DTYPES = (torch.bfloat16, torch.float16)
-FLASH_CAPABILITY = (8, 0)
-"""What flash attention multiplies, and the oldest GPUs that do."""
-
-FLASH_KEY_STEP, FLASH_LARGEST_KEY = 8, 256
-"""The sizes of heads that it takes: multiples, up to the largest."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +60,9 @@ def attend_near(
     Returns:
         (X, H, U).
     """
-    if _flash_takes(query, value, dropout):
-        return _attend_by_flash(query, key, value, layout, near)
+    if flash.takes(query.device, query.dtype, (query.shape[-1], value.shape[-1]), dropout):
+        reach = (near.before, near.after)
+        return flash.attend(query, key, value, (layout, layout), reach)
     # Half as many queries as neighbours: of the products, two thirds are of what is in reach.
     size = max(LEAST_BLOCK, (near.before + near.after) // 2)
     return attend_in_blocks(query, key, value, layout, near, dropout, size)
@@ -118,42 +110,3 @@ def _block_mask(layout: Layout, near: Neighbourhood, size: int, padding: int) ->
     distance = places - torch.arange(size, device=device)[:, None]
     is_near = (distance >= -near.before) & (distance <= near.after)
     return (is_near & (own[:, :, None] == sequences[:, None, :]))[:, None]
-
-
-def _flash_takes(query: Tensor, value: Tensor, dropout: float) -> bool:
-    """Tell whether flash attention can compute this; its sizes of keys and values are equal."""
-    size = query.shape[-1]
-    return (
-        query.is_cuda
-        and query.dtype in FLASH_DTYPES
-        and dropout == 0
-        and size == value.shape[-1] <= FLASH_LARGEST_KEY
-        and size % FLASH_KEY_STEP == 0
-        and torch.cuda.get_device_capability(query.device) >= FLASH_CAPABILITY
-        and _varlen_takes_windows()
-    )
-
-
-@cache
-def _varlen_takes_windows() -> bool:
-    """Tell whether this torch's attention of variable length does; the first ones did not."""
-    return "window_size" in inspect.signature(varlen_attn).parameters
-
-
-def _attend_by_flash(
-    query: Tensor, key: Tensor, value: Tensor, layout: Layout, near: Neighbourhood
-) -> Tensor:
-    ends = F.pad(layout.starts.int(), (0, 1), value=layout.num_tokens)  # (B + 1,)
-    longest = layout.longest
-    context = varlen_attn(
-        query,
-        key,
-        value,
-        ends,
-        ends,
-        longest,
-        longest,
-        window_size=(near.before, near.after),
-    )
-    assert isinstance(context, Tensor), "only the context was asked for"
-    return context

@@ -40,6 +40,8 @@ def test_a_layout_describes_the_block(sizes: list[int]) -> None:
     assert layout.is_rectangular == (len(set(sizes)) == 1)
     assert layout.positions.tolist() == [place for size in sizes for place in range(size)]
     assert layout.starts.tolist() == [0, *accumulate(sizes)][:-1]
+    assert layout.ends.tolist() == [0, *accumulate(sizes)]
+    assert layout.ends.dtype == torch.int32
     assert layout.mask.tolist() == [[t < size for t in range(max(sizes))] for size in sizes]
 
 

@@ -1,7 +1,6 @@
 """Restricted self-attention is full attention under a mask, for less time and memory."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 import torch
@@ -10,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nmtkit.model import window
 from nmtkit.model.attention import SelfAttention
 from nmtkit.model.window import Neighbourhood, attend_in_blocks, attend_near, neighbourhood
 from nmtkit.packed import Layout
+from tests import varlen
 
 CPU = torch.device("cpu")
 MODEL_SIZE, HEADS, KEY_SIZE, VALUE_SIZE = 6, 2, 3, 4
@@ -172,25 +171,6 @@ def test_attention_dropout_within_a_window_drops_weights() -> None:
     assert is_dropped.all(-1).double().mean().item() == pytest.approx(p, abs=0.06)
 
 
-def by_windows(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    ends: Tensor,
-    *of_keys_and_longest: object,
-    window_size: tuple[int, int],
-) -> Tensor:
-    """Attend sequence by sequence, as torch documents `varlen_attn`."""
-    assert ends.dtype == torch.int32
-    assert of_keys_and_longest == (ends, *2 * (int(ends.diff().max()),))
-    contexts = []
-    for first, last in pairwise(ends.tolist()):
-        distance = torch.arange(last - first) - torch.arange(last - first)[:, None]
-        mask = (-window_size[0] <= distance) & (distance <= window_size[1])
-        contexts.append(masked(query[first:last], key[first:last], value[first:last], mask))
-    return torch.cat(contexts)
-
-
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_flash_attention_is_told_the_same_sequences_and_windows(
     is_causal: bool, monkeypatch: pytest.MonkeyPatch
@@ -200,8 +180,7 @@ def test_flash_attention_is_told_the_same_sequences_and_windows(
     assert near
     sides, layout = random_sides(sum(lengths), KEY_SIZE), Layout(lengths, CPU)
     expected = attend_near(*sides, layout, near, 0.0)
-    monkeypatch.setattr(window, "varlen_attn", by_windows)
-    monkeypatch.setattr(window, "_flash_takes", lambda *_: True)
+    varlen.pretend(monkeypatch)
     actual = attend_near(*sides, layout, near, 0.0)
     torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
 

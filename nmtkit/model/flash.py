@@ -1,0 +1,107 @@
+"""Attention straight from packed tokens, by flash attention over sequences of variable length.
+
+Nothing is unpacked, padded or masked. It is for GPUs, and for what it can compute there: see
+`takes`. Elsewhere attention unpacks to a padded block, or takes blocks of a window.
+Source: Dao 2023, https://arxiv.org/abs/2307.08691, as torch has it.
+
+Shapes: X, Y packed tokens of keys and of queries; B sentences; H heads; K, U key and value size.
+"""
+
+import inspect
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention.varlen import varlen_attn
+
+from nmtkit.packed import Layout
+
+DTYPES = (torch.bfloat16, torch.float16)
+CAPABILITY = (8, 0)
+"""What flash attention multiplies, and the oldest GPUs that do."""
+
+SIZE_STEP, LARGEST_SIZE = 8, 256
+"""The sizes of heads that it takes: multiples, up to the largest."""
+
+EVERYTHING = (-1, -1)
+"""The reach of a position that attends to all of a sequence."""
+
+SO_FAR = (-1, 0)
+"""The reach of a position that attends to itself and what stands before it."""
+
+
+def takes(device: torch.device, dtype: torch.dtype, sizes: tuple[int, int], dropout: float) -> bool:
+    """Tell whether flash attention can compute an attention.
+
+    Where equal runs are to be equal to the bit it is not taken: the order in which its backward
+    pass adds is left to chance.
+
+    Args:
+        device: where it is computed.
+        dtype: of queries, keys and values.
+        sizes: K and U.
+        dropout: of the attention weights.
+    """
+    size = max(sizes)
+    return (
+        device.type == "cuda"
+        and dtype in DTYPES
+        and dropout == 0
+        and size % SIZE_STEP == 0
+        and size <= LARGEST_SIZE
+        and not torch.are_deterministic_algorithms_enabled()
+        and _is_usable(device)
+    )
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    layouts: tuple[Layout, Layout],
+    reach: tuple[int, int],
+) -> Tensor:
+    """Attend from each token to those of one sequence: softmax(Q K^T / sqrt(K)) V.
+
+    Args:
+        query: (Y, H, K).
+        key: (X, H, K).
+        value: (X, H, U).
+        layouts: of the queries, and of keys and values, for the same B sentences.
+        reach: how many positions before and after its own a position attends to; -1 = all.
+
+    Returns:
+        (Y, H, U).
+    """
+    key_size, value_size = key.shape[-1], value.shape[-1]
+    size = max(key_size, value_size)
+    asking, asked = layouts
+    # Zeros add nothing to a product of query and key, and numbers of their own to the context.
+    context = varlen_attn(
+        _widened(query, size),
+        _widened(key, size),
+        _widened(value, size),
+        asking.ends,
+        asked.ends,
+        asking.longest,
+        asked.longest,
+        scale=key_size**-0.5,
+        window_size=reach,
+    )
+    assert isinstance(context, Tensor), "only the context was asked for"
+    return context[..., :value_size]
+
+
+def _widened(values: Tensor, size: int) -> Tensor:
+    missing = size - values.shape[-1]
+    return F.pad(values, (0, missing)) if missing else values
+
+
+@cache
+def _is_usable(device: torch.device) -> bool:
+    """Tell whether the GPU and this torch have it; the first torch that did took no window."""
+    return torch.cuda.get_device_capability(device) >= CAPABILITY and {
+        "scale",
+        "window_size",
+    } <= set(inspect.signature(varlen_attn).parameters)

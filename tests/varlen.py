@@ -1,0 +1,46 @@
+"""Flash attention where there is no GPU: torch's `varlen_attn`, sequence by sequence."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nmtkit.model import flash
+
+
+def varlen_attn(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *of_queries_and_keys: Any,
+    scale: float,
+    window_size: tuple[int, int],
+) -> Tensor:
+    """Attend sequence by sequence, as torch documents it; refuse what flash attention refuses."""
+    cu_seq_q, cu_seq_k, max_q, max_k = of_queries_and_keys
+    assert query.shape[-1] == key.shape[-1] == value.shape[-1]
+    for ends, longest, values in ((cu_seq_q, max_q, query), (cu_seq_k, max_k, key)):
+        assert ends.dtype == torch.int32
+        assert ends[0] == 0
+        assert ends[-1] == len(values)
+        assert longest == int(ends.diff().max())
+    before, after = (reach if reach >= 0 else max_q + max_k for reach in window_size)
+    contexts = []
+    pairs = zip(pairwise(cu_seq_q.tolist()), pairwise(cu_seq_k.tolist()), strict=True)
+    for own, other in pairs:
+        q, k, v = query[slice(*own)], key[slice(*other)], value[slice(*other)]
+        distance = torch.arange(len(k)) - torch.arange(len(q))[:, None]
+        mask = (-before <= distance) & (distance <= after)
+        q, k, v = (side.transpose(0, 1) for side in (q, k, v))
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+        contexts.append(context.transpose(0, 1))
+    return torch.cat(contexts)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have attention without dropout take this for flash attention, whatever the device."""
+    monkeypatch.setattr(flash, "varlen_attn", varlen_attn)
+    monkeypatch.setattr(flash, "takes", lambda _device, _dtype, _sizes, dropout: dropout == 0)
