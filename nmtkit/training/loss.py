@@ -6,6 +6,7 @@ vocabulary: it is linear in the hidden vector.
 Source: paper, section 5.4; Szegedy et al. 2016, section 7 (mass spread over all V entries).
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -24,8 +25,33 @@ class Losses(NamedTuple):
     nll: Tensor
 
 
+class Terms(NamedTuple):
+    """What a chunk of C logits (C, V) gives.
+
+    Attributes:
+        log_probs: (C, 1) log-probability of each target, in float32 at least.
+        probs: (C, V) all probabilities, in the precision of the logits.
+    """
+
+    log_probs: Tensor
+    probs: Tensor
+
+
+def compute_terms(logits: Tensor, targets: Tensor) -> Terms:
+    """Compute the terms of logits (C, V) and targets (C, 1)."""
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
+    of_targets = log_probs.gather(1, targets)
+    return Terms(of_targets, log_probs.exp_().to(logits.dtype))
+
+
 def smoothed_cross_entropy(
-    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, chunk_tokens: int
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    smoothing: float,
+    chunk_tokens: int,
+    terms: Callable[[Tensor, Tensor], Terms] = compute_terms,
 ) -> Losses:
     """Sum the loss of predicting each target from its hidden vector.
 
@@ -38,6 +64,7 @@ def smoothed_cross_entropy(
         targets: (Y,) int64 ids to predict.
         smoothing: s, the mass spread evenly over the vocabulary.
         chunk_tokens: tokens whose logits exist at the same time.
+        terms: computes what gradients need, as `compute_terms` does.
 
     Returns:
         sums over the Y tokens; only `smoothed` has a gradient.
@@ -45,7 +72,7 @@ def smoothed_cross_entropy(
     # Inside of forward gradients are always off, so that it cannot see whether any are wanted.
     needs_gradient = torch.is_grad_enabled()
     smoothed, nll = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden, weight, targets, smoothing, chunk_tokens, needs_gradient
+        hidden, weight, targets, smoothing, chunk_tokens, terms if needs_gradient else None
     )
     return Losses(smoothed, nll)
 
@@ -59,27 +86,28 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         chunk: int,
-        needs_gradient: bool,
+        terms: Callable[[Tensor, Tensor], Terms] | None,
     ) -> tuple[Tensor, Tensor]:
         exact = torch.promote_types(hidden.dtype, torch.float32)
         nll = torch.zeros((), dtype=exact, device=hidden.device)
         target_logits = torch.zeros_like(nll)
-        hidden_gradient = torch.empty_like(hidden) if needs_gradient else None
-        weight_gradient = torch.zeros_like(weight, dtype=exact) if needs_gradient else None
+        hidden_gradient = torch.empty_like(hidden) if terms else None
+        weight_gradient = torch.zeros_like(weight, dtype=exact) if terms else None
         factor = weight.to(hidden.dtype)
         for first in range(0, hidden.shape[0], chunk):
             span = slice(first, first + chunk)
             vectors, target = hidden[span], targets[span, None]
             logits = vectors @ factor.T
             target_logits += logits.gather(1, target).sum(dtype=exact)
-            log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
-            nll -= log_probs.gather(1, target).sum()
-            if hidden_gradient is not None and weight_gradient is not None:
-                difference = log_probs.exp_()
-                difference.scatter_add_(
-                    1, target, difference.new_full((1, 1), smoothing - 1.0).expand_as(target)
-                )
-                difference = difference.to(hidden.dtype)
+            if terms is None or hidden_gradient is None or weight_gradient is None:
+                log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
+                nll -= log_probs.gather(1, target).sum()
+            else:
+                log_probs, difference = terms(logits, target)
+                nll -= log_probs.sum()
+                # Of the target, the difference is taken before it is rounded.
+                of_target = log_probs.exp() + (smoothing - 1.0)
+                difference.scatter_(1, target, of_target.to(difference.dtype))
                 torch.mm(difference, factor, out=hidden_gradient[span])
                 _add_product(weight_gradient, difference.T, vectors)
         weight_mean = weight.mean(0, dtype=exact)
@@ -104,5 +132,7 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Add left @ right, computed in their own precision, to a total that may be exacter."""
     if left.dtype == total.dtype:
         total.addmm_(left, right)
+    elif left.is_cuda:  # one kernel rounds nothing to the precision of the two
+        torch.addmm(total, left, right, out_dtype=total.dtype, out=total)
     else:
         total += left @ right

@@ -4,17 +4,23 @@ Encoding, decoding and the loss are inside one module, so that it is the only th
 compiled or wrapped for several devices.
 """
 
+from collections.abc import Callable
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmtkit.data.batch import Batch
 from nmtkit.model.likelihood import chunk_size
 from nmtkit.model.transformer import Transformer
-from nmtkit.training.loss import Losses, smoothed_cross_entropy
+from nmtkit.training.loss import Losses, Terms, compute_terms, smoothed_cross_entropy
 
 
 class Objective(nn.Module):
-    """Label-smoothed cross-entropy of a Transformer on a batch."""
+    """Label-smoothed cross-entropy of a Transformer on a batch.
+
+    Attributes:
+        terms: what computes the loss from logits where gradients are wanted.
+    """
 
     def __init__(
         self, model: Transformer, label_smoothing: float, low_precision: torch.dtype | None
@@ -30,6 +36,12 @@ class Objective(nn.Module):
         self.model = model
         self.label_smoothing = label_smoothing
         self.low_precision = low_precision
+        self.terms: Callable[[Tensor, Tensor], Terms] = compute_terms
+
+    @property
+    def is_compiled(self) -> bool:
+        """What training computes is compiled."""
+        return self.terms is not compute_terms
 
     def forward(self, batch: Batch) -> Losses:
         """Return the loss sums over the batch's target tokens, end symbols counted."""
@@ -48,5 +60,6 @@ class Objective(nn.Module):
             weight,
             batch.target_out,
             self.label_smoothing,
-            chunk_size(weight.shape[0]),
+            chunk_size(weight.shape[0], weight.device),
+            self.terms,
         )

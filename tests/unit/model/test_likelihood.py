@@ -24,7 +24,7 @@ def model() -> Transformer:
 def test_log_probs_are_those_of_the_whole_softmax(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(likelihood, "chunk_size", lambda _: chunk)
+    monkeypatch.setattr(likelihood, "chunk_size", lambda *_: chunk)
     own = model().double()
     num_entries, model_size = own.output_weight.shape
     hidden = torch.randn(NUM_TOKENS, model_size, dtype=torch.float64)
@@ -45,7 +45,7 @@ def test_log_probs_of_low_precision_are_summed_in_float32() -> None:
 
 
 def test_logits_of_all_tokens_never_exist_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likelihood, "chunk_size", lambda _: CHUNK)
+    monkeypatch.setattr(likelihood, "chunk_size", lambda *_: CHUNK)
     own = model()
     num_entries, model_size = own.output_weight.shape
     hidden = torch.randn(NUM_TOKENS, model_size)
@@ -55,11 +55,12 @@ def test_logits_of_all_tokens_never_exist_together(monkeypatch: pytest.MonkeyPat
     assert watch.num_elements == max(CHUNK * num_entries, num_entries * model_size)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
-def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int) -> None:
-    tokens = chunk_size(vocabulary)
+def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int, device: str) -> None:
+    tokens = chunk_size(vocabulary, torch.device(device))
     assert tokens >= MIN_CHUNK_TOKENS
-    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS
+    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS[device]
 
 
 def test_perplexity_is_how_many_equal_choices_there_would_be() -> None:

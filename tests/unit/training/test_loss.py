@@ -31,6 +31,24 @@ def gradients(loss: Tensor, hidden: Tensor, weight: Tensor) -> tuple[Tensor, ...
 
 
 @smoothings
+def test_in_bfloat16_gradients_are_the_exact_ones_rounded(smoothing: float) -> None:
+    hidden, weight, targets = random_problem(1.0, torch.float32)
+    low = hidden.detach().bfloat16().requires_grad_()
+    exact, rounded = low.detach().double(), weight.detach().bfloat16().double()
+    exact, rounded = exact.requires_grad_(), rounded.requires_grad_()
+    losses = smoothed_cross_entropy(low, weight, targets, smoothing, 7)
+    expected = smoothed_cross_entropy(exact, rounded, targets, smoothing, 7)
+    pairs = zip(
+        gradients(losses.smoothed, low, weight),
+        gradients(expected.smoothed, exact, rounded),
+        strict=True,
+    )
+    for actual, other in pairs:
+        error = (actual.double() - other).norm() / other.norm()
+        assert error.item() < 2**-6  # of logits, of probabilities and of products: 8 bits each
+
+
+@smoothings
 @pytest.mark.parametrize("chunk", [1, 2, 7, 22, 23, 24, 1000])
 def test_the_loss_and_its_gradients_are_those_of_torch(chunk: int, smoothing: float) -> None:
     hidden, weight, targets = random_problem(1.0, torch.float64)
@@ -127,3 +145,22 @@ def test_logits_of_all_tokens_never_exist_together() -> None:
     with LargestTensor() as watch:  # type: ignore[no-untyped-call]
         F.cross_entropy(hidden @ weight.T, targets, label_smoothing=0.1).backward()
     assert watch.num_elements == tokens * vocabulary, "the watch sees what it looks for"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_products_in_bfloat16_are_summed_in_float32() -> None:
+    tokens, model_size, vocabulary = 4096, 64, 512
+    hidden = torch.randn(tokens, model_size).bfloat16()
+    weight = (torch.randn(vocabulary, model_size) / 8).bfloat16()
+    targets = torch.randint(vocabulary, (tokens,))
+
+    def compute(device: str, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        h = hidden.to(device, dtype).requires_grad_()
+        w = weight.to(device, torch.promote_types(dtype, torch.float32)).requires_grad_()
+        losses = smoothed_cross_entropy(h, w, targets.to(device), 0.1, 256)
+        return losses.smoothed.cpu(), *torch.autograd.grad(losses.smoothed, (h, w))
+
+    pairs = zip(compute("cuda", torch.bfloat16), compute("cpu", torch.float64), strict=True)
+    for actual, expected in pairs:
+        error = (actual.cpu().double() - expected).norm() / expected.norm()
+        assert error.item() < 2**-7  # of probabilities and of products, each rounded once
