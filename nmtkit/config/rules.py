@@ -41,6 +41,12 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _validation(recipe)
         if recipe.training.subword_sampling == "none":
             yield from _without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
+        if recipe.engine.deterministic and recipe.engine.compile == "on":
+            yield Problem(
+                ("compile", "deterministic"),
+                "compile ('on') chooses among kernels by their speed, so that equal runs differ; "
+                "leave out --compile or --deterministic [engine.compile]",
+            )
         if recipe.model.positions != "learned":
             yield from _without_effect(recipe, ("max_positions",), "with sinusoidal positions")
         if not (recipe.validation.validate_every and recipe.validation.validate_bleu):

@@ -235,6 +235,14 @@ class EngineConfig:
         "a third more time, a fraction of the memory.",
         on_resume="free",
     )
+    compile: str = setting(
+        "auto",
+        "Have torch.compile fuse what is between attentions, and the loss, which takes up to a "
+        "minute at the start. auto: on GPUs, but not with --deterministic; on: on CPUs too. Where "
+        "it cannot be done, training says so and goes on without.",
+        choices=("auto", "on", "off"),
+        on_resume="free",
+    )
     deterministic: bool = setting(
         False,
         "Use slower kernels on GPUs, so that equal runs are equal to the bit, as they always are "

@@ -23,7 +23,8 @@ class Dropout(nn.Module):
         """Drop elements of x, of any shape."""
         if not self.training or self.rate == 0:
             return x
-        if x.is_cuda:  # one kernel draws, masks and scales there
+        # One kernel draws, masks and scales there; compiled, as a part of another.
+        if x.is_cuda or torch.compiler.is_compiling():
             return nn.functional.dropout(x, self.rate)
         dropped: Tensor = _CpuDropout.apply(x, self.rate)  # type: ignore[no-untyped-call]
         return dropped

@@ -2,9 +2,13 @@
 
 Source: paper, sections 3.1 and 3.3. A layer does not know whether it runs over whole packed
 sequences or over one step: its attention comes in as a function, so there is one path for both.
+What stands between attentions are functions of their own, of tensors alone: in training they may
+be replaced by what compiles them; see `Between`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -49,33 +53,71 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.is_post = config.norm == "post"
 
-    def forward(self, x: Tensor, function: Function) -> Tensor:
-        """Apply the function to x (..., D) within its residual connection."""
-        output: Tensor = (
-            self.norm(x + self.dropout(function(x)))
-            if self.is_post
-            else x + self.dropout(function(self.norm(x)))
-        )
-        return output
+    def enter(self, x: Tensor) -> Tensor:
+        """Return what the sub-layer's function f is applied to, for x (..., D)."""
+        return x if self.is_post else cast(Tensor, self.norm(x))
+
+    def leave(self, x: Tensor, result: Tensor) -> Tensor:
+        """Join x (..., D) with the result of f."""
+        joined = x + self.dropout(result)
+        return cast(Tensor, self.norm(joined)) if self.is_post else joined
 
 
-class EncoderLayer(nn.Module):
+def join(residual: Residual, x: Tensor, context: Tensor) -> Tensor:
+    """Compute what follows an attention that another one follows: both (tokens, D)."""
+    return residual.leave(x, context)
+
+
+def join_and_feed(
+    residuals: tuple[Residual, Residual], feed_forward: FeedForward, x: Tensor, context: Tensor
+) -> Tensor:
+    """Compute what follows the last attention of a layer: both (tokens, D)."""
+    attended, fed = residuals
+    x = attended.leave(x, context)
+    return fed.leave(x, feed_forward(fed.enter(x)))
+
+
+@dataclass(frozen=True)
+class Between:
+    """The functions `join` and `join_and_feed`, or what computes the same in another way."""
+
+    join: Callable[[Residual, Tensor, Tensor], Tensor]
+    join_and_feed: Callable[[tuple[Residual, Residual], FeedForward, Tensor, Tensor], Tensor]
+
+
+PLAIN = Between(join, join_and_feed)
+
+
+class Layer(nn.Module):
+    """What layers of encoder and decoder have in common.
+
+    Attributes:
+        between: what computes the rest of the layer in training; elsewhere it is `PLAIN`.
+    """
+
+    between = PLAIN
+
+    def _between(self) -> Between:
+        return self.between if self.training else PLAIN
+
+
+class EncoderLayer(Layer):
     """Self-attention, then feed-forward."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.self_attention = SelfAttention(*attention_shape(config), config.window)
         self.feed_forward = FeedForward(config)
-        self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
+        self.residuals = _residuals(config, 2)
 
     def forward(self, x: Tensor, attend_self: Function) -> Tensor:
         """Transform x (X, D)."""
-        x = self.residuals[0](x, attend_self)
-        output: Tensor = self.residuals[1](x, self.feed_forward)
-        return output
+        attended, fed = self.residuals
+        context = attend_self(attended.enter(x))
+        return self._between().join_and_feed((attended, fed), self.feed_forward, x, context)
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Layer):
     """Self-attention, attention over the memory, then feed-forward."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -83,14 +125,15 @@ class DecoderLayer(nn.Module):
         self.self_attention = SelfAttention(*attention_shape(config), config.window)
         self.memory_attention = MemoryAttention(*attention_shape(config))
         self.feed_forward = FeedForward(config)
-        self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
+        self.residuals = _residuals(config, 3)
 
     def forward(self, x: Tensor, attend_self: Function, attend_memory: Function) -> Tensor:
         """Transform x (Y, D), or (B, W, D) in a step."""
-        x = self.residuals[0](x, attend_self)
-        x = self.residuals[1](x, attend_memory)
-        output: Tensor = self.residuals[2](x, self.feed_forward)
-        return output
+        between = self._between()
+        own, attended, fed = self.residuals
+        x = between.join(own, x, attend_self(own.enter(x)))
+        context = attend_memory(attended.enter(x))
+        return between.join_and_feed((attended, fed), self.feed_forward, x, context)
 
 
 def attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
@@ -103,3 +146,8 @@ def attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:
     """Make a LayerNorm over the model size."""
     return nn.LayerNorm(config.model_size, eps=config.norm_epsilon)
+
+
+def _residuals(config: ModelConfig, number: int) -> Sequence[Residual]:
+    """Make a sub-layer's residual connections; type checkers cannot tell what a list holds."""
+    return cast(Sequence[Residual], nn.ModuleList(Residual(config) for _ in range(number)))

@@ -18,10 +18,13 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler, check_budget
 from nmtkit.durable import locked
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.model import flash
+from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
 from nmtkit.runtime import forget_peak, low_precision, make_deterministic, set_up
+from nmtkit.training.compiling import compile_if_wanted
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
 from nmtkit.training.learner import Learner
 from nmtkit.training.memory import Extremes, pieces_that_fit, room_for_moments, slots_that_fit
@@ -98,6 +101,9 @@ def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
     dataset = _open(recipe, data_dir)
     learner = make_learner(recipe, dataset, device)
     objective = make_objective(recipe, learner.model).train()
+    told: list[str] = []
+    compile_if_wanted(objective, recipe, told.append)
+    yield from told
     segmentation = Segmentation.of(recipe, dataset.codec)
     slots = decide_slots(RunState(), recipe, num_ranks=1)
     if not slots:
@@ -129,6 +135,7 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
     recipe, dataset, folder, ranks = scene.recipe, scene.dataset, scene.folder, scene.ranks
     reporter, training = scene.reporter, recipe.training
     objective = make_objective(recipe, learner.model)
+    compile_if_wanted(objective, recipe, reporter.message)
     batch_tokens = training.max_tokens or training.update_tokens
     search = recipe.search if recipe.validation.validate_bleu else None
     segmentation = Segmentation.of(recipe, dataset.codec)
@@ -271,13 +278,17 @@ def _announce(scene: Scene, trainer: Trainer) -> None:
     parameters = sum(p.numel() for p in objective.parameters())
     warmup = recipe.training.warmup_updates
     peak = learning_rate(warmup, recipe.model.model_size, recipe.training)
-    precision = str(objective.low_precision or torch.float32).removeprefix("torch.")
+    precision = objective.low_precision or torch.float32
+    *_, key_size, value_size, dropout = attention_shape(recipe.model)
+    takes_flash = flash.takes(scene.device, precision, (key_size, value_size), dropout)
     reporter.message(
         f"parameters={parameters} pairs={dataset.num_train_pairs} "
         f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
         f"peak_learning_rate={peak:.3g} "
         f"device={scene.device} ranks={scene.ranks.size} threads={torch.get_num_threads()} "
-        f"slots={state.num_slots} precision={precision}"
+        f"slots={state.num_slots} precision={str(precision).removeprefix('torch.')} "
+        f"attention={'flash' if takes_flash else 'padded'} "
+        f"compile={'on' if objective.is_compiled else 'off'}"
     )
     if state.update:
         reporter.message(f"continuing after update {state.update}")

@@ -52,6 +52,11 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "window (-8) must be a whole number of at least 0, below 2**63 [model.window]",
         ),
         (
+            {"compile": "on", "deterministic": True},
+            "compile ('on') chooses among kernels by their speed, so that equal runs differ; leave "
+            "out --compile or --deterministic [engine.compile]",
+        ),
+        (
             {"validate_every": 1500},
             "validate_every (1500) must be a multiple of save_every (1000); try 1000 or 2000 "
             "[validation.validate_every]",

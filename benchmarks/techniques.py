@@ -1,0 +1,119 @@
+"""What single techniques of training gain: flash attention on a GPU, and compiling anywhere.
+
+    python -m benchmarks.techniques --shape small
+    python -m benchmarks.techniques --shape base --device cuda --precision bfloat16 --tokens 25000
+
+Forward and backward pass of batches of random tokens, whose lengths vary as those of sentences do.
+The ways take turns batch by batch, so that a machine that slows down does so for all; told are
+medians of a batch's tokens a second, and how long compiling takes.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.common import print_json, print_table
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.data.batch import Batch, batch_of
+from nmtkit.model import flash
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import Packed, pack_sequences
+from nmtkit.runtime import low_precision, set_up
+from nmtkit.training.compiling import compile_objective
+from nmtkit.training.objective import Objective
+
+VOCABULARY = {"small": 8000, "base": 37_000, "big": 37_000}
+MEAN_LENGTH, SPREAD, LONGEST = 25, 0.6, 150
+"""Tokens of a sentence: log-normal, as those of news are, about."""
+
+
+def main() -> None:
+    """Measure, and print a table and JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", choices=tuple(VOCABULARY), default="small")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--precision", default="float32", help="float32 or bfloat16")
+    parser.add_argument("--tokens", type=int, default=4096, help="of a batch, on either side")
+    parser.add_argument("--batches", type=int, default=12, help="that are timed, each way")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    machine = {key: vars(options)[key] for key in ("device", "precision", "threads")}
+    recipe = build(TrainRecipe, PRESETS[options.shape], machine)
+    device = set_up(recipe.runtime)
+    ways = {"plain": make_objective(options, recipe, device)}
+    compiled = make_objective(options, recipe, device)
+    start = time.perf_counter()
+    reason = compile_objective(compiled, options.tokens)
+    start_s = time.perf_counter() - start
+    print(f"compiled in {start_s:.1f} s" if reason is None else f"not compiled: {reason}")
+    if reason is None:
+        ways["compiled"] = compiled
+    if device.type == "cuda":
+        ways["padded"] = ways["plain"]
+    random = np.random.default_rng(1)
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(options.batches + 1):  # the first one is not counted
+        batch = draw_batch(random, options.tokens, VOCABULARY[options.shape], device)
+        for way, objective in ways.items():
+            seconds = seconds_of(objective, batch, is_padded=way == "padded")
+            found[way].append(batch.sizes[1] / seconds)
+    rates = {way: median(of_way[1:]) for way, of_way in found.items()}
+    gains = {
+        way: median(own / plain for own, plain in zip(of_way, found["plain"], strict=True))
+        for way, of_way in found.items()
+    }
+    rows = [(way, f"{rate:.0f}", f"{gains[way]:.3f}") for way, rate in rates.items()]
+    print_table([("way", "tgt tok/s", "it / plain"), *rows])
+    print_json({**vars(options), "start_s": start_s, "rates": rates, "gains": gains})
+
+
+def make_objective(
+    options: argparse.Namespace, recipe: TrainRecipe, device: torch.device
+) -> Objective:
+    """Make what is measured, the same every time."""
+    torch.manual_seed(1)
+    size = VOCABULARY[options.shape]
+    model = Transformer(recipe.model, size, size, is_shared=True).to(device)
+    precision = low_precision(recipe.engine.precision, device)
+    return Objective(model, recipe.training.label_smoothing, precision).train()
+
+
+def draw_batch(
+    random: np.random.Generator, tokens: int, vocabulary: int, device: torch.device
+) -> Batch:
+    """Draw sentences of about so many tokens together, on either side."""
+
+    def side() -> Packed:
+        logarithm = np.log(MEAN_LENGTH) - SPREAD**2 / 2
+        lengths = random.lognormal(logarithm, SPREAD, tokens // MEAN_LENGTH)
+        sizes = lengths.round().clip(1, LONGEST).astype(int).tolist()
+        return pack_sequences(
+            [random.integers(3, vocabulary, size).tolist() for size in sizes], device
+        )
+
+    return batch_of(side(), side())
+
+
+def seconds_of(objective: Objective, batch: Batch, *, is_padded: bool) -> float:
+    """Time a forward and backward pass."""
+    wait: Callable[[], None] = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+    takes = flash.takes
+    if is_padded:
+        flash.takes = lambda *_: False
+    objective.zero_grad()
+    wait()
+    start = time.perf_counter()
+    objective(batch).smoothed.backward()
+    wait()
+    flash.takes = takes
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

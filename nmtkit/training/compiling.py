@@ -1,0 +1,87 @@
+"""Compiling what training computes, where that pays and can be done.
+
+Compiled are what layers compute between attentions, and the loss of a chunk of logits; matrix
+products and attention are kernels already. Everything is compiled at once, by a batch of nothing
+but end symbols, so that no update has to wait for it, and it is known whether it can be done.
+"""
+
+from collections.abc import Callable
+from subprocess import SubprocessError
+
+import torch
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import EngineConfig
+from nmtkit.data.batch import Batch, batch_of
+from nmtkit.errors import is_out_of_memory
+from nmtkit.model.compiled import compiled, compiled_between, set_between
+from nmtkit.model.layers import PLAIN
+from nmtkit.packed import pack_sequences
+from nmtkit.symbols import EOS_ID
+from nmtkit.training.loss import compute_terms
+from nmtkit.training.objective import Objective
+
+TRIAL_TOKENS = 4096
+"""Tokens of a side at most in the batch that is compiled for; the code is laid out for as many."""
+
+TRIAL_LENGTH = 32
+
+
+def compile_if_wanted(
+    objective: Objective, recipe: TrainRecipe, report: Callable[[str], None]
+) -> None:
+    """Compile what an objective computes in training, if settings ask for it and it can be done.
+
+    Args:
+        objective: has no gradients, and gets none; torch's random numbers stay as they are.
+        recipe: all settings.
+        report: is told why it cannot be done; then the objective is as it was.
+    """
+    if not is_wanted(recipe.engine, objective.model.output_weight.device):
+        return
+    training = recipe.training
+    num_tokens = min(training.max_tokens or training.update_tokens, TRIAL_TOKENS)
+    reason = compile_objective(objective, num_tokens)
+    if reason is not None:
+        report(f"not compiled: {reason}; training goes on without --compile")
+
+
+def is_wanted(engine: EngineConfig, device: torch.device) -> bool:
+    """Tell whether settings ask for compiling on a device."""
+    is_chosen = device.type == "cuda" and not engine.deterministic
+    return engine.compile == "on" or (engine.compile == "auto" and is_chosen)
+
+
+def compile_objective(objective: Objective, num_tokens: int) -> str | None:
+    """Compile what an objective computes in training, and try it.
+
+    Args:
+        objective: see `compile_if_wanted`.
+        num_tokens: that batches have, about.
+
+    Returns:
+        None; or why it cannot be done, and then the objective is as it was.
+    """
+    set_between(objective.model, compiled_between())
+    objective.terms = compiled(compute_terms)
+    device = objective.model.output_weight.device
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            objective.train()(_batch_of_ends(num_tokens, device)).smoothed.backward()
+    except (RuntimeError, OSError, SubprocessError) as error:
+        if is_out_of_memory(error):
+            raise
+        set_between(objective.model, PLAIN)
+        objective.terms = compute_terms
+        return " ".join(str(error).partition("\n\n")[0].split())
+    finally:
+        objective.zero_grad()
+    return None
+
+
+def _batch_of_ends(num_tokens: int, device: torch.device) -> Batch:
+    """Return a batch of about so many tokens a side; of one alone nothing is compiled."""
+    num_sentences = max(2, num_tokens // TRIAL_LENGTH)
+    length = max(1, num_tokens // num_sentences)
+    ends = pack_sequences([[EOS_ID] * length] * num_sentences, device)
+    return batch_of(ends, ends)

@@ -1,0 +1,214 @@
+"""Compiled, training computes what it does otherwise, and compiles nothing after its start."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.utils import counters
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
+from nmtkit.data.batch import Batch, batch_of
+from nmtkit.model.compiled import compiled
+from nmtkit.model.layers import Residual, join
+from nmtkit.model.transformer import Transformer
+from nmtkit.model_path import read_tensors
+from nmtkit.packed import pack_sequences
+from nmtkit.training import objective as objective_module
+from nmtkit.training.compiling import compile_objective
+from nmtkit.training.objective import Objective
+from nmtkit.training.run import train
+from tests.tiny import tiny_dataset, tiny_train_recipe
+
+# torch's compiler makes use of what torch itself warns of.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The .grad attribute of a Tensor", "ignore:`torch.jit:DeprecationWarning"
+)
+
+CPU = torch.device("cpu")
+SIZE = 60
+MODEL = ModelConfig(
+    encoder_layers=2, decoder_layers=2, model_size=32, feed_forward_size=48, heads=4, dropout=0.1
+)
+NUM_GRAPHS = 3
+"""What follows an attention that another follows, what follows the last one, and the loss."""
+
+NUM_SENTENCES = (30, 2, 41, 1, 7, 25)
+CHUNK = 50
+"""Tokens whose logits exist at a time: the last chunks of batches are all smaller."""
+
+
+@pytest.fixture(autouse=True)
+def _forget_what_was_compiled() -> Iterator[None]:
+    torch._dynamo.reset()
+    counters.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def num_graphs() -> int:
+    return counters["stats"]["unique_graphs"]
+
+
+def batch(num_sentences: int) -> Batch:
+    """Return sentences of up to 9 tokens; one sentence is one token on either side."""
+    draw = random.Random(num_sentences)
+    longest = 1 if num_sentences == 1 else 9
+    sides = (
+        [[draw.randrange(3, SIZE) for _ in range(draw.randint(1, longest))] for _ in range(n)]
+        for n in (num_sentences, num_sentences)
+    )
+    source, target = (pack_sequences(side, CPU) for side in sides)
+    return batch_of(source, target)
+
+
+def objective_of(config: ModelConfig, low_precision: torch.dtype | None) -> Objective:
+    torch.manual_seed(2)
+    model = Transformer(config, SIZE, SIZE, is_shared=True)
+    return Objective(model, 0.1, low_precision)
+
+
+def train_and_validate(objective: Objective) -> list[Tensor]:
+    """Return losses and gradients of batches of many sizes, validation between them."""
+    results = []
+    for number in NUM_SENTENCES:
+        objective.train().zero_grad()
+        torch.manual_seed(number)
+        losses = objective(batch(number))
+        losses.smoothed.backward()
+        gradients = [p.grad.flatten() for p in objective.parameters() if p.grad is not None]
+        results += [losses.smoothed.detach(), losses.nll, torch.cat(gradients)]
+        objective.eval()
+        with torch.inference_mode():
+            results.append(objective(batch(number + 1)).nll)
+    return results
+
+
+@pytest.mark.parametrize(
+    ("norm", "low_precision", "recomputes"),
+    [("post", None, False), ("pre", torch.bfloat16, True)],
+    ids=["post", "pre-bfloat16-recomputed"],
+)
+def test_losses_and_gradients_are_the_plain_ones_for_any_number_of_tokens(
+    norm: str,
+    low_precision: torch.dtype | None,
+    recomputes: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(objective_module, "chunk_size", lambda *_: CHUNK)
+    objective = objective_of(replace(MODEL, norm=norm, dropout=0.0), low_precision)
+    objective.model.recomputes_layers = recomputes
+    expected = train_and_validate(objective)
+    names = list(objective.model.state_dict())
+    assert compile_objective(objective, 256) is None
+    assert objective.is_compiled
+    assert all(p.grad is None for p in objective.parameters())
+    assert num_graphs() == NUM_GRAPHS
+    actual = train_and_validate(objective)
+    assert num_graphs() == NUM_GRAPHS
+    assert list(objective.model.state_dict()) == names
+    # Other orders of summation; in bfloat16, fused steps round less often than single ones.
+    tolerance = 1e-5 if low_precision is None else 2**-7
+    for own, other in zip(actual, expected, strict=True):
+        assert ((own - other).norm() / other.norm()).item() < tolerance
+
+
+def test_dropout_follows_from_the_seed_and_drops_its_share() -> None:
+    rate, tokens = 0.25, 300
+    residual = Residual(replace(MODEL, norm="pre", dropout=rate))
+    x, context = torch.zeros(tokens, MODEL.model_size), torch.ones(tokens, MODEL.model_size)
+    run = compiled(join)
+
+    def draw(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        return run(residual, x, context)
+
+    drawn = draw(1)
+    assert torch.equal(drawn, draw(1))
+    assert not torch.equal(drawn, draw(2))
+    kept = drawn[drawn != 0]
+    torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - rate)))
+    # 9600 draws: four standard deviations are 0.018.
+    assert (drawn == 0).double().mean().item() == pytest.approx(rate, abs=0.018)
+
+
+def test_recomputing_draws_what_was_dropped_again() -> None:
+    objective = objective_of(MODEL, None)
+    assert compile_objective(objective, 256) is None
+    kept = train_and_validate(objective)
+    objective.model.recomputes_layers = True
+    for own, other in zip(train_and_validate(objective), kept, strict=True):
+        assert torch.equal(own, other)
+
+
+def compiled_recipe(recipe: TrainRecipe) -> TrainRecipe:
+    return replace(recipe, engine=replace(recipe.engine, compile="on"))
+
+
+def last_model(run: Path) -> dict[str, Tensor]:
+    last = RunFolder(run).last()
+    assert last is not None
+    return read_tensors(last)
+
+
+def test_a_resumed_run_is_the_uninterrupted_one_and_compiles_nothing_more(tmp_path: Path) -> None:
+    data = tiny_dataset(tmp_path)
+    train(compiled_recipe(tiny_train_recipe(6, dropout=0.1)), data, tmp_path / "whole")
+    assert num_graphs() == NUM_GRAPHS
+    for last_update in (3, 6):
+        recipe = compiled_recipe(tiny_train_recipe(last_update, dropout=0.1))
+        train(recipe, data, tmp_path / "parts")
+    assert num_graphs() == NUM_GRAPHS
+    whole, parts = last_model(tmp_path / "whole"), last_model(tmp_path / "parts")
+    assert whole.keys() == parts.keys()
+    for name, tensor in whole.items():
+        assert torch.equal(tensor, parts[name]), name
+
+
+def train_as_users_do(data: Path, run: Path, *settings: str, **environment: str) -> str:
+    """Train in processes of their own; returns what is told."""
+    shape = (
+        "--encoder-layers 1 --decoder-layers 1 --model-size 16 --feed-forward-size 32 --heads 2 "
+        "--update-tokens 24 --max-tokens 12 --warmup-updates 4 --learning-rate-scale 0.2 "
+        "--max-updates 8 --save-every 8 --validate-every 0 --device cpu"
+    )
+    command = [sys.executable, "-m", "nmtkit_cli", "train", str(data), "--out", str(run)]
+    process = subprocess.run(
+        [*command, *shape.split(), *settings],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return process.stderr
+
+
+def test_ranks_train_the_model_that_one_process_does(tmp_path: Path) -> None:
+    data = tiny_dataset(tmp_path)
+    models = []
+    for devices in ("1", "2"):
+        told = train_as_users_do(data, tmp_path / devices, "--compile=on", "--devices", devices)
+        assert " compile=on" in told
+        assert f" ranks={devices} " in told
+        models.append(last_model(tmp_path / devices))
+    for name, tensor in models[0].items():
+        torch.testing.assert_close(tensor, models[1][name], rtol=0.0, atol=1e-5)
+
+
+def test_without_a_compiler_training_says_so_and_goes_on(tmp_path: Path) -> None:
+    data, cache = tiny_dataset(tmp_path), str(tmp_path / "cache")
+    machine = {"CXX": "/nonexistent", "TORCHINDUCTOR_CACHE_DIR": cache}
+    talk = train_as_users_do(data, tmp_path / "run", "--compile=on", **machine)
+    (told,) = (line for line in talk.splitlines() if "not compiled" in line)
+    assert "No working C++ compiler" in told
+    assert told.endswith("; training goes on without --compile")
+    assert " compile=off" in talk
+    assert "done after update 8" in talk

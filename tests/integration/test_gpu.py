@@ -1,0 +1,55 @@
+"""On a GPU, the host runs ahead: within an update it waits for the device at the end alone."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from nmtkit.config.training import TrainingConfig
+from nmtkit.data.batch import batch_of
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.training.compiling import compile_objective
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.learner import Learner
+from nmtkit.training.objective import Objective
+from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.stopping import StopRequest
+from nmtkit.training.updating import Slot, Updater
+from tests.tiny import tiny_train_recipe
+
+SIZE = 40
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU to wait for")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, None], ids=["flash", "padded"])
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_an_update_does_not_wait_for_the_device(
+    is_compiled: bool, dtype: torch.dtype | None
+) -> None:
+    device = torch.device("cuda")
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.1)
+    recipe = replace(recipe, training=TrainingConfig(clip_norm=1.0, average_decay=0.9))
+    learner = Learner.of(
+        Transformer(recipe.model, SIZE, SIZE, is_shared=True).to(device), recipe.training
+    )
+    objective = Objective(learner.model, 0.1, dtype)
+    if is_compiled:
+        assert compile_objective(objective, 256) is None
+    segmentation = Segmentation(None, None, seed=1, longest=100)
+    updater = Updater(objective, learner, recipe, segmentation, Ranks(), StopRequest())
+    slot = Slot(0, 0, torch.zeros(0).numpy(), 1)
+    mode = torch.cuda.get_sync_debug_mode()
+    try:
+        for number in (1, 2, 3):
+            side = pack_sequences([[5, 6, 7, 2], [8, 2], [9, 10, 2]] * number, device)
+            batch = batch_of(side, side)
+            torch.cuda.synchronize()
+            if number > 1:  # the first one moves tables to the device
+                torch.cuda.set_sync_debug_mode("error")
+            updater._accumulate(batch, slot, number, is_last=True)
+            updater._average_gradients(9 * number)
+            updater.apply(number, 1e-3)
+            torch.cuda.set_sync_debug_mode(mode)
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
