@@ -15,7 +15,6 @@ import argparse
 import subprocess
 import tempfile
 import time
-from itertools import islice
 from pathlib import Path
 
 from benchmarks.common import (
@@ -31,14 +30,15 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import Position, Sampler
+from nmtkit.data.sampler import Position
 from nmtkit.runtime import set_up
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import learning_rate
+from nmtkit.training.reading import Reader
 from nmtkit.training.run import make_learner, make_objective
-from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.slots import Cut
 from nmtkit.training.stopping import StopRequest
-from nmtkit.training.updating import Cut, Updater
+from nmtkit.training.updating import Updater
 
 UNIT = "tgt tok/s"
 WHOLE = Cut(num_slots=1, num_pieces=1)
@@ -101,17 +101,19 @@ def train_once(options: argparse.Namespace) -> None:
     dataset = Dataset.open(options.one)
     learner = make_learner(recipe, dataset, device)
     objective = make_objective(recipe, learner.model).train()
-    segmentation = Segmentation.of(recipe, dataset.codec)
-    updater = Updater(objective, learner, recipe, segmentation, Ranks(), StopRequest())
-    sampler = Sampler(dataset.train, tokens, recipe.seed.seed)
-    updates = islice(sampler.updates(Position(0, 0, 0)), options.warm_up + options.updates)
+    updater = Updater(objective, learner, recipe, Ranks(), StopRequest())
+    reader = Reader.of(recipe, dataset, Ranks(), device)
+    position = Position(0, 0, 0)
     num_tokens, start = 0, time.perf_counter()
-    for number, (_, update) in enumerate(updates, start=1):
-        updater.compute(dataset.train[update.shard], update, number, WHOLE, time.perf_counter)
+    for number in range(1, options.warm_up + options.updates + 1):
+        reading = reader.read(position, number, WHOLE)
+        position = reading.position
+        updater.compute(reading, time.perf_counter)
         updater.apply(number, learning_rate(number, recipe.model.model_size, recipe.training))
-        num_tokens += update.num_target_tokens
+        num_tokens += reading.update.num_target_tokens
         if number == options.warm_up:
             num_tokens, start = 0, time.perf_counter()
+    reader.close()
     print_measurement(f"train {options.shape}", num_tokens / (time.perf_counter() - start), UNIT)
 
 

@@ -18,18 +18,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from benchmarks.common import print_json, print_table
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch
-from nmtkit.data.binary import Pairs
-from nmtkit.data.sampler import Indices
+from nmtkit.training.reading import Reader
 from nmtkit.training.run import train
 from nmtkit.training.saving import Saver
-from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.shares import SlotIds
 from nmtkit.training.state import RunState
 
 LOG_EVERY = 50
@@ -44,6 +41,7 @@ def main() -> None:
     parser.add_argument("--update-tokens", type=int, default=256)
     parser.add_argument("--save-every", type=int, default=1000)
     parser.add_argument("--subword-sampling", default="none")
+    parser.add_argument("--read-workers", type=int, default=0)
     options = parser.parse_args()
     recipe = build(
         TrainRecipe,
@@ -56,6 +54,7 @@ def main() -> None:
             "validate_every": 0,
             "log_every": LOG_EVERY,
             "subword_sampling": options.subword_sampling,
+            "read_workers": options.read_workers,
         },
     )
     saving, reading = _timed_saves(), _timed_reads()
@@ -86,17 +85,15 @@ def _timed_saves() -> list[float]:
 def _timed_reads() -> list[float]:
     """Have the time that training waits for each batch noted."""
     seconds: list[float] = []
-    gather = Segmentation.gather
+    take = Reader._take
 
-    def gather_timed(
-        self: Segmentation, pairs: Pairs, indices: Indices, update: int, device: torch.device
-    ) -> Batch:
+    def take_timed(self: Reader) -> tuple[SlotIds, Batch]:
         start = time.perf_counter()
-        batch = gather(self, pairs, indices, update, device)
+        taken = take(self)
         seconds.append(time.perf_counter() - start)
-        return batch
+        return taken
 
-    Segmentation.gather = gather_timed  # type: ignore[method-assign]
+    Reader._take = take_timed  # type: ignore[method-assign]
     return seconds
 
 

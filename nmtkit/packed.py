@@ -6,7 +6,8 @@ Padding does not exist outside attention, so it can leak nowhere.
 alone turns packed values into a padded block and back, through `Layout.unpack` and `Layout.pack`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -69,6 +70,17 @@ class Layout:
         """(B, T) bool, True where the padded block holds a token."""
         sizes = self._ends - self._starts
         return torch.arange(self.longest, device=sizes.device) < sizes[:, None]
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors of this layout, by the attributes that hold them."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> "Layout":
+        """Return the same layout with copies of its tensors, as on another device."""
+        twin = copy(self)
+        vars(twin).update(tensors)
+        return twin
 
     def unpack(self, values: Tensor) -> Tensor:
         """Spread values (X, ...) over a padded block (B, T, ...); padding is 0."""

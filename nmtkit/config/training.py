@@ -243,6 +243,15 @@ class EngineConfig:
         choices=("auto", "on", "off"),
         on_resume="free",
     )
+    read_workers: int = setting(
+        0,
+        "Processes a device that read batches ahead; auto = none, but up to 4 where text is cut "
+        "anew for a GPU (--subword-sampling). What is trained does not depend on it.",
+        zero="auto",
+        minimum=0,
+        maximum=1024,
+        on_resume="free",
+    )
     deterministic: bool = setting(
         False,
         "Use slower kernels on GPUs, so that equal runs are equal to the bit, as they always are "

@@ -1,16 +1,20 @@
-"""Batches: the ids of some pairs, packed as the model reads them; slots: the parts of an update."""
+"""Batches: the ids of some pairs, packed as the model reads them, on the device that computes."""
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nmtkit.data.binary import Pairs, Side
-from nmtkit.data.sampler import Indices, Update
+from nmtkit.data.binary import Indices, Pairs, Sequences
 from nmtkit.packed import Layout, Packed
 from nmtkit.symbols import BOS_ID
+
+_CPU = torch.device("cpu")
+
+_ALIGNMENT = 16
+"""Bytes that each tensor begins at a multiple of, where several are sent as one."""
 
 
 @dataclass(frozen=True)
@@ -41,35 +45,51 @@ def gather(pairs: Pairs, indices: Indices, device: torch.device) -> Batch:
         indices: (B,) which of its pairs.
         device: where the tensors go.
     """
-    return batch_of(read(pairs.source, indices, device), read(pairs.target, indices, device))
+    return batch_of(pairs.source.take(indices), pairs.target.take(indices), device)
 
 
-def batch_of(source: Packed, target: Packed) -> Batch:
+def batch_of(source: Sequences, target: Sequences, device: torch.device) -> Batch:
     """Make a batch of the ids of both sides, each sentence ending with the end symbol."""
-    shifted = target.values.roll(1)
-    shifted[target.layout.starts] = BOS_ID
-    return Batch(source, Packed(shifted, target.layout), target.values)
+    read, predicted = _packed(source), _packed(target)
+    shifted = predicted.values.roll(1)
+    shifted[predicted.layout.starts] = BOS_ID
+    batch = Batch(read, Packed(shifted, predicted.layout), predicted.values)
+    return batch if device.type == "cpu" else sent(batch, device)
 
 
-def read(side: Side, indices: Indices, device: torch.device) -> Packed:
-    """Lay sequences of a memory map end to end, without a loop over them."""
-    first = side.offsets[indices].astype(np.int64)
-    lengths = side.offsets[indices + 1].astype(np.int64) - first
-    begins = np.cumsum(lengths) - lengths
-    places = np.arange(lengths.sum()) + np.repeat(first - begins, lengths)
-    ids = torch.from_numpy(side.ids[places].astype(np.int64))
-    return Packed(ids.to(device), Layout(lengths.tolist(), device))
+def sent(batch: Batch, device: torch.device) -> Batch:
+    """Copy a batch from the host to a device, all of its tensors as one.
 
-
-def num_slots(update_tokens: int, max_tokens: int) -> int:
-    """Compute into how many slots of about `max_tokens` an update is cut."""
-    return math.ceil(update_tokens / max_tokens)
-
-
-def cut_into_slots(update: Update, num_slots: int) -> list[Indices]:
-    """Deal an update's pairs, which are sorted by length, evenly to at most `num_slots` slots.
-
-    Returns:
-        indices of the pairs of each slot, none empty.
+    The host does not wait for a GPU to have them: what the GPU is given to compute afterwards,
+    by whichever thread, comes after the copy.
     """
-    return [update.pairs[slot::num_slots] for slot in range(min(num_slots, len(update.pairs)))]
+    source, target = batch.source.layout, batch.target_in.layout
+    ids = [batch.source.values, batch.target_in.values, batch.target_out]
+    places = iter(_send([*ids, *source.tensors.values(), *target.tensors.values()], device))
+    source_ids, target_in, target_out = (next(places) for _ in ids)
+    source, target = (
+        layout.with_tensors({name: next(places) for name in layout.tensors})
+        for layout in (source, target)
+    )
+    return Batch(Packed(source_ids, source), Packed(target_in, target), target_out)
+
+
+def _send(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+    """Copy tensors to a device as one."""
+    sizes = [-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors]
+    # Only from memory that stays where it is can a GPU copy by itself; torch keeps it for the next.
+    staged = torch.empty(sum(sizes), dtype=torch.uint8, pin_memory=device.type == "cuda")
+    for tensor, place in zip(tensors, staged.split(sizes), strict=True):
+        _viewed(place, tensor).copy_(tensor)
+    copied = staged.to(device, non_blocking=True).split(sizes)
+    return [_viewed(place, tensor) for tensor, place in zip(tensors, copied, strict=True)]
+
+
+def _viewed(place: Tensor, tensor: Tensor) -> Tensor:
+    """Return bytes as a tensor of the type and shape of another."""
+    return place[: tensor.nbytes].view(tensor.dtype).view(tensor.shape)
+
+
+def _packed(sequences: Sequences) -> Packed:
+    ids = torch.from_numpy(sequences.ids.astype(np.int64))
+    return Packed(ids, Layout(sequences.lengths.tolist(), _CPU))

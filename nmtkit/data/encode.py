@@ -1,6 +1,5 @@
 """Chunks of text to ids, filtered and dealt to shards; in worker processes, in order."""
 
-import multiprocessing
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.data.binary import Sequences
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.counts import PairCounts, SideCounts
 from nmtkit.data.examples import Example, first_of_each
 from nmtkit.data.filters import REASONS, HeldOut, drop_reason
 from nmtkit.data.parts import Part
 from nmtkit.data.repeats import Repeats
-from nmtkit.data.writer import Sequences
-from nmtkit.errors import ResourceError
-from nmtkit.processes import start_worker
+from nmtkit.processes import Worker
 from nmtkit.text.codec import TextCodec, Vocabulary
+
+_TOO_MANY = "run with fewer workers [--workers]"
+"""What mends it if memory does not suffice for as many."""
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,10 @@ def encode_in_order(
         return
     rest = iter(chunks)
     first = list(islice(rest, workers))
-    busy: deque[_Worker] = deque()
+    busy: deque[Worker[EncodedChunk]] = deque()
     try:
         for _ in first:
-            busy.append(_Worker())
+            busy.append(Worker(_serve, _TOO_MANY))
         for worker, chunk in zip(busy, first, strict=True):
             worker.send(encoder)
             worker.send(chunk)
@@ -168,50 +169,11 @@ def encode_in_order(
             worker.end()
 
 
-class _Worker:
-    """A process that encodes one chunk at a time, and ends when its parent does."""
-
-    def __init__(self) -> None:
-        self._connection, workers_end = multiprocessing.Pipe()
-        # The encoder is sent later: as an argument, a child that dies early would block the start.
-        self._process = start_worker(_serve, (workers_end,))
-        # Kept open here, it would hide the worker's death.
-        workers_end.close()
-
-    def send(self, message: Encoder | Chunk) -> None:
-        try:
-            self._connection.send(message)
-        except OSError:
-            raise self._death() from None
-
-    def receive(self) -> EncodedChunk:
-        try:
-            encoded: EncodedChunk = self._connection.recv()
-        except (EOFError, OSError):
-            raise self._death() from None
-        return encoded
-
-    def end(self) -> None:
-        self._connection.close()
-        self._process.terminate()
-        self._process.join()
-
-    def _death(self) -> ResourceError:
-        self._process.join()
-        return ResourceError(
-            f"a worker process ended early (exit code {self._process.exitcode}); if memory is "
-            "short, run with fewer workers [--workers]"
-        )
-
-
 def _serve(connection: "Connection[EncodedChunk, Any]") -> None:
     """Receive an encoder, then chunks; send what becomes of each."""
-    try:
-        encoder: Encoder = connection.recv()
-        while True:
-            connection.send(encoder.encode(connection.recv()))
-    except (EOFError, OSError):
-        return
+    encoder: Encoder = connection.recv()
+    while True:
+        connection.send(encoder.encode(connection.recv()))
 
 
 def _count(sequences: Sequence[Sequences], vocabulary: Vocabulary) -> SideCounts:

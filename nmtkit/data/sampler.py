@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nmtkit.data.binary import Indices
 from nmtkit.errors import ConfigError
 
-Indices = NDArray[np.int64]
 Lengths = NDArray[np.integer]
 
 _WEIGHT_UNIT = 1_000_000

@@ -2,21 +2,18 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from nmtkit.data.binary import (
-    ID_TYPES,
     OFFSET_TYPE,
     SIDES,
     TRAIN,
     VALID,
     Contents,
-    Ids,
-    Offsets,
+    Sequences,
     fingerprint_of,
     shard_name,
     side_paths,
@@ -27,21 +24,6 @@ from nmtkit.text.codec import TextCodec
 
 _MAX_TOKENS = 2**32 - 1
 _MAX_BUFFERED_BYTES = 16 * 2**20
-
-
-@dataclass(frozen=True)
-class Sequences:
-    """Id sequences in memory: ids (X,) laid end to end, lengths (B,)."""
-
-    ids: Ids
-    lengths: Offsets
-
-    @staticmethod
-    def pack(sequences: Sequence[Sequence[int]], id_type: str) -> "Sequences":
-        """Lay sequences end to end."""
-        lengths = np.array([len(sequence) for sequence in sequences], OFFSET_TYPE)
-        ids = np.fromiter(chain.from_iterable(sequences), ID_TYPES[id_type], lengths.sum())
-        return Sequences(ids, lengths)
 
 
 class DatasetWriter:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -54,7 +55,7 @@ class Workers:
         for number in range(num_workers):
             own, other = multiprocessing.Pipe()
             arguments = (other, number, paths, replace(recipe, runtime=runtime))
-            start_worker(_work, arguments)
+            start_worker(_work, arguments, [signal.SIGINT])
             other.close()
             self._connections.append(own)
         for number in range(num_workers):

@@ -26,7 +26,7 @@ from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
 from nmtkit.training.objective import Objective
-from nmtkit.training.updating import Cut
+from nmtkit.training.slots import Cut
 
 SHARE = 0.9
 """So much of the memory is filled at most; fragments and other libraries take some of the rest."""

@@ -7,7 +7,6 @@ and the settings. Nothing is written.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 
@@ -20,7 +19,9 @@ from nmtkit.model.cost import Parameters, count_parameters
 from nmtkit.progress import duration, prefixed
 from nmtkit.runtime import peak_memory
 from nmtkit.training.costs import Costs, device_rate
-from nmtkit.training.updating import Cut, Sums, Updater
+from nmtkit.training.reading import Reader
+from nmtkit.training.slots import Cut
+from nmtkit.training.updating import Sums, Updater
 
 WARM_UP_UPDATES = 3
 TIMED_UPDATES = 20
@@ -151,12 +152,15 @@ class Plan:
         )
 
 
-def make_plan(recipe: TrainRecipe, dataset: Dataset, updater: Updater, cut: Cut) -> Plan:
+def make_plan(
+    recipe: TrainRecipe, dataset: Dataset, reader: Reader, updater: Updater, cut: Cut
+) -> Plan:
     """Do some updates, and say what a run will take.
 
     Args:
         recipe: all settings.
         dataset: what it will train on.
+        reader: of it.
         updater: of a model of that recipe, which changes.
         cut: how updates are divided.
     """
@@ -174,26 +178,27 @@ def make_plan(recipe: TrainRecipe, dataset: Dataset, updater: Updater, cut: Cut)
         parameters=parameters,
         updates_an_epoch=num_updates * len(shards) / len(counted),
         device=device,
-        measured=_measure(dataset, sampler, updater, cut, recipe.model),
+        measured=_measure(codec.target.size, reader, updater, cut, recipe.model),
     )
 
 
 def _measure(
-    dataset: Dataset, sampler: Sampler, updater: Updater, cut: Cut, model: ModelConfig
+    vocabulary_size: int, reader: Reader, updater: Updater, cut: Cut, model: ModelConfig
 ) -> Measured:
     device = updater.objective.model.output_weight.device
     rate = device_rate(device, updater.objective.low_precision)
-    costs = Costs(model, dataset.codec.target.size, rate)
-    updates = islice(sampler.updates(Position(0, 0, 0)), WARM_UP_UPDATES + TIMED_UPDATES)
+    costs = Costs(model, vocabulary_size, rate)
+    position = Position(0, 0, 0)
     done: list[tuple[Update, Sums]] = []
     times = [time.monotonic()]
-    for number, (_, update) in enumerate(updates, start=1):
-        pairs = dataset.train[update.shard]
-        sums = updater.compute(pairs, update, number, cut, time.monotonic)
+    for number in range(1, WARM_UP_UPDATES + TIMED_UPDATES + 1):
+        reading = reader.read(position, number, cut)
+        position = reading.position
+        sums = updater.compute(reading, time.monotonic)
         assert sums is not None, "nobody asks a plan to stop"
         updater.apply(number, learning_rate=0.0)
         _wait(device)
-        done.append((update, sums))
+        done.append((reading.update, sums))
         times.append(time.monotonic())
         if times[-1] - times[0] > MEASURED_S:
             break

@@ -9,12 +9,12 @@ from torch import Tensor
 from nmtkit.checkpoint import Resumable, RunFolder
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import num_slots
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model_folder import restore_parameters
 from nmtkit.records import MetricsLog, ValidationRecord
 from nmtkit.training.learner import Learner
+from nmtkit.training.slots import num_slots
 from nmtkit.training.state import RunState
 
 

@@ -15,7 +15,7 @@ import torch
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import Sampler, check_budget
+from nmtkit.data.sampler import check_budget
 from nmtkit.durable import locked
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model import flash
@@ -32,15 +32,17 @@ from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.pieces import Pieces
 from nmtkit.training.plan import make_plan
+from nmtkit.training.reading import Reader
 from nmtkit.training.resuming import decide_slots, resume
 from nmtkit.training.saving import Saver, Trained
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.slots import Cut
 from nmtkit.training.state import RunState
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.tensorboard import TensorboardLog
 from nmtkit.training.trainer import Parts, Trainer
-from nmtkit.training.updating import Cut, Updater
+from nmtkit.training.updating import Updater
 from nmtkit.training.validation import Validator
 
 
@@ -104,15 +106,16 @@ def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
     told: list[str] = []
     compile_if_wanted(objective, recipe, told.append)
     yield from told
-    segmentation = Segmentation.of(recipe, dataset.codec)
     slots = decide_slots(RunState(), recipe, num_ranks=1)
     if not slots:
         with room_for_moments(learner):
-            extremes = _extremes(recipe, dataset, segmentation)
+            extremes = _extremes(recipe, dataset)
             slots = slots_that_fit(objective, extremes, Ranks(), lambda: False) or 0
     stop = StopRequest()  # which hears of no signal: one ends the plan at once
-    updater = Updater(objective, learner, recipe, segmentation, Ranks(), stop)
-    yield from make_plan(recipe, dataset, updater, Cut(slots, 1)).lines()
+    updater = Updater(objective, learner, recipe, Ranks(), stop)
+    with closing(Reader.of(recipe, dataset, Ranks(), device)) as reader:
+        made = make_plan(recipe, dataset, reader, updater, Cut(slots, 1))
+    yield from made.lines()
 
 
 def make_objective(recipe: TrainRecipe, model: Transformer) -> Objective:
@@ -138,7 +141,6 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
     compile_if_wanted(objective, recipe, reporter.message)
     batch_tokens = training.max_tokens or training.update_tokens
     search = recipe.search if recipe.validation.validate_bleu else None
-    segmentation = Segmentation.of(recipe, dataset.codec)
     codec = dataset.codec
     provenance = {
         "dataset": dataset.fingerprint,
@@ -148,9 +150,9 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
     return Parts(
         recipe=recipe,
         dataset=dataset,
-        sampler=Sampler(dataset.train, training.update_tokens, recipe.seed.seed),
         ranks=ranks,
-        updater=Updater(objective, learner, recipe, segmentation, ranks, scene.stop),
+        reader=Reader.of(recipe, dataset, ranks, scene.device),
+        updater=Updater(objective, learner, recipe, ranks, scene.stop),
         pieces=ranks.share(lambda: Pieces(folder.path)),
         validator=Validator(
             make_objective(recipe, learner.published),
@@ -185,7 +187,8 @@ def _run(scene: Scene, trainer: Trainer) -> None:
         slot_tokens = scene.recipe.training.update_tokens // state.num_slots
         trainer.parts.validator.batch_tokens = slot_tokens
     _announce(scene, trainer)
-    with closing(reporter), closing(saver):  # nothing is written once the lock is let go
+    # Nothing is written once the lock is let go.
+    with closing(reporter), closing(saver), closing(trainer.parts.reader):
         trainer.fit()
     reporter.message(f"done after update {state.update}")
 
@@ -197,7 +200,7 @@ def _make_room(scene: Scene, trainer: Trainer) -> None:
     state.num_slots = ranks.share(lambda: decide_slots(state, recipe, ranks.size))
     if state.num_slots and scene.device.type != "cuda":
         return
-    extremes = _extremes(recipe, scene.dataset, parts.updater.segmentation)
+    extremes = _extremes(recipe, scene.dataset)
 
     def is_stopping() -> bool:
         return scene.stop.is_requested
@@ -214,8 +217,9 @@ def _make_room(scene: Scene, trainer: Trainer) -> None:
     forget_peak(scene.device)
 
 
-def _extremes(recipe: TrainRecipe, dataset: Dataset, segmentation: Segmentation) -> Extremes:
+def _extremes(recipe: TrainRecipe, dataset: Dataset) -> Extremes:
     """Find what needs the most memory, as training reads it."""
+    segmentation = Segmentation.of(recipe, dataset.codec)
     extremes = Extremes.of(dataset.train, recipe.training.update_tokens)
     growth = segmentation.growth(next(shard for shard in dataset.train if len(shard)))
     return extremes.grown(growth, segmentation.longest)

@@ -8,16 +8,13 @@ https://arxiv.org/abs/1910.13267
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import Batch, batch_of, gather, read
-from nmtkit.data.binary import Pairs, Side
-from nmtkit.data.sampler import Indices
+from nmtkit.data.binary import Indices, Pairs, Sequences, Side
 from nmtkit.errors import ConfigError
-from nmtkit.packed import Packed, pack_sequences
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.resampling import Resampler, can_resample
 from nmtkit.text.subword import Subword
@@ -61,41 +58,51 @@ class Segmentation:
             longest=min(limits),
         )
 
-    def gather(self, pairs: Pairs, indices: Indices, update: int, device: torch.device) -> Batch:
-        """Read pairs of a shard into a batch.
+    @property
+    def is_anew(self) -> bool:
+        """Some text is cut anew, which takes its time."""
+        return self.source is not None or self.target is not None
+
+    def read(self, pairs: Pairs, indices: Indices, update: int) -> tuple[Sequences, Sequences]:
+        """Read pairs of a shard.
 
         Args:
             pairs: the shard.
             indices: (B,) which of its pairs.
             update: the one that they are for, from 1.
-            device: where the tensors go.
+
+        Returns:
+            their sources, and their targets.
         """
 
-        def read_side(name: str, side: Side, resampler: Resampler | None) -> Packed:
+        def read_side(name: str, side: Side, resampler: Resampler | None) -> Sequences:
+            stored = side.take(indices)
             if resampler is None:
-                return read(side, indices, device)
+                return stored
+            ends = np.cumsum(stored.lengths, dtype=np.int64).tolist()
+            ids = stored.ids.tolist()
             cut = [
-                self._cut(
-                    resampler, side[pair].tolist(), subword_seed(self.seed, update, pair, name)
-                )
-                for pair in indices.tolist()
+                self._cut(resampler, ids[first:end], subword_seed(self.seed, update, pair, name))
+                for (first, end), pair in zip(pairwise([0, *ends]), indices.tolist(), strict=True)
             ]
-            return pack_sequences(cut, device)
+            return Sequences.pack(cut, stored.ids.dtype.name)
 
-        return batch_of(
+        return (
             read_side("source", pairs.source, self.source),
             read_side("target", pairs.target, self.target),
         )
 
     def growth(self, pairs: Pairs) -> tuple[float, float]:
         """Measure how many times as long as they are stored some sources, and targets, become."""
-        if self.source is None and self.target is None:
+        if not self.is_anew:
             return 1.0, 1.0
         some = np.linspace(0, len(pairs) - 1, min(len(pairs), GROWTH_PAIRS)).astype(np.int64)
-        cpu = torch.device("cpu")
-        source, target = self.gather(pairs, some, 0, cpu).sizes
-        stored_source, stored_target = gather(pairs, some, cpu).sizes
-        return source / stored_source, target / stored_target
+        drawn = self.read(pairs, some, update=0)
+        stored = pairs.source.take(some), pairs.target.take(some)
+        source, target = (
+            len(new.ids) / len(old.ids) for new, old in zip(drawn, stored, strict=True)
+        )
+        return source, target
 
     def _cut(self, resampler: Resampler, stored: list[int], seed: int) -> list[int]:
         drawn = resampler.resample(stored, seed)  # the end symbol stays where it is

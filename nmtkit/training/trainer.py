@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import Sampler, Update
+from nmtkit.data.sampler import Update
 from nmtkit.errors import (
     DivergedError,
     ResourceError,
@@ -28,10 +28,12 @@ from nmtkit.training.history import History
 from nmtkit.training.meter import Meter
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.pieces import Pieces
+from nmtkit.training.reading import Reader, Reading
 from nmtkit.training.saving import Saver
+from nmtkit.training.slots import Cut
 from nmtkit.training.state import RunState
 from nmtkit.training.stopping import StopRequest
-from nmtkit.training.updating import Cut, Sums, Updater
+from nmtkit.training.updating import Sums, Updater
 from nmtkit.training.validation import Validator
 
 MAX_SKIPPED_IN_A_ROW = 10
@@ -47,8 +49,8 @@ class Parts:
 
     recipe: TrainRecipe
     dataset: Dataset
-    sampler: Sampler
     ranks: Ranks
+    reader: Reader
     updater: Updater
     pieces: Pieces
     validator: Validator
@@ -101,10 +103,7 @@ class Trainer:
         if self._is_validation_due():  # and was cut short by the end of the last session
             with self.meter.excluded():
                 self._validate()
-        for position, update in self.parts.sampler.updates(state.position):
-            if self.is_finished() or not self._run_update(update):
-                break
-            state.position = position
+        while not self.is_finished() and self._run_update():
             self._after_update()
         if self.meter.num_updates:
             self._report()
@@ -145,10 +144,10 @@ class Trainer:
         every = self.parts.recipe.validation.validate_every
         return self.owes_validation() and self.state.update % every == 0
 
-    def _run_update(self, update: Update) -> bool:
+    def _run_update(self) -> bool:
         """Do one update; False if a stop request came first, and nothing has changed."""
         state = self.state
-        sums = self._compute(update)
+        reading, sums = self._compute()
         if sums is None:
             return False
         state.update += 1
@@ -158,23 +157,26 @@ class Trainer:
             state.num_skipped_in_a_row = 0
         else:
             self.parts.updater.drop()
-            self._skip(update, sums.gradient_norm)
-        self.meter.add(update, state.position.epoch + 1, sums)
+            self._skip(reading.update, sums.gradient_norm)
+        self.meter.add(reading.update, state.position.epoch + 1, sums)
+        state.position = reading.position
         return True
 
-    def _compute(self, update: Update) -> Sums | None:
-        """Compute the gradients of an update, its slots cut finer if they do not fit."""
+    def _compute(self) -> tuple[Reading, Sums | None]:
+        """Compute the gradients of the next update, its slots cut finer if they do not fit."""
         parts, number = self.parts, self.state.update + 1
-        pairs = parts.dataset.train[update.shard]
+        num_pairs = parts.recipe.training.update_tokens  # at most, until they are known
         while True:
             cut = Cut(self.state.num_slots, parts.pieces.at(number))
             try:
-                return parts.updater.compute(pairs, update, number, cut, self._elapsed)
+                reading = parts.reader.read(self.state.position, number, cut)
+                num_pairs = len(reading.update.pairs)
+                return reading, parts.updater.compute(reading, self._elapsed)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
                 parts.updater.drop()
-                self._cut_finer(number, cut, len(update.pairs))
+                self._cut_finer(number, cut, num_pairs)
 
     def _cut_finer(self, number: int, cut: Cut, num_pairs: int) -> None:
         """Have an update that did not fit into memory done in smaller pieces.

@@ -5,7 +5,7 @@ matter which rank computes a slot, nor what was computed before.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -15,29 +15,15 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import Batch, cut_into_slots
-from nmtkit.data.binary import Pairs
-from nmtkit.data.sampler import Indices, Update
+from nmtkit.data.batch import Batch
 from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
 from nmtkit.training.objective import Objective
+from nmtkit.training.reading import Reading
 from nmtkit.training.seeds import slot_seed
-from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.slots import Slot
 from nmtkit.training.stopping import StopRequest
-
-
-@dataclass(frozen=True)
-class Cut:
-    """How an update is divided.
-
-    Attributes:
-        num_slots: S, the same throughout a run.
-        num_pieces: into how many pieces each slot is cut, where a whole one did not fit.
-    """
-
-    num_slots: int
-    num_pieces: int
 
 
 @dataclass(frozen=True)
@@ -59,22 +45,6 @@ class Sums:
     gradient_norm: float
 
 
-@dataclass(frozen=True)
-class Slot:
-    """What one forward and backward pass of this rank computes.
-
-    Attributes:
-        number, piece: its place in the update, which seed its dropout.
-        pairs: indices in the shard.
-        weight: 1, or 0 on a rank that has nothing of its own and takes part all the same.
-    """
-
-    number: int
-    piece: int
-    pairs: Indices
-    weight: int
-
-
 class Updater:
     """Computes updates, on this rank together with the others."""
 
@@ -83,7 +53,6 @@ class Updater:
         objective: Objective,
         learner: Learner,
         recipe: TrainRecipe,
-        segmentation: Segmentation,
         ranks: Ranks,
         stop: StopRequest,
     ) -> None:
@@ -91,21 +60,15 @@ class Updater:
         self.objective = objective
         self.learner = learner
         self.recipe = recipe
-        self.segmentation = segmentation
         self.ranks = ranks
         self.stop = stop
         self._parallel = ranks.wrap(objective)
 
-    def compute(
-        self, pairs: Pairs, update: Update, number: int, cut: Cut, elapsed_s: Callable[[], float]
-    ) -> Sums | None:
+    def compute(self, reading: Reading, elapsed_s: Callable[[], float]) -> Sums | None:
         """Compute the gradients of an update, clipped.
 
         Args:
-            pairs: the shard that holds it.
-            update: its pairs.
-            number: which update it is, from 1.
-            cut: how it is divided.
+            reading: the update as this rank reads it.
             elapsed_s: tells the seconds of training so far.
 
         Returns:
@@ -114,17 +77,15 @@ class Updater:
         Raises:
             LostRankError, ToldElsewhereError: see `Ranks.exchange`.
         """
-        slots = list(self._own_slots(update, cut))
-        losses = torch.zeros(2, dtype=torch.float64, device=self._device)
+        device = self.objective.model.output_weight.device
+        losses = torch.zeros(2, dtype=torch.float64, device=device)
         num_tokens = np.zeros(2)
-        when = f"in update {number}"
+        when = f"in update {reading.number}"
         with self.ranks.exchange(when):
-            for place, slot in enumerate(slots, 1):
-                is_last = place == len(slots)
+            for slot, batch in reading.slots:
                 # The other ranks wait for the last pass, whatever becomes of the update.
-                if not self.stop.is_requested or (is_last and not self.ranks.is_alone):
-                    batch = self.segmentation.gather(pairs, slot.pairs, number, self._device)
-                    losses += self._accumulate(batch, slot, number, is_last)
+                if not self.stop.is_requested or (slot.is_last and not self.ranks.is_alone):
+                    losses += self._accumulate(batch, slot, reading.number)
                     num_tokens += slot.weight * np.array(batch.sizes)
             time = elapsed_s() if self.ranks.is_first else 0.0
             *requests, time, num_source, num_target = self.ranks.sum(
@@ -185,26 +146,14 @@ class Updater:
                 )
             )
 
-    @property
-    def _device(self) -> torch.device:
-        return self.objective.model.output_weight.device
-
-    def _own_slots(self, update: Update, cut: Cut) -> Iterator[Slot]:
-        """Yield this rank's share of an update, at least one slot."""
-        slots = cut_into_slots(update, cut.num_slots)
-        own = list(enumerate(slots))[self.ranks.rank :: self.ranks.size]
-        for number, pairs in own or [(0, slots[0][:1])]:
-            for piece in range(min(cut.num_pieces, len(pairs))):
-                yield Slot(number, piece, pairs[piece :: cut.num_pieces], int(bool(own)))
-
-    def _accumulate(self, batch: Batch, slot: Slot, number: int, is_last: bool) -> Tensor:
+    def _accumulate(self, batch: Batch, slot: Slot, number: int) -> Tensor:
         """Add the gradients of a slot's loss sum to those before; returns its loss sums (2,)."""
         torch.manual_seed(slot_seed(self.recipe.seed.seed, number, slot.number, slot.piece))
-        with self._synchronised(is_last):
+        with self._synchronised(slot.is_last):
             losses = self._parallel(batch)
             # Gradients of the ranks are summed and divided by W.
             share = slot.weight * self.ranks.size
-            if is_last:
+            if slot.is_last:
                 self.ranks.arrive()
             (losses.smoothed * share).backward()
         return torch.stack((losses.smoothed.detach(), losses.nll)).double() * slot.weight

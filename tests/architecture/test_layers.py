@@ -60,8 +60,16 @@ MAY_IMPORT_TORCH = (
     "nmtkit.training",
     "nmtkit.reporting.attention",
 )
-# Arithmetic on shapes, which reports and `nmtkit info` do as well.
-WITHOUT_TORCH = ("nmtkit.model.cost", "nmtkit.model.activations")
+WITHOUT_TORCH = (
+    # Arithmetic on shapes, which reports and `nmtkit info` do as well.
+    "nmtkit.model.cost",
+    "nmtkit.model.activations",
+    # Processes that read batches.
+    "nmtkit.training.seeds",
+    "nmtkit.training.segmentation",
+    "nmtkit.training.shares",
+    "nmtkit.training.slots",
+)
 # What the command line may load before it knows which command is wanted.
 CHEAP_FOR_CLI = ("nmtkit.version", "nmtkit.config", "nmtkit.errors", "nmtkit_cli")
 HEAVY = ("torch", "safetensors.torch", "sentencepiece", "sacrebleu", "numpy")

@@ -6,7 +6,8 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from nmtkit.processes import start_worker
+from nmtkit.errors import ResourceError
+from nmtkit.processes import REQUESTS, Worker, start_worker
 
 DEADLINE_S = 60
 
@@ -20,7 +21,7 @@ def interrupt_own_process(connection: Connection) -> None:
 
 def test_a_worker_does_not_hear_an_interrupt_and_its_starter_does() -> None:
     own, other = multiprocessing.Pipe()
-    process = start_worker(interrupt_own_process, (other,))
+    process = start_worker(interrupt_own_process, (other,), [signal.SIGINT])
     assert own.poll(DEADLINE_S)
     assert own.recv() is True
     assert process.is_alive()
@@ -45,7 +46,37 @@ def test_an_interrupt_that_comes_while_a_worker_is_started_is_not_lost(
 
     monkeypatch.setattr(context.Process, "start", interrupted_start)
     with pytest.raises(KeyboardInterrupt):
-        start_worker(interrupt_own_process, (other,))
+        start_worker(interrupt_own_process, (other,), [signal.SIGINT])
     assert own.poll(DEADLINE_S)
     assert own.recv() is True
     own.send(None)
+
+
+def signal_own_process(connection: Connection) -> None:
+    """Send oneself the signals that come, and tell after each which wait to be heard."""
+    while True:
+        number = connection.recv()
+        os.kill(os.getpid(), number)
+        connection.send(sorted(signal.sigpending()))
+
+
+def test_a_worker_hears_no_request_that_reaches_all_of_a_job_and_ends_all_the_same() -> None:
+    worker: Worker[list[int]] = Worker(signal_own_process, "do without")
+    received = []
+    for number in REQUESTS:
+        worker.send(number)
+        received = worker.receive()
+    assert received == sorted(REQUESTS)
+    worker.end()
+    assert not multiprocessing.active_children()
+
+
+def test_the_death_of_a_worker_is_told_with_what_mends_it() -> None:
+    worker: Worker[list[int]] = Worker(signal_own_process, "take fewer of them")
+    worker.send(signal.SIGKILL)
+    told = r"a worker process ended early \(exit code -9\); if memory is short, take fewer of them"
+    with pytest.raises(ResourceError, match=told):
+        worker.receive()
+    with pytest.raises(ResourceError, match=told):
+        worker.send(0)
+    worker.end()

@@ -3,12 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nmtkit.data.batch import cut_into_slots, gather, num_slots
+from nmtkit.data.batch import gather, sent
 from nmtkit.data.binary import Pairs, Side
-from nmtkit.data.sampler import Update, cut_sorted
 from nmtkit.symbols import BOS_ID, EOS_ID
 
 CPU = torch.device("cpu")
@@ -58,27 +55,37 @@ def test_ids_of_a_batch_are_int64_and_its_own(pairs: Pairs) -> None:
     assert pairs.source[0].tolist() == SOURCES[0]
 
 
-@pytest.mark.parametrize(
-    ("update_tokens", "max_tokens", "expected"),
-    [(25_000, 4096, 7), (4096, 4096, 1), (4097, 4096, 2), (100, 4096, 1)],
-)
-def test_an_update_has_as_many_slots_as_its_tokens_need(
-    update_tokens: int, max_tokens: int, expected: int
-) -> None:
-    assert num_slots(update_tokens, max_tokens) == expected
+def test_what_is_sent_to_a_device_as_one_arrives_as_it_was(pairs: Pairs) -> None:
+    batch = gather(pairs, np.array([2, 1, 3]), CPU)
+    arrived = sent(batch, CPU)
+    assert torch.equal(arrived.source.values, batch.source.values)
+    assert torch.equal(arrived.target_in.values, batch.target_in.values)
+    assert torch.equal(arrived.target_out, batch.target_out)
+    sides = (batch.source, arrived.source), (batch.target_in, arrived.target_in)
+    for before, after in sides:
+        assert after.layout.lengths == before.layout.lengths
+        assert after.layout.tensors.keys() == before.layout.tensors.keys()
+        for name, tensor in before.layout.tensors.items():
+            assert torch.equal(after.layout.tensors[name], tensor)
+            assert after.layout.tensors[name].dtype == tensor.dtype
+        block = before.layout.unpack(before.values[:, None])
+        assert torch.equal(after.layout.unpack(after.values[:, None]), block)
+        assert torch.equal(after.layout.mask, before.layout.mask)
+    assert arrived.target_in.layout.tensors["positions"].data_ptr() != (
+        batch.target_in.layout.positions.data_ptr()
+    )
 
 
-pair_lengths = st.tuples(st.integers(1, 20), st.integers(1, 20))
-
-
-@given(st.lists(pair_lengths, min_size=1, max_size=60), st.integers(1, 9))
-def test_slots_share_an_update_evenly(lengths: list[tuple[int, int]], slots: int) -> None:
-    source, target = np.array(lengths).T
-    (pairs,) = cut_sorted(source, target, 20 * 60)
-    update = Update(0, pairs, int(source.sum()), int(target.sum()))
-    cut = cut_into_slots(update, slots)
-    assert sorted(np.concatenate(cut).tolist()) == list(range(len(lengths)))
-    assert len(cut) == min(slots, len(lengths))
-    assert all(len(slot) for slot in cut)
-    tokens = [int(target[slot].sum()) for slot in cut]
-    assert max(tokens) - min(tokens) <= target.max(), "of the sorted side"
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_batch_is_sent_to_a_gpu_without_waiting_for_it(pairs: Pairs) -> None:
+    gpu = torch.device("cuda", 0)
+    indices = np.array([0, 2, 3])
+    gather(pairs, indices, gpu)  # the first time, memory is taken
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        batch = gather(pairs, indices, gpu)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert batch.target_out.device == gpu
+    assert batch.target_out.tolist() == gather(pairs, indices, CPU).target_out.tolist()
+    assert batch.source.layout.positions.device == gpu

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.data.binary import Sequences
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.counts import SideCounts
 from nmtkit.data.encode import Encoder, deal, encode_in_order
-from nmtkit.data.writer import Sequences
 from tests.tiny import WORDS, tiny_codec, tiny_encoder
 
 SEEDS = st.integers(0, 2**70)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nmtkit.data.sampler import Indices, Position, Sampler, Update, check_budget, cut_sorted
+from nmtkit.data.binary import Indices
+from nmtkit.data.sampler import Position, Sampler, Update, check_budget, cut_sorted
 from nmtkit.errors import ConfigError
 
 START = Position(0, 0, 0)

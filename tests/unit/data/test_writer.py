@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nmtkit.data import writer as module
-from nmtkit.data.binary import VALID, Side, id_type_for, shard_name
-from nmtkit.data.writer import DatasetWriter, Sequences
+from nmtkit.data.binary import VALID, Sequences, Side, id_type_for, shard_name
+from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import DataError
 from tests.tiny import tiny_codec
 

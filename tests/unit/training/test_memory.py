@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.data.batch import Batch, cut_into_slots
+from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import ResourceError
@@ -28,7 +28,7 @@ from nmtkit.training.memory import (
     slots_that_fit,
 )
 from nmtkit.training.objective import Objective
-from nmtkit.training.updating import Cut
+from nmtkit.training.slots import Cut, cut_into_slots
 from tests.tiny import tiny_dataset
 
 CPU = torch.device("cpu")

@@ -8,7 +8,7 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.batch import Batch, gather
+from nmtkit.data.batch import Batch, batch_of, gather
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
@@ -46,7 +46,7 @@ def sides_of(batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
 def read(
     segmentation: Segmentation, pairs: Pairs, indices: list[int], update: int
 ) -> tuple[list[list[int]], list[list[int]]]:
-    return sides_of(segmentation.gather(pairs, np.array(indices), update, CPU))
+    return sides_of(batch_of(*segmentation.read(pairs, np.array(indices), update), CPU))
 
 
 @pytest.mark.parametrize(

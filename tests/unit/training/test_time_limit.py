@@ -11,7 +11,8 @@ from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
 from nmtkit.training.run import train
-from nmtkit.training.updating import Slot, Updater
+from nmtkit.training.slots import Slot
+from nmtkit.training.updating import Updater
 from tests.clock import Clock
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
@@ -25,10 +26,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     accumulate = Updater._accumulate
 
     def accumulate_for_a_minute(
-        self: Updater, batch: Batch, slot: Slot, number: int, is_last: bool
+        self: Updater, batch: Batch, slot: Slot, number: int
     ) -> torch.Tensor:
-        made.now += 60 if is_last else 0
-        return accumulate(self, batch, slot, number, is_last)
+        made.now += 60 if slot.is_last else 0
+        return accumulate(self, batch, slot, number)
 
     monkeypatch.setattr("nmtkit.training.trainer.time", SimpleNamespace(monotonic=made))
     monkeypatch.setattr(Updater, "_accumulate", accumulate_for_a_minute)

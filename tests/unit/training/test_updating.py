@@ -8,13 +8,16 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import Update
+from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.binary import Dataset, Indices
+from nmtkit.data.sampler import Position, Update
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.reading import Reading
 from nmtkit.training.run import make_learner, make_objective
 from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.slots import Cut, own_slots
 from nmtkit.training.stopping import StopRequest
-from nmtkit.training.updating import Cut, Updater
+from nmtkit.training.updating import Updater
 from tests.tiny import tiny_subword_dataset
 
 CPU = torch.device("cpu")
@@ -46,10 +49,20 @@ def make_updater(dataset: Dataset) -> MakeUpdater:
         learner = make_learner(recipe, dataset, CPU)
         learner.model.double()
         objective = make_objective(recipe, learner.model).train()
-        segmentation = Segmentation.of(recipe, dataset.codec)
-        return Updater(objective, learner, recipe, segmentation, Ranks(), StopRequest())
+        return Updater(objective, learner, recipe, Ranks(), StopRequest())
 
     return make
+
+
+def read(dataset: Dataset, recipe: TrainRecipe, pairs: Indices) -> Batch:
+    segmentation = Segmentation.of(recipe, dataset.codec)
+    return batch_of(*segmentation.read(dataset.train[0], pairs, NUMBER), CPU)
+
+
+def reading_of(updater: Updater, dataset: Dataset, update: Update, cut: Cut) -> Reading:
+    slots = own_slots(update, cut, rank=0, num_ranks=1)
+    batches = ((slot, read(dataset, updater.recipe, slot.pairs)) for slot in slots)
+    return Reading(update, NUMBER, Position(0, 0, 1), batches)
 
 
 def gradients(updater: Updater) -> torch.Tensor:
@@ -61,7 +74,7 @@ def mean_gradients(updater: Updater, dataset: Dataset, update: Update) -> torch.
     """Differentiate the mean of the losses of the pairs, each read on its own."""
     losses, num_tokens = [], 0
     for pair in update.pairs:
-        batch = updater.segmentation.gather(dataset.train[0], np.array([pair]), NUMBER, CPU)
+        batch = read(dataset, updater.recipe, np.array([pair]))
         losses.append(updater.objective(batch).smoothed)
         num_tokens += len(batch.target_out)
     (torch.stack(losses).sum() / num_tokens).backward()
@@ -77,12 +90,12 @@ def test_gradients_are_of_the_mean_over_the_tokens_that_were_read(
 ) -> None:
     updater = make_updater()
     expected = mean_gradients(updater, dataset, update)
-    sums = updater.compute(dataset.train[0], update, NUMBER, cut, lambda: 7.0)
+    sums = updater.compute(reading_of(updater, dataset, update, cut), lambda: 7.0)
     assert sums is not None
     # The loss keeps sums in float32 or better; in float64 only the order of summation differs.
     torch.testing.assert_close(gradients(updater), expected, rtol=1e-9, atol=1e-12)
     assert sums.gradient_norm == pytest.approx(float(expected.norm()), rel=1e-9)
-    batch = updater.segmentation.gather(dataset.train[0], update.pairs, NUMBER, CPU)
+    batch = read(dataset, updater.recipe, update.pairs)
     assert (sums.num_source_tokens, sums.num_target_tokens) == batch.sizes
     assert sums.elapsed_s == 7.0
 
@@ -94,7 +107,7 @@ def test_gradients_of_a_larger_norm_are_scaled_down_to_the_limit(
     free = mean_gradients(make_updater(), dataset, update)
     norm = float(free.norm())
     updater = make_updater(clip_norm=share * norm)
-    sums = updater.compute(dataset.train[0], update, NUMBER, Cut(2, 1), lambda: 0.0)
+    sums = updater.compute(reading_of(updater, dataset, update, Cut(2, 1)), lambda: 0.0)
     assert sums is not None
     assert sums.gradient_norm == pytest.approx(norm, rel=1e-9)
     scale = min(1.0, share)
@@ -106,5 +119,6 @@ def test_an_update_that_is_stopped_leaves_no_gradients(
 ) -> None:
     updater = make_updater()
     updater.stop.note([1] * len(updater.stop.requests))
-    assert updater.compute(dataset.train[0], update, NUMBER, Cut(2, 1), lambda: 0.0) is None
+    reading = reading_of(updater, dataset, update, Cut(2, 1))
+    assert updater.compute(reading, lambda: 0.0) is None
     assert all(p.grad is None for p in updater.objective.parameters())

@@ -1,0 +1,123 @@
+"""Processes that read: they change nothing, tell what goes wrong, and none is left behind."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.binary import Dataset
+from nmtkit.data.sampler import Position
+from nmtkit.errors import DamagedError, ResourceError, StoppedError
+from nmtkit.model_path import read_tensors
+from nmtkit.training import updating
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.reading import Reader
+from nmtkit.training.run import train
+from nmtkit.training.seeds import slot_seed
+from nmtkit.training.slots import Cut
+from tests.tiny import tiny_subword_dataset, tiny_train_recipe
+
+CPU = torch.device("cpu")
+BEGIN = Position(0, 0, 0)
+CUT = Cut(2, 1)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tiny_subword_dataset(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    yield
+    assert not multiprocessing.active_children()
+
+
+def recipe_with(read_workers: int, max_updates: int = 6) -> TrainRecipe:
+    recipe = tiny_train_recipe(max_updates, dropout=0.1)
+    training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
+    engine = replace(recipe.engine, read_workers=read_workers)
+    return replace(recipe, training=training, engine=engine)
+
+
+def reader_of(data: Path, read_workers: int) -> Reader:
+    return Reader.of(recipe_with(read_workers), Dataset.open(data), Ranks(), CPU)
+
+
+def ids_of(reader: Reader, num_updates: int) -> list[list[int]]:
+    position, found = BEGIN, []
+    for number in range(1, num_updates + 1):
+        reading = reader.read(position, number, CUT)
+        for _, batch in reading.slots:
+            found += [batch.source.values.tolist(), batch.target_out.tolist()]
+        position = reading.position
+    return found
+
+
+def read_on(reader: Reader, position: Position) -> None:
+    for number in range(2, 10_000):
+        reading = reader.read(position, number, CUT)
+        list(reading.slots)
+        position = reading.position
+
+
+def test_several_processes_read_what_one_reads(data: Path) -> None:
+    with closing(reader_of(data, 0)) as alone, closing(reader_of(data, 3)) as shared:
+        assert ids_of(shared, 12) == ids_of(alone, 12)
+
+
+def test_a_run_is_the_same_with_processes_that_read_and_may_go_on_with_others(
+    data: Path, tmp_path: Path
+) -> None:
+    train(recipe_with(0), data, tmp_path / "alone")
+    train(recipe_with(1, max_updates=3), data, tmp_path / "shared")
+    train(recipe_with(2), data, tmp_path / "shared")
+    runs = []
+    for name in ("alone", "shared"):
+        folder = RunFolder(tmp_path / name).last()
+        assert folder is not None
+        runs.append(read_tensors(folder))
+    assert all(torch.equal(tensor, runs[1][name]) for name, tensor in runs[0].items())
+
+
+def test_a_request_to_stop_that_reaches_all_processes_stops_the_run_as_ever(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop_all(seed: int, update: int, slot: int, piece: int) -> int:
+        if update == 3:
+            for child in multiprocessing.active_children():
+                os.kill(child.pid or 0, signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+        return slot_seed(seed, update, slot, piece)
+
+    monkeypatch.setattr(updating, "slot_seed", stop_all)
+    with pytest.raises(StoppedError, match="stopped by SIGTERM after update 2, which is saved"):
+        train(recipe_with(1), data, tmp_path / "run")
+
+
+def test_the_death_of_a_process_that_reads_ends_the_run(data: Path) -> None:
+    with closing(reader_of(data, 1)) as reader:
+        first = reader.read(BEGIN, 1, CUT)
+        list(first.slots)
+        (child,) = multiprocessing.active_children()
+        child.kill()
+        told = r"ended early \(exit code -9\); if memory is short, take fewer --read-workers"
+        with pytest.raises(ResourceError, match=told):
+            read_on(reader, first.position)  # what is in the pipe still comes
+
+
+def test_what_a_process_that_reads_finds_damaged_is_told(data: Path) -> None:
+    dataset = Dataset.open(data)
+    path = data / "train.00000.source.ids"
+    path.write_bytes(bytes(path.stat().st_size))
+    reader = Reader.of(recipe_with(2), dataset, Ranks(), CPU)
+    with closing(reader), pytest.raises(DamagedError, match=r"train\.00000\.source\.ids"):
+        reader.read(BEGIN, 1, CUT)
