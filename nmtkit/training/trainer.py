@@ -169,7 +169,8 @@ class Trainer:
         while True:
             cut = Cut(self.state.num_slots, parts.pieces.at(number))
             try:
-                reading = parts.reader.read(self.state.position, number, cut)
+                with parts.ranks.exchange(f"in update {number}"):
+                    reading = parts.reader.read(self.state.position, number, cut)
                 num_pairs = len(reading.update.pairs)
                 return reading, parts.updater.compute(reading, self._elapsed)
             except (MemoryError, RuntimeError) as error:
