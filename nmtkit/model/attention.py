@@ -10,16 +10,15 @@ Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T,
 source; D model size; H heads; K, U key and value size of a head.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmtkit.model import flash
+from nmtkit.model.scaled_dot_product import attend, weights
 from nmtkit.model.state import DecoderState
 from nmtkit.model.window import attend_near, neighbourhood
 from nmtkit.packed import Layout, Packed
@@ -91,7 +90,7 @@ class SelfAttention(nn.Module):
         if near := neighbourhood(self.window, is_causal, layout.longest):
             reach = reach.tril(near.after).triu(-near.before)
         query, key = _heads_first(query, self.heads), _heads_first(key, self.heads)
-        return _weights(query, key, mask & reach)
+        return weights(query, key, mask & reach)
 
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
         """Attend from one new position of each row to the row's prefix and itself.
@@ -120,9 +119,7 @@ class SelfAttention(nn.Module):
         query, key, value = (_heads_first(p, self.heads) for p in block.split(self.sizes, -1))
         # Padding stands to the right, so the causal mask already hides it from every real token.
         mask = None if is_causal or layout.is_rectangular else layout.mask[:, None, None, :]
-        context = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
-        )
+        context = attend(query, key, value, mask, is_causal, dropout)
         return layout.pack(context.transpose(1, 2))
 
 
@@ -180,7 +177,7 @@ class MemoryAttention(nn.Module):
         """
         query = _heads_first(layout.unpack(self.query(x)), self.heads)
         keys, _ = self.keys_values(memory)
-        return _weights(query, _heads_first(keys, self.heads), memory_mask(memory.layout))
+        return weights(query, _heads_first(keys, self.heads), memory_mask(memory.layout))
 
     def keys_values(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory: keys (B, S, HK) and values (B, S, HU)."""
@@ -205,12 +202,13 @@ class MemoryAttention(nn.Module):
         """Attend to whole sequences: query (Y, HK), joint (X, H(K+U)) -> (Y, H, U)."""
         asking, asked = layouts
         keys, values = self._unpacked(joint, asked)
-        context = F.scaled_dot_product_attention(
+        context = attend(
             _heads_first(asking.unpack(query), self.heads),
             _heads_first(keys, self.heads),
             _heads_first(values, self.heads),
-            attn_mask=memory_mask(asked),
-            dropout_p=dropout,
+            memory_mask(asked),
+            is_causal=False,
+            dropout=dropout,
         )
         return asking.pack(context.transpose(1, 2))
 
@@ -263,12 +261,6 @@ def attend_step(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads
     scores = torch.bmm(rows.flatten(0, 1), keys).add_(bias)
     context = torch.bmm(scores.softmax(-1), values)  # (BH, W, U)
     return context.view(sentences, heads, width, -1).transpose(1, 2).flatten(2)
-
-
-def _weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(K)) of queries (B, H, T, K) and keys (B, H, S, K): (B, H, T, S)."""
-    scores = query @ key.mT / math.sqrt(query.shape[-1])
-    return (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(-1)
 
 
 def _by_head(packed: Tensor, heads: int) -> Tensor:

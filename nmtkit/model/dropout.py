@@ -21,13 +21,18 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements of x, of any shape."""
-        if not self.training or self.rate == 0:
-            return x
-        # One kernel draws, masks and scales there; compiled, as a part of another.
-        if x.is_cuda or torch.compiler.is_compiling():
-            return nn.functional.dropout(x, self.rate)
-        dropped: Tensor = _CpuDropout.apply(x, self.rate)  # type: ignore[no-untyped-call]
-        return dropped
+        return drop(x, self.rate) if self.training else x
+
+
+def drop(x: Tensor, rate: float) -> Tensor:
+    """Set elements of x, of any shape, to zero with probability `rate`, and scale up the others."""
+    if rate == 0:
+        return x
+    # One kernel draws, masks and scales there; compiled, as a part of another.
+    if x.is_cuda or torch.compiler.is_compiling():
+        return nn.functional.dropout(x, rate)
+    dropped: Tensor = _CpuDropout.apply(x, rate)  # type: ignore[no-untyped-call]
+    return dropped
 
 
 class _CpuDropout(torch.autograd.Function):

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmtkit.model import flash
+from nmtkit.model.scaled_dot_product import attend
 from nmtkit.packed import Layout
 
 LEAST_BLOCK = 64
@@ -89,12 +90,13 @@ def attend_in_blocks(
         )
         for side in (key, value)
     )
-    context = F.scaled_dot_product_attention(
+    context = attend(
         queries.transpose(1, 2),
         keys.mT,
         values.mT,
-        attn_mask=_block_mask(layout, near, size, padding),
-        dropout_p=dropout,
+        _block_mask(layout, near, size, padding),
+        is_causal=False,
+        dropout=dropout,
     )  # (N, H, C, U)
     return context.transpose(1, 2).flatten(0, 1)[:num_tokens]
 

@@ -1,0 +1,94 @@
+"""Whichever way a block is attended to, torch in double precision gives the same, but rounding."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nmtkit.model import scaled_dot_product
+from nmtkit.model.scaled_dot_product import LARGEST_EXPLICIT, attend, weights
+
+SENTENCES, HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 8, 16
+
+LENGTHS = (1, 7, 40)
+
+ROUNDING = {torch.bfloat16: 2e-2, torch.float32: 1e-5}
+"""Some units in the last place of values of about 1: bfloat16 has 8 bits, float32 24."""
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def sides(queries: int, keys: int, dtype: torch.dtype) -> list[Tensor]:
+    shapes = ((queries, KEY_SIZE), (keys, KEY_SIZE), (keys, VALUE_SIZE))
+    return [torch.randn(SENTENCES, HEADS, *shape).to(dtype).requires_grad_() for shape in shapes]
+
+
+def assert_equals_exact(
+    given: list[Tensor], mask: Tensor | None, is_causal: bool, rounding: float
+) -> None:
+    """Compare values, and gradients, with torch's own attention in double precision."""
+    exact = [side.detach().double().requires_grad_() for side in given]
+    ours = attend(*given, mask, is_causal, 0.0)
+    oracle = F.scaled_dot_product_attention(*exact, attn_mask=mask, is_causal=is_causal)
+    direction = torch.randn_like(oracle).to(ours.dtype)
+    ours.backward(direction)
+    oracle.backward(direction.double())
+    assert ours.dtype == given[0].dtype
+    pairs = [(ours, oracle)] + [
+        (own.grad, other.grad) for own, other in zip(given, exact, strict=True)
+    ]
+    for own, other in pairs:
+        assert own is not None
+        assert other is not None
+        largest = float(other.detach().abs().max())
+        torch.testing.assert_close(
+            own.detach().double(), other.detach(), rtol=0.0, atol=rounding * max(largest, 1.0)
+        )
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("keys", LENGTHS)
+@pytest.mark.parametrize("queries", LENGTHS)
+def test_attention_to_all(queries: int, keys: int, dtype: torch.dtype) -> None:
+    assert_equals_exact(sides(queries, keys, dtype), None, False, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_attention_past_padding(dtype: torch.dtype) -> None:
+    mask = (torch.arange(9) < torch.tensor([[4], [9]]))[:, None, None, :]
+    assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_attention_to_what_stands_before(length: int, dtype: torch.dtype) -> None:
+    assert_equals_exact(sides(length, length, dtype), None, True, ROUNDING[dtype])
+
+
+def test_longer_sequences_do_not_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaled_dot_product, "weights", None)  # nothing may ask for them
+    query, key, value = sides(2, LARGEST_EXPLICIT // 2 + 1, torch.bfloat16)
+    assert attend(query, key, value, None, False, 0.0).shape == (SENTENCES, HEADS, 2, VALUE_SIZE)
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_dropout_takes_weights_away_and_scales_up_the_others(dtype: torch.dtype) -> None:
+    query, key, _ = sides(20, 20, dtype)
+    value = torch.eye(20, dtype=dtype).expand(SENTENCES, HEADS, 20, 20)
+    whole, dropped = (attend(query, key, value, None, False, rate) for rate in (0.0, 0.5))
+    is_kept = dropped != 0
+    assert 0.45 < float(is_kept.float().mean()) < 0.55  # 2400 draws: within 5 deviations
+    torch.testing.assert_close(
+        dropped[is_kept].float(), 2 * whole[is_kept].float(), rtol=2e-2, atol=1e-6
+    )
+
+
+def test_weights_are_summed_in_float32() -> None:
+    """A thousand equal scores: in bfloat16 sums of weights would be off by per cents."""
+    query, key = torch.zeros(1, 1, 1, 8), torch.randn(1, 1, 1000, 8)
+    found = weights(query.bfloat16(), key.bfloat16(), None)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, torch.full_like(found, 1e-3))
