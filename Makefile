@@ -49,6 +49,9 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	  -s en -t de --vocab-size 4000 --sample-lines 20000 --times 3 60
 	$(BIN)/python -m benchmarks.average_memory
 	$(BIN)/python -m benchmarks.layers --plots build/plots
+	$(BIN)/python -m benchmarks.train --rounds 1
+	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.scaling
 
 wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
 	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*

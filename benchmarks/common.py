@@ -34,10 +34,17 @@ class Contender:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run of a contender printed: its rate in the benchmark's unit, and its memory."""
+    """What one run of a contender printed.
+
+    Attributes:
+        rate: in the benchmark's unit.
+        peak_mib: its memory.
+        details: what it printed besides as a line of JSON, if it did.
+    """
 
     rate: float
     peak_mib: float
+    details: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class Summary:
         rate: their median.
         peak_mib: the largest of all rounds.
         ratios: how many times as fast each contender of ours was, the medians of the rounds.
+        details: what else was measured, the medians of the rounds.
     """
 
     name: str
@@ -57,6 +65,7 @@ class Summary:
     rate: float
     peak_mib: float
     ratios: dict[str, float]
+    details: dict[str, float]
 
 
 def add_peer_options(parser: argparse.ArgumentParser) -> None:
@@ -88,19 +97,10 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: 
     """Run contenders round by round; print a table, then all numbers as JSON.
 
     Args:
-        contenders: what to compare; those whose names begin with ours are what others are
-            compared to.
-        options: from `add_peer_options`.
-        unit: what stands behind a rate in the contenders' output.
+        contenders, options, unit: as of `run_rounds`.
     """
-    rounds = []
-    for number in range(1, options.rounds + 1):
-        print(f"round {number} of {options.rounds}", file=sys.stderr)
-        rounds.append([measure(contender, options.threads, unit) for contender in contenders])
-    names = [contender.name for contender in contenders]
-    measured = dict(zip(names, zip(*rounds, strict=True), strict=True))
-    own = {name: found for name, found in measured.items() if name.startswith(OWN_NAME)}
-    summaries = [summarise(name, found, own) for name, found in measured.items()]
+    summaries = run_rounds(contenders, options, unit)
+    own = [one.name for one in summaries if one.name.startswith(OWN_NAME)]
     header = ("contender", unit, "lowest", "highest", "peak MiB", *(f"{one} / it" for one in own))
     rows = [
         (
@@ -117,6 +117,27 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: 
     print_json({"shape": options.shape, "unit": unit, "contenders": [asdict(s) for s in summaries]})
 
 
+def run_rounds(
+    contenders: Sequence[Contender], options: argparse.Namespace, unit: str
+) -> list[Summary]:
+    """Run contenders round by round.
+
+    Args:
+        contenders: what to compare; those whose names begin with ours are what others are
+            compared to.
+        options: from `add_peer_options`.
+        unit: what stands behind a rate in the contenders' output.
+    """
+    rounds = []
+    for number in range(1, options.rounds + 1):
+        print(f"round {number} of {options.rounds}", file=sys.stderr)
+        rounds.append([measure(contender, options.threads, unit) for contender in contenders])
+    names = [contender.name for contender in contenders]
+    measured = dict(zip(names, zip(*rounds, strict=True), strict=True))
+    own = {name: found for name, found in measured.items() if name.startswith(OWN_NAME)}
+    return [summarise(name, found, own) for name, found in measured.items()]
+
+
 def measure(contender: Contender, threads: int, unit: str) -> Measurement:
     """Run a contender once and read its rate and memory from what it prints."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -126,7 +147,8 @@ def measure(contender: Contender, threads: int, unit: str) -> Measurement:
     if done.returncode != 0 or rate is None or peak is None:
         sys.exit(f"{contender.name} failed:\n{done.stdout}{done.stderr}")
     print(done.stdout.splitlines()[-1], file=sys.stderr)
-    return Measurement(float(rate[1]), float(peak[1]))
+    details = re.search(r"^\{.*\}$", done.stdout, re.M)
+    return Measurement(float(rate[1]), float(peak[1]), json.loads(details[0]) if details else {})
 
 
 def summarise(
@@ -140,12 +162,15 @@ def summarise(
         for ours, all_ in own.items()
     }
     rates = [once.rate for once in found]
-    return Summary(name, rates, median(rates), max(once.peak_mib for once in found), ratios)
+    details = {name: median(once.details[name] for once in found) for name in found[0].details}
+    peak = max(once.peak_mib for once in found)
+    return Summary(name, rates, median(rates), peak, ratios, details)
 
 
-def print_measurement(what: str, rate: float, unit: str) -> None:
-    """Print what `measure` reads, for this process."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+def print_measurement(what: str, rate: float, unit: str, peak: float | None = None) -> None:
+    """Print what `measure` reads; the peak is this process's, where no other MiB are given."""
+    if peak is None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
     print(f"{OWN_NAME} {what}: {rate:.2f} {unit} peak RSS {peak:.0f} MiB")
 
 

@@ -1,15 +1,24 @@
-"""The memory that training needs beside the weights: what a forward pass keeps for the backward.
+"""The memory of training: what a forward pass keeps for the backward, and the peak of an update.
 
-Counted from the shape, a token of the source and of the target each. Attention is taken to be
-computed by a fused kernel, which does not keep its weights; without one - on a CPU where key and
-value sizes differ, or with attention dropout - they come on top, as does what pads blocks. So do
-the masks of the blocks of self-attention within a window.
+Both are counted from the shape, what is kept a token of the source and of the target each.
+Attention is taken to be computed by a fused kernel, which does not keep its weights; without one -
+on a CPU where key and value sizes differ, or with attention dropout - they come on top, as does
+what pads blocks. So do the masks of the blocks of self-attention within a window.
 """
 
 from dataclasses import dataclass
 
 from nmtkit.config.training import ModelConfig
-from nmtkit.model.cost import Shape
+from nmtkit.model.cost import Parameters, Shape
+
+CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
+"""Logits of one chunk at most: few enough to stay cheap, enough for fast products.
+
+On a GPU that is 7000 tokens of 37 000 entries, whose kernels outlast what it takes to start them.
+"""
+
+MIN_CHUNK_TOKENS = 256
+"""However large the vocabulary, a chunk has this many tokens."""
 
 FLOAT32_BYTES, BFLOAT16_BYTES = 4, 2
 MASK_BYTES = 1
@@ -18,8 +27,103 @@ MASK_BYTES = 1
 INDEX_BYTES = 8
 """Of a token's id, and of its place in the blocks of attention."""
 
+NUM_MOMENTS = 2
+"""Of Adam's, as large as the weights each."""
+
 STATISTICS_BYTES = 8
 """LayerNorm keeps a mean and a reciprocal deviation, in float32."""
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """What an update whose pairs are computed at once needs.
+
+    With several slots, gradients stay from one to the next: `gradients` bytes come on top.
+
+    Attributes:
+        config: the shape.
+        parameters: their numbers.
+        target_size: V, entries of the target vocabulary.
+        product_bytes: of a number in matrix products: 4, or 2 in bfloat16.
+        recompute: as with --recompute.
+        chunk_tokens: whose logits exist at the same time; see `chunk_size`.
+    """
+
+    config: ModelConfig
+    parameters: Parameters
+    target_size: int
+    product_bytes: int
+    recompute: bool
+    chunk_tokens: int
+
+    @property
+    def gradients(self) -> int:
+        """Bytes of the gradients of all weights."""
+        return FLOAT32_BYTES * self.parameters.total
+
+    def peak(self, source_tokens: int, target_tokens: int) -> int:
+        """Return the bytes needed at most, those of weights and of Adam's moments counted.
+
+        That is in the loss, which has logits beside all that is kept, or at the end of the
+        backward pass, when all gradients are there.
+
+        Args:
+            source_tokens, target_tokens: of the update, end symbols counted.
+        """
+        projection = FLOAT32_BYTES * self.target_size * self.config.model_size
+        kept = self._kept(source_tokens, target_tokens)
+        in_loss = kept + self._logits(target_tokens) + projection
+        if self.product_bytes < FLOAT32_BYTES:
+            in_loss += projection // 2  # rounded
+        # A tied projection has its gradient of each use until they are added up.
+        at_end = self.gradients + 2 * projection
+        if self.recompute:
+            source_layer, target_layer = self._layers(source_tokens, target_tokens)
+            in_loss = max(in_loss, kept + target_layer + projection)
+            at_end += source_layer
+        return (1 + NUM_MOMENTS) * self.gradients + max(in_loss, at_end)
+
+    def largest_batch(self, memory: float) -> int:
+        """Return how many tokens a side an update can have, or 0, with so many bytes."""
+        fits, above = 0, 1
+        while self.peak(above, above) <= memory:
+            fits, above = above, 2 * above
+        while above - fits > 1:
+            middle = (fits + above) // 2
+            fits, above = (middle, above) if self.peak(middle, middle) <= memory else (fits, middle)
+        return fits
+
+    def _kept(self, source_tokens: int, target_tokens: int) -> int:
+        """Return the bytes that are kept for the backward pass."""
+        a_token = activations(self.config, self.product_bytes, self.recompute)
+        kept = source_tokens * a_token.source + target_tokens * a_token.target
+        if self.product_bytes < FLOAT32_BYTES and not self.recompute:  # and rounded weights
+            kept += self.product_bytes * (self.parameters.encoder + self.parameters.decoder)
+        return kept
+
+    def _layers(self, source_tokens: int, target_tokens: int) -> tuple[int, int]:
+        """Return the bytes that a layer of encoder and of decoder needs to be computed again."""
+        whole = activations(self.config, self.product_bytes, recompute=False)
+        # Of inner vectors, gradients behind and before the activation.
+        inner = 2 * self.product_bytes * self.config.feed_forward_size
+        return (
+            source_tokens * (whole.source // self.config.encoder_layers + inner),
+            target_tokens * (whole.target // self.config.decoder_layers + inner),
+        )
+
+    def _logits(self, target_tokens: int) -> int:
+        """Return the bytes of logits, and of what is made of them, that there are at a time."""
+        logit = self.product_bytes + FLOAT32_BYTES  # and log-probability
+        if self.product_bytes < FLOAT32_BYTES:
+            logit += FLOAT32_BYTES  # as it is before it is normalised
+        if target_tokens > self.chunk_tokens:
+            logit += self.product_bytes  # its gradient, in the chunk before
+        return min(target_tokens, self.chunk_tokens) * self.target_size * logit
+
+
+def chunk_size(vocabulary_size: int, device: str) -> int:
+    """Choose the number of tokens whose logits are held at a time on a kind of device."""
+    return max(MIN_CHUNK_TOKENS, CHUNK_LOGITS[device] // vocabulary_size)
 
 
 @dataclass(frozen=True)

@@ -21,24 +21,19 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements of x, of any shape."""
-        return drop(x, self.rate) if self.training else x
-
-
-def drop(x: Tensor, rate: float) -> Tensor:
-    """Set elements of x, of any shape, to zero with probability `rate`, and scale up the others."""
-    if rate == 0:
-        return x
-    # One kernel draws, masks and scales there; compiled, as a part of another.
-    if x.is_cuda or torch.compiler.is_compiling():
-        return nn.functional.dropout(x, rate)
-    dropped: Tensor = _CpuDropout.apply(x, rate)  # type: ignore[no-untyped-call]
-    return dropped
+        if not self.training or self.rate == 0:
+            return x
+        # One kernel draws, masks and scales there; compiled, as a part of another.
+        if x.is_cuda or torch.compiler.is_compiling():
+            return nn.functional.dropout(x, self.rate)
+        dropped: Tensor = _CpuDropout.apply(x, self.rate)  # type: ignore[no-untyped-call]
+        return dropped
 
 
 class _CpuDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
-        kept = _draw_kept(x.shape, rate)
+        kept = draw_kept(x.shape, rate)
         ctx.save_for_backward(kept)
         ctx.scale = 1 / (1 - rate)
         return (x * kept).mul_(ctx.scale)
@@ -49,7 +44,7 @@ class _CpuDropout(torch.autograd.Function):
         return (gradient * kept).mul_(ctx.scale), None
 
 
-def _draw_kept(shape: torch.Size, rate: float) -> Tensor:
+def draw_kept(shape: torch.Size, rate: float) -> Tensor:
     """Draw which elements are kept, from torch's global generator of the CPU."""
     num_elements = shape.numel()
     numbers_a_word = 64 // BITS

@@ -5,20 +5,21 @@ key and value size of a head.
 """
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmtkit.model.dropout import drop
+from nmtkit.model.dropout import draw_kept
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 
 LARGEST_EXPLICIT = 320 * 320
 """Weights of a head, T times S, up to which a CPU keeps them for the backward pass.
 
-torch's own attention computes them again instead. In low precision that takes three to six times as
-long on a CPU, and no longer from here on, where keeping them would also take much memory.
+torch's own attention computes them again instead, which in low precision takes three to six times
+as long on a CPU; for longer sequences it is as fast, and needs less memory.
 """
 
 
@@ -46,7 +47,8 @@ def attend(
         )
     if is_causal:
         mask = torch.ones(size, dtype=torch.bool).tril()
-    return drop(weights(query, key, mask).to(value.dtype), dropout) @ value
+    context: Tensor = _Explicit.apply(query, key, value, mask, dropout)  # type: ignore[no-untyped-call]
+    return context
 
 
 def weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
@@ -55,3 +57,35 @@ def weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+
+
+class _Explicit(torch.autograd.Function):
+    """Attention by plain products, of which the backward pass has nothing but the weights kept.
+
+    Autograd would keep three copies of them, and one of each factor.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
+    ) -> Tensor:
+        kept_weights = weights(query, key, mask).to(value.dtype)
+        ctx.kept = draw_kept(kept_weights.shape, dropout) if dropout else None
+        ctx.dropout_scale = 1 / (1 - dropout)
+        ctx.save_for_backward(query, key, value, kept_weights)
+        return _dropped(kept_weights, ctx) @ value
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        query, key, value, kept_weights = ctx.saved_tensors
+        of_value = _dropped(kept_weights, ctx).mT @ gradient
+        of_weights = _dropped(gradient @ value.mT, ctx)
+        # Of a softmax p: p (g - sum p g).
+        weighted = of_weights.float().mul_(kept_weights)
+        weighted.sub_(weighted.sum(-1, keepdim=True) * kept_weights)
+        of_scores = weighted.mul_(query.shape[-1] ** -0.5).to(query.dtype)
+        return of_scores @ key, of_scores.mT @ query, of_value, None, None
+
+
+def _dropped(of_weights: Tensor, ctx: Any) -> Tensor:
+    return of_weights if ctx.kept is None else (of_weights * ctx.kept).mul_(ctx.dropout_scale)

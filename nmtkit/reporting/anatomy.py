@@ -13,7 +13,14 @@ from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
-from nmtkit.model.activations import BFLOAT16_BYTES, FLOAT32_BYTES, Activations, activations
+from nmtkit.model.activations import (
+    BFLOAT16_BYTES,
+    FLOAT32_BYTES,
+    Activations,
+    TrainingMemory,
+    activations,
+    chunk_size,
+)
 from nmtkit.model.cost import (
     BACKWARD_AND_FORWARD,
     Parameters,
@@ -27,6 +34,11 @@ from nmtkit.progress import prefixed
 
 SENTENCE_TOKENS = 25
 """Tokens of a sentence on either side, on which the operations of attention depend."""
+
+DEVICE_GB = (24, 80)
+"""Of a device's memory, as two usual ones have it, for which the largest updates are told."""
+
+GB = 10**9
 
 BYTES_TO_TRAIN = 16
 """Of a parameter: the weight, its gradient, and two moments of Adam's, in float32."""
@@ -42,10 +54,14 @@ class Memory:
     Attributes:
         kept: a token.
         recomputed: likewise with --recompute, which needs those of one layer at a time beside.
+        largest: tokens a side of the largest update that is computed at once, by the device's GB.
+        largest_recomputed: likewise with --recompute.
     """
 
     kept: Activations
     recomputed: Activations
+    largest: dict[int, int]
+    largest_recomputed: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,14 @@ class Anatomy:
                 for side, number in sides.items()
             },
             "bytes_to_train": BYTES_TO_TRAIN * self.parameters.total,
-            "activation_bytes": {name: asdict(one) for name, one in self.memory.items()},
+            "activation_bytes": {
+                name: {"kept": asdict(one.kept), "recomputed": asdict(one.recomputed)}
+                for name, one in self.memory.items()
+            },
+            "largest_update_tokens": {
+                name: {"kept": one.largest, "recomputed": one.largest_recomputed}
+                for name, one in self.memory.items()
+            },
         }
 
     def lines(self) -> Iterator[str]:
@@ -134,6 +157,7 @@ class Anatomy:
         for precision, memory in self.memory.items():
             yield _line(f"  {precision}", f"{_sides(memory.kept)} kept for the backward pass")
             yield _line("  --recompute", f"{_sides(memory.recomputed)}, and one layer's of those")
+            yield _line("  an update", f"of at most {_tokens(memory)}")
 
     def _operation_lines(self) -> Iterator[str]:
         yield _line("operations", f"of matrix products, at {SENTENCE_TOKENS} tokens a sentence")
@@ -164,17 +188,36 @@ def anatomy(recipe: TrainRecipe, vocab_size: int) -> Anatomy:
         )
     model = recipe.model
     length = SENTENCE_TOKENS
+    parameters = count_parameters(model, vocab_size, vocab_size, is_shared=True)
     return Anatomy(
         recipe=recipe,
         vocab_size=vocab_size,
-        parameters=count_parameters(model, vocab_size, vocab_size, is_shared=True),
+        parameters=parameters,
         source_operations=operations(model, vocab_size, Work(1, 0, length, length)),
         target_operations=operations(model, vocab_size, Work(0, 1, length, length)),
         memory={
-            name: Memory(activations(model, size, False), activations(model, size, True))
+            name: _memory(model, parameters, vocab_size, size)
             for name, size in (("float32", FLOAT32_BYTES), ("bfloat16", BFLOAT16_BYTES))
         },
         paper_millions=_paper_millions(model),
+    )
+
+
+def _memory(
+    model: ModelConfig, parameters: Parameters, vocab_size: int, product_bytes: int
+) -> Memory:
+    """Count the memory of training in a precision."""
+
+    def largest(recompute: bool) -> dict[int, int]:
+        chunk = chunk_size(vocab_size, "cuda")
+        memory = TrainingMemory(model, parameters, vocab_size, product_bytes, recompute, chunk)
+        return {size: memory.largest_batch(size * GB) for size in DEVICE_GB}
+
+    return Memory(
+        kept=activations(model, product_bytes, recompute=False),
+        recomputed=activations(model, product_bytes, recompute=True),
+        largest=largest(recompute=False),
+        largest_recomputed=largest(recompute=True),
     )
 
 
@@ -203,6 +246,21 @@ def _sides(bytes_kept: Activations) -> str:
         f"{prefixed(bytes_kept.source)}B a source token, "
         f"{prefixed(bytes_kept.target)}B a target token"
     )
+
+
+def _tokens(memory: Memory) -> str:
+    """Tell the largest updates."""
+    return "; ".join(
+        f"{_rounded(memory.largest[size])} tokens a side in {size} GB, "
+        f"{_rounded(memory.largest_recomputed[size])} with --recompute"
+        for size in DEVICE_GB
+    )
+
+
+def _rounded(tokens: int) -> str:
+    """Tell a number of tokens, down to two digits: it is counted to within 15 percent."""
+    digits = max(len(str(tokens)) - 2, 0)
+    return f"{tokens // 10**digits * 10**digits:,}"
 
 
 def _line(name: str, value: str) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.data.batch import Batch
-from nmtkit.model.likelihood import chunk_size
+from nmtkit.model.activations import chunk_size
 from nmtkit.model.transformer import Transformer
 from nmtkit.training.loss import Losses, Terms, compute_terms, smoothed_cross_entropy
 
@@ -60,6 +60,6 @@ class Objective(nn.Module):
             weight,
             batch.target_out,
             self.label_smoothing,
-            chunk_size(weight.shape[0], weight.device),
+            chunk_size(weight.shape[0], weight.device.type),
             self.terms,
         )

@@ -1,4 +1,4 @@
-"""What is counted from the shape is what autograd keeps."""
+"""What is counted from the shape is what autograd keeps, and what an update needs at most."""
 
 from dataclasses import replace
 
@@ -7,14 +7,28 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from nmtkit.config.training import ModelConfig
+from benchmarks.live_memory import LiveMemory
+from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.batch import Batch
-from nmtkit.model.activations import BFLOAT16_BYTES, FLOAT32_BYTES, activations
+from nmtkit.model.activations import (
+    BFLOAT16_BYTES,
+    CHUNK_LOGITS,
+    FLOAT32_BYTES,
+    MIN_CHUNK_TOKENS,
+    TrainingMemory,
+    activations,
+    chunk_size,
+)
+from nmtkit.model.cost import count_parameters
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
+from nmtkit.training import objective as training
 from nmtkit.training.objective import Objective
+from nmtkit.training.optimizer import make_adam
 
 CPU = torch.device("cpu")
+CHUNK = 233
+"""Tokens whose logits exist at the same time: many tokens are several chunks."""
 SMALL = ModelConfig(
     encoder_layers=2, decoder_layers=3, model_size=32, feed_forward_size=128, heads=2
 )
@@ -98,3 +112,58 @@ def test_unequal_head_sizes_keep_little_more_than_is_counted() -> None:
     counted = activations(config, FLOAT32_BYTES, recompute=False)
     assert counted.source == pytest.approx(source, rel=0.15)
     assert counted.target == pytest.approx(target, rel=0.15)
+
+
+@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
+def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int) -> None:
+    tokens = chunk_size(vocabulary, "cpu")
+    assert tokens >= MIN_CHUNK_TOKENS
+    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS["cpu"]
+
+
+def batch_of(num_tokens: int) -> Batch:
+    """Return a batch of so many tokens a side."""
+    sequences = [[3] * 9, [3] * 11] * (num_tokens // 20)
+    target = pack_sequences(sequences, CPU)
+    return Batch(pack_sequences(sequences, CPU), target, target.values)
+
+
+@pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
+@pytest.mark.parametrize("num_tokens", [20, 800], ids=["few tokens", "many tokens"])
+@pytest.mark.parametrize("size", [200, 5000], ids=["few entries", "many entries"])
+@pytest.mark.parametrize("low", [None, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_an_update_needs_what_is_counted(
+    low: torch.dtype | None,
+    size: int,
+    num_tokens: int,
+    recompute: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(training, "chunk_size", lambda *_: CHUNK)
+    model = Transformer(SMALL, size, size, is_shared=True).train()
+    model.recomputes_layers = recompute
+    adam = make_adam(model, TrainingConfig())
+    objective, batch = Objective(model, 0.1, low), batch_of(num_tokens)
+
+    def update() -> None:
+        objective(batch).smoothed.backward()
+        adam.step()
+        adam.zero_grad()
+
+    update()
+    moments = [tensor for state in adam.state.values() for tensor in state.values()]
+    with LiveMemory([*model.parameters(), *moments]) as memory:
+        update()
+    parameters = count_parameters(SMALL, size, size, is_shared=True)
+    product_bytes = FLOAT32_BYTES if low is None else BFLOAT16_BYTES
+    counted = TrainingMemory(SMALL, parameters, size, product_bytes, recompute, CHUNK)
+    assert counted.peak(*batch.sizes) == pytest.approx(memory.peak, rel=0.15)
+
+
+def test_the_largest_batch_fits_and_one_token_more_does_not() -> None:
+    parameters = count_parameters(SMALL, 19, 19, is_shared=True)
+    memory = TrainingMemory(SMALL, parameters, 19, FLOAT32_BYTES, False, CHUNK)
+    for limit in (memory.peak(0, 0), 10_000_000, 1_000_000_000):
+        largest = memory.largest_batch(limit)
+        assert memory.peak(largest, largest) <= limit < memory.peak(largest + 1, largest + 1)
+    assert memory.largest_batch(memory.peak(0, 0) - 1) == 0

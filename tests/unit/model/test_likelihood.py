@@ -2,13 +2,7 @@ import pytest
 import torch
 
 from nmtkit.model import likelihood
-from nmtkit.model.likelihood import (
-    CHUNK_LOGITS,
-    MIN_CHUNK_TOKENS,
-    chunk_size,
-    perplexity,
-    token_log_probs,
-)
+from nmtkit.model.likelihood import perplexity, token_log_probs
 from nmtkit.model.transformer import Transformer
 from tests.largest_tensor import LargestTensor
 from tests.tiny import tiny_codec, tiny_model
@@ -53,14 +47,6 @@ def test_logits_of_all_tokens_never_exist_together(monkeypatch: pytest.MonkeyPat
     with LargestTensor() as watch:  # type: ignore[no-untyped-call]
         token_log_probs(own, hidden, targets)
     assert watch.num_elements == max(CHUNK * num_entries, num_entries * model_size)
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
-def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int, device: str) -> None:
-    tokens = chunk_size(vocabulary, torch.device(device))
-    assert tokens >= MIN_CHUNK_TOKENS
-    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS[device]
 
 
 def test_perplexity_is_how_many_equal_choices_there_would_be() -> None:

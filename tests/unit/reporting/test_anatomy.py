@@ -90,6 +90,16 @@ def test_json_says_what_lines_say_with_all_digits() -> None:
     bytes_kept = values["activation_bytes"]
     assert bytes_kept["bfloat16"]["kept"]["source"] < bytes_kept["float32"]["kept"]["source"]
     assert bytes_kept["float32"]["recomputed"]["target"] < bytes_kept["float32"]["kept"]["target"]
+    largest = values["largest_update_tokens"]["float32"]
+    assert 0 < largest["kept"]["24"] < largest["recomputed"]["24"] < largest["recomputed"]["80"]
+
+
+def test_the_largest_update_is_told_in_two_digits() -> None:
+    found = of_preset("big")
+    tokens = found.memory["float32"].largest[24]
+    assert 10_000 < tokens < 100_000
+    line = next(line for line in found.lines() if line.startswith("  an update"))
+    assert f"of at most {tokens // 1000},000 tokens a side in 24 GB, " in line
 
 
 @pytest.mark.parametrize("vocab_size", [-1, 0, 7, 2**32 + 1])

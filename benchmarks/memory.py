@@ -1,0 +1,178 @@
+r"""The memory of an update, beside what is counted from the shape; and what --recompute costs.
+
+    python -m benchmarks.memory --shapes small base --tokens 4096
+    python -m benchmarks.memory --shapes base big --tokens 25000 --device cuda
+
+An update of that many tokens a side is done in each precision, with and without --recompute, and
+these by turns. Its peak is what the tensors of this process take that live at the same time: on a
+GPU as its allocator tells, on a CPU as they are counted, one by one. Times are medians of the
+rounds. A second table tells the largest updates for a device's memory, as they are counted.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.common import print_json, print_table
+from benchmarks.live_memory import LiveMemory
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import RuntimeConfig, TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.model.activations import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemory, chunk_size
+from nmtkit.model.cost import count_parameters
+from nmtkit.model.transformer import Transformer
+from nmtkit.runtime import forget_peak, low_precision, peak_memory, set_up
+from nmtkit.training.memory import batches_of
+from nmtkit.training.objective import Objective
+from nmtkit.training.optimizer import make_adam
+
+PRECISIONS = {"float32": FLOAT32_BYTES, "bfloat16": BFLOAT16_BYTES}
+LENGTHS = (20, 30)
+"""Tokens of the sentences of a batch, in turn: some of attention's blocks are padding."""
+
+MIB, GB = 2**20, 1e9
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An update as it was measured, and as it is counted.
+
+    Attributes:
+        counted, measured: bytes at most.
+        seconds: the median of the rounds.
+    """
+
+    shape: str
+    precision: str
+    recompute: bool
+    counted: int
+    measured: int
+    seconds: float
+
+
+def main() -> None:
+    """Measure, and print both tables and all as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shapes", nargs="+", choices=PRESETS, default=["small"])
+    parser.add_argument("--vocab-size", type=int, default=32_000)
+    parser.add_argument("--tokens", type=int, default=1024, help="of an update, a side")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", type=float, nargs="+", default=[16, 24, 80, 141], help="GB")
+    options = parser.parse_args()
+    device = set_up(RuntimeConfig(device=options.device, threads=options.threads))
+    found = [one for shape in options.shapes for one in measure_shape(shape, device, options)]
+    rows = [
+        (
+            f"{one.shape} {one.precision}{' --recompute' if one.recompute else ''}",
+            f"{one.counted / MIB:.0f}",
+            f"{one.measured / MIB:.0f}",
+            f"{one.counted / one.measured:.3f}",
+            f"{one.seconds:.3f}",
+        )
+        for one in found
+    ]
+    print_table([("update", "counted MiB", "measured MiB", "ratio", "seconds"), *rows])
+    largest = {
+        f"{shape} {precision}{' --recompute' if recompute else ''}": [
+            counted(shape, options.vocab_size, precision, recompute).largest_batch(memory * GB)
+            for memory in options.memory
+        ]
+        for shape in options.shapes
+        for precision in PRECISIONS
+        for recompute in (False, True)
+    }
+    header = ("tokens a side at most", *(f"{memory:g} GB" for memory in options.memory))
+    print_table([header, *((name, *map(str, sizes)) for name, sizes in largest.items())])
+    print_json({"updates": [vars(one) for one in found], "largest": largest})
+
+
+def counted(shape: str, vocab_size: int, precision: str, recompute: bool) -> TrainingMemory:
+    """Return what counts the memory of a preset."""
+    config = build(TrainRecipe, PRESETS[shape]).model
+    parameters = count_parameters(config, vocab_size, vocab_size, is_shared=True)
+    return TrainingMemory(
+        config,
+        parameters,
+        vocab_size,
+        PRECISIONS[precision],
+        recompute,
+        chunk_size(vocab_size, "cuda"),
+    )
+
+
+class Updates:
+    """Does the same update again and again."""
+
+    def __init__(self, shape: str, device: torch.device, options: argparse.Namespace) -> None:
+        """Make a preset's model, its optimiser and a batch."""
+        recipe = build(TrainRecipe, PRESETS[shape])
+        size = options.vocab_size
+        self.device = device
+        self.model = Transformer(recipe.model, size, size, is_shared=True).to(device).train()
+        self.adam = make_adam(self.model, recipe.training)
+        lengths = np.resize(LENGTHS, (options.tokens // int(np.mean(LENGTHS)), 1)).repeat(2, axis=1)
+        (self.batch,) = batches_of(iter([lengths]), device)
+
+    def run(self, precision: str, recompute: bool) -> None:
+        """Do it."""
+        self.model.recomputes_layers = recompute
+        objective = Objective(self.model, 0.1, low_precision(precision, self.device))
+        objective(self.batch).smoothed.backward()
+        self.adam.step()
+        self.adam.zero_grad()
+
+    def seconds(self, precision: str, recompute: bool) -> float:
+        """Return the seconds that it takes."""
+        wait(self.device)
+        start = time.perf_counter()
+        self.run(precision, recompute)
+        wait(self.device)
+        return time.perf_counter() - start
+
+    def peak(self, precision: str, recompute: bool) -> int:
+        """Return the bytes that it needs at most."""
+        if self.device.type == "cuda":
+            forget_peak(self.device)
+            self.run(precision, recompute)
+            return peak_memory(self.device)
+        moments = [tensor for state in self.adam.state.values() for tensor in state.values()]
+        memory = LiveMemory([*self.model.parameters(), *moments])
+        with memory:
+            self.run(precision, recompute)
+        return memory.peak
+
+
+def measure_shape(
+    shape: str, device: torch.device, options: argparse.Namespace
+) -> Iterator[Measured]:
+    """Measure the updates of a preset, in each precision."""
+    updates = Updates(shape, device, options)
+    for precision in PRECISIONS:
+        updates.run(precision, recompute=False)  # so that moments are there
+        peaks = [updates.peak(precision, recompute) for recompute in (False, True)]
+        rounds = [
+            [updates.seconds(precision, recompute) for recompute in (False, True)]
+            for _ in range(options.rounds)
+        ]
+        times = map(median, zip(*rounds, strict=True))
+        for recompute, peak, seconds in zip((False, True), peaks, times, strict=True):
+            memory = counted(shape, options.vocab_size, precision, recompute)
+            need = memory.peak(*updates.batch.sizes)
+            yield Measured(shape, precision, recompute, need, peak, seconds)
+
+
+def wait(device: torch.device) -> None:
+    """Wait for a GPU."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+if __name__ == "__main__":
+    main()

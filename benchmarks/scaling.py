@@ -1,0 +1,368 @@
+r"""How long an update takes on 1 to 64 devices: on paper, and measured here.
+
+    python -m benchmarks.scaling --shape base --vocab-size 37000
+    python -m benchmarks.scaling --check
+
+The first takes a GPU of --device-rate floating-point operations a second, sustained, and prints for
+several links how an update of 25 000 tokens a side gets faster when W of them share it, and how
+much of their work is left of W devices when updates grow with W. See benchmarks/ring.py for what is
+taken into account.
+
+The second asks whether that is so. It measures here what a core takes to compute, alone and beside
+others, and what ranks of gloo take to add up tensors; predicts from those what an update takes on
+1, 2 and 4 ranks, a thread each; and measures that.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from benchmarks.common import module, print_json, print_table
+from benchmarks.parts import Clock, timed_parts
+from benchmarks.ring import Bucket, Compute, Exchange, Link, fill_buckets, update_seconds
+from benchmarks.updates import WHOLE, Workbench, make_dataset, settings_of
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.config.training import ModelConfig
+from nmtkit.data.sampler import Update
+from nmtkit.devices import BFLOAT16, PEAK_RATES
+from nmtkit.model.activations import FLOAT32_BYTES
+from nmtkit.model.cost import BACKWARD_AND_FORWARD, Work, count_parameters, training_operations
+from nmtkit.model.transformer import Transformer
+from nmtkit.training.distributed import Ranks, is_launched, joined
+from nmtkit.training.slots import Cut
+from nmtkit.training.updating import Sums
+
+DEVICES = (1, 2, 4, 8, 16, 32, 64)
+IN_A_MACHINE = 8
+"""Devices that a machine has."""
+
+LENGTH = 25
+"""Tokens of a sentence, of either side."""
+
+DEVICE = "H200"
+SHARE_OF_PEAK = 0.4
+"""That passes reach. Source: NVIDIA's log of MLPerf training 0.7, the big model on 8 A100: 41 %."""
+
+LEAST_MS = 8.0
+"""What a host needs to have a GPU compute an update, as some 1 500 kernels of 5 us."""
+
+MEMORY_RATE = 4.8e12
+"""Bytes a second of the device's memory. Source: NVIDIA's data sheet of the H200 (2024)."""
+
+BYTES_TO_APPLY = 40
+"""Read and written of a parameter: for the norm 4, to scale its gradient 8, by Adam 28."""
+
+OF_DATA_SHEET = 0.8
+"""So much of what links can carry is taken to be reached."""
+
+LINKS = {
+    "NVLink 4": Link(450e9 * OF_DATA_SHEET, 3e-6),
+    "PCIe 4": Link(32e9 * OF_DATA_SHEET, 10e-6),
+    "InfiniBand 400 Gbit/s": Link(50e9 * OF_DATA_SHEET, 5e-6),
+    "Ethernet 100 Gbit/s": Link(12.5e9 * OF_DATA_SHEET, 30e-6),
+    "Ethernet 10 Gbit/s": Link(1.25e9 * OF_DATA_SHEET, 30e-6),
+}
+"""By data sheet, in one direction: NVIDIA's of the H100 (900 GB/s both ways), PCI-SIG's of 16 lanes
+of generation 4, and the networks' own names. Latencies are assumed, of NCCL and of TCP."""
+
+PAIRS = (
+    ("NVLink 4", "InfiniBand 400 Gbit/s"),
+    ("PCIe 4", "Ethernet 100 Gbit/s"),
+    ("PCIe 4", "Ethernet 10 Gbit/s"),
+)
+"""What joins the devices of a machine, and the machines."""
+
+RANKS = (1, 2, 4)
+CHECK_TOKENS = (1024, 4096)
+"""Of the updates that are predicted: of small ones, the exchange is more."""
+
+FIT_TOKENS = (256, 1024, 4096)
+"""Of the updates by which the time of a pass is fitted."""
+
+SIZES = (1 << 12, 1 << 20, 1 << 24)
+"""Bytes that ranks add up, by which the time of an exchange is fitted."""
+
+REPEATS = 4
+EXCHANGES = 15
+MILLI = 1e3
+
+
+def main() -> None:
+    """Print what is asked for; with --worker, be one of the processes that are measured."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", choices=PRESETS, help="base; with --check, small")
+    parser.add_argument("--vocab-size", type=int, default=37_000)
+    parser.add_argument("--update-tokens", type=int, default=25_000)
+    parser.add_argument(
+        "--device-rate", type=float, default=SHARE_OF_PEAK * PEAK_RATES[DEVICE][BFLOAT16]
+    )
+    parser.add_argument("--least-ms", type=float, default=LEAST_MS, help="of an update's passes")
+    parser.add_argument("--check", action="store_true", help="predict and measure, on this CPU")
+    parser.add_argument("--corpus", type=Path, help="for that; as of benchmarks.train")
+    parser.add_argument("--worker", type=Path, metavar="DATASET", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.shape = options.shape or ("small" if options.check else "base")
+    if options.worker:
+        work(options)
+    elif options.check:
+        check(options)
+    else:
+        tell(options)
+
+
+def tell(options: argparse.Namespace) -> None:
+    """Print the tables of one shape on GPUs."""
+    config = build(TrainRecipe, PRESETS[options.shape]).model
+    size = options.vocab_size
+    operations = training_operations(config, size, Work(1, 1, LENGTH, LENGTH))
+    # Gradients of the projection to the vocabulary are computed with the loss, before the others.
+    in_loss = BACKWARD_AND_FORWARD * 2 * config.model_size * size
+    compute = Compute(
+        least_s=options.least_ms / MILLI,
+        fixed_s=0.0,
+        token_s=operations / options.device_rate,
+        backward=(operations - in_loss) / operations * (1 - 1 / BACKWARD_AND_FORWARD),
+        apply_s=BYTES_TO_APPLY
+        * count_parameters(config, size, size, is_shared=True).total
+        / MEMORY_RATE,
+    )
+    buckets = buckets_of(config, size)
+    found = {}
+    for near, far in PAIRS:
+        links = LINKS[near], LINKS[far]
+        found[f"{near}, {far}"] = scale(options.update_tokens, compute, links, buckets)
+        print(f"\n{options.shape}: {near} in machines of {IN_A_MACHINE}, {far} between them")
+        print_scale(found[f"{near}, {far}"])
+    print_json({"compute": asdict(compute), "links": found})
+
+
+def buckets_of(config: ModelConfig, vocab_size: int) -> list[Bucket]:
+    """Return what the gradients of a model are exchanged in."""
+    with torch.device("meta"):
+        model = Transformer(config, vocab_size, vocab_size, is_shared=True)
+    embeddings, *layers = (FLOAT32_BYTES * one.numel() for one in model.parameters())
+    return fill_buckets(layers[::-1], embeddings)
+
+
+def scale(
+    tokens: int, compute: Compute, links: tuple[Link, Link], buckets: Sequence[Bucket]
+) -> list[dict[str, float]]:
+    """Return for each number of devices what updates take, those that grow with it as well.
+
+    Args:
+        tokens: of an update, a side.
+        compute: of one device.
+        links: within a machine, and between machines.
+        buckets: what is exchanged.
+    """
+    alone = update_seconds(tokens, compute, None, buckets)
+    found = []
+    for devices in DEVICES:
+        link = links[devices > IN_A_MACHINE]
+        exchange = Exchange.by_ring(link, devices) if devices > 1 else None
+        shared = update_seconds(tokens / devices, compute, exchange, buckets)
+        grown = update_seconds(tokens, compute, exchange, buckets)
+        found.append(
+            {
+                "devices": devices,
+                "shared_s": shared,
+                "times_as_fast": alone / shared,
+                "tokens_s": tokens / shared,
+                "grown_s": grown,
+                "grown_efficiency": alone / grown,
+                "grown_tokens_s": devices * tokens / grown,
+            }
+        )
+    return found
+
+
+def print_scale(found: Sequence[dict[str, float]]) -> None:
+    """Print a table of it, and where more devices are of no more use."""
+    header = ("W", "shared ms", "times", "tgt tok/s", "grown ms", "efficiency", "tgt tok/s")
+    rows = [
+        (
+            f"{one['devices']}",
+            f"{MILLI * one['shared_s']:.1f}",
+            f"{one['times_as_fast']:.2f}",
+            f"{one['tokens_s']:.0f}",
+            f"{MILLI * one['grown_s']:.1f}",
+            f"{one['grown_efficiency']:.0%}",
+            f"{one['grown_tokens_s']:.0f}",
+        )
+        for one in found
+    ]
+    print_table([header, *rows])
+    fastest = min(found, key=lambda one: one["shared_s"])
+    worth = [one["devices"] for one in found if one["times_as_fast"] >= one["devices"] / 2]
+    print(
+        f"a shared update is fastest on {fastest['devices']}, and half of each device's work is of "
+        f"use up to {max(worth)}"
+    )
+
+
+def check(options: argparse.Namespace) -> None:
+    """Predict what updates take on some ranks of this machine; measure it, and print both."""
+    num_cores = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = Path(folder) / "dataset"
+        make_dataset(options.corpus, dataset)
+        arguments = ["--worker", dataset, "--shape", options.shape]
+        # A core computes more slowly while others do, with which it shares caches and memory.
+        cores = sorted({min(number, num_cores) for number in RANKS})
+        computes = {number: fit_passes(run(arguments, number, False)) for number in cores}
+        measured = {number: run(arguments, number, True)[0] for number in RANKS}
+    found = []
+    for number, one in measured.items():
+        compute = in_turns(computes[min(number, num_cores)], max(1.0, number / num_cores))
+        exchange = fit_exchange(one["exchanges"]) if number > 1 else None
+        buckets = fill_buckets(one["layers"], one["embeddings"])
+        for tokens, measured_s in one["updates"]:
+            seconds = update_seconds(tokens / number, compute, exchange, buckets)
+            found.append((number, round(tokens), seconds, measured_s))
+    rows = [
+        (f"{number}", f"{tokens}", f"{predicted:.3f}", f"{real:.3f}", f"{predicted / real:.2f}")
+        for number, tokens, predicted, real in found
+    ]
+    print(f"{options.shape}, {num_cores} cores, a thread each")
+    print_table([("ranks", "tokens a side", "predicted s", "measured s", "ratio"), *rows])
+    exchanges = {number: one["exchanges"] for number, one in measured.items()}
+    print_json({"cores": num_cores, "check": found, "exchanges": exchanges})
+
+
+def fit_passes(workers: Sequence[dict[str, Any]]) -> Compute:
+    """Return what a core takes, of what several have measured at the same time."""
+    points = [point for worker in workers for point in worker["passes"]]
+    tokens, seconds, backward, apply = map(np.array, zip(*points, strict=True))
+    token_s, fixed_s = np.polyfit(tokens, seconds, 1)
+    share = float(backward.sum() / seconds.sum())
+    return Compute(0.0, max(0.0, float(fixed_s)), float(token_s), share, float(np.mean(apply)))
+
+
+def in_turns(compute: Compute, factor: float) -> Compute:
+    """Return what a rank takes that has a core for a part of the time."""
+    return replace(
+        compute,
+        fixed_s=factor * compute.fixed_s,
+        token_s=factor * compute.token_s,
+        apply_s=factor * compute.apply_s,
+    )
+
+
+def fit_exchange(points: Sequence[tuple[float, float]]) -> Exchange:
+    """Return what ranks take to add up tensors, of bytes and seconds.
+
+    They share cores with what computes, so that neither gets done while the other does.
+    """
+    num_bytes, seconds = map(np.array, zip(*points, strict=True))
+    # Small ones tell what is fixed, large ones what is not.
+    byte_s, fixed_s = np.polyfit(num_bytes, seconds, 1, w=1 / seconds)
+    return Exchange(max(0.0, float(fixed_s)), float(byte_s), overlaps=False)
+
+
+def run(arguments: Sequence[object], number: int, together: bool) -> list[dict[str, Any]]:
+    """Run so many workers at the same time, as ranks of one run or each by itself.
+
+    Returns:
+        what each of them found; of ranks, what the first did.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    workers = []
+    for rank in range(number):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        if together:
+            environment |= {
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": str(number),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+                "GLOO_SOCKET_IFNAME": "lo",
+            }
+        command = module("benchmarks.scaling", arguments)
+        workers.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
+    outputs = [worker.communicate()[0] for worker in workers]
+    if any(worker.returncode for worker in workers):
+        sys.exit("a worker failed")
+    return [json.loads(output) for output in outputs if output]
+
+
+def work(options: argparse.Namespace) -> None:
+    """Measure as one of several workers, and print what was found as JSON."""
+    torch.set_num_threads(1)
+    if not is_launched():
+        print_json({"passes": [passes(options, tokens) for tokens in FIT_TOKENS]})
+        return
+    with joined(torch.device("cpu"), timeout_minutes=2) as ranks:
+        exchanges = [(size, exchange_seconds(size)) for size in SIZES]
+        updates = []
+        for tokens in CHECK_TOKENS:
+            bench = bench_of(options, tokens, Cut(ranks.size, 1), ranks)
+            bench.run()
+            start = time.perf_counter()
+            done = [bench.run() for _ in range(REPEATS)]
+            seconds = (time.perf_counter() - start) / REPEATS
+            updates.append((mean_tokens(done), seconds))
+        if ranks.is_first:
+            parameters = bench.updater.objective.parameters()
+            embeddings, *layers = (FLOAT32_BYTES * one.numel() for one in parameters)
+            found = {"updates": updates, "exchanges": exchanges}
+            print_json({**found, "embeddings": embeddings, "layers": layers[::-1]})
+
+
+def bench_of(options: argparse.Namespace, tokens: int, cut: Cut, ranks: Ranks) -> Workbench:
+    """Return a new model, and updates of so many tokens."""
+    settings = settings_of(options.shape, tokens, {"threads": 1, "device": "cpu"})
+    return Workbench(settings, options.worker, cut, ranks)
+
+
+def passes(options: argparse.Namespace, tokens: int) -> tuple[float, float, float, float]:
+    """Return the tokens of an update, and the seconds of passes, backward pass and optimiser."""
+    bench = bench_of(options, tokens, WHOLE, Ranks())
+    clock = Clock(bench.device)
+    bench.run()
+    with timed_parts(clock):
+        begin = clock.mark()
+        done = [bench.run() for _ in range(REPEATS)]
+        seconds = clock.read(begin)
+    apply = clock.seconds["optimiser"]
+    parts = (seconds - apply, clock.seconds["backward"], apply)
+    in_passes, backward, apply = (part / REPEATS for part in parts)
+    return mean_tokens(done), in_passes, backward, apply
+
+
+def mean_tokens(done: Sequence[tuple[Update, Sums]]) -> float:
+    """Return the tokens a side of an update."""
+    both = sum(update.num_source_tokens + update.num_target_tokens for update, _ in done)
+    return both / 2 / len(done)
+
+
+def exchange_seconds(size: int) -> float:
+    """Return the seconds in which all ranks add up a tensor of so many bytes."""
+    tensor = torch.zeros(size // FLOAT32_BYTES)
+    times = []
+    for _ in range(EXCHANGES):
+        start = time.perf_counter()
+        dist.all_reduce(tensor)
+        times.append(time.perf_counter() - start)
+    return median(times)
+
+
+if __name__ == "__main__":
+    main()
