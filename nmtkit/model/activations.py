@@ -2,8 +2,8 @@
 
 Both are counted from the shape, what is kept a token of the source and of the target each.
 Attention is taken to be computed by a fused kernel, which does not keep its weights; without one -
-on a CPU where key and value sizes differ, or with attention dropout - they come on top, as does
-what pads blocks. So do the masks of the blocks of self-attention within a window.
+on a CPU in bfloat16, where key and value sizes differ, or with attention dropout - they come on
+top, as does what pads blocks. So do the masks of the blocks of self-attention within a window.
 """
 
 from dataclasses import dataclass

@@ -10,6 +10,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from benchmarks.live_memory import LiveMemory
 from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.batch import Batch
+from nmtkit.model import scaled_dot_product
 from nmtkit.model.activations import (
     BFLOAT16_BYTES,
     CHUNK_LOGITS,
@@ -42,6 +43,12 @@ SHAPES = {
     "learned positions": replace(SMALL, positions="learned", max_positions=64),
     "a deep encoder": replace(SMALL, encoder_layers=5, decoder_layers=1),
 }
+
+
+@pytest.fixture
+def fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have torch's own kernel compute attention in bfloat16 too, as what is counted supposes."""
+    monkeypatch.setattr(scaled_dot_product, "LARGEST_EXPLICIT", 0)
 
 
 def kept_bytes(model: Transformer, lengths: tuple[int, int], low: torch.dtype | None) -> int:
@@ -78,6 +85,7 @@ def measured(config: ModelConfig, low: torch.dtype | None, recompute: bool) -> t
     ids=["float32", "bfloat16"],
 )
 @pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
+@pytest.mark.usefixtures("fused")
 def test_a_token_keeps_what_autograd_keeps_for_it(
     config: ModelConfig, low: torch.dtype | None, product_bytes: int
 ) -> None:
@@ -132,6 +140,7 @@ def batch_of(num_tokens: int) -> Batch:
 @pytest.mark.parametrize("num_tokens", [20, 800], ids=["few tokens", "many tokens"])
 @pytest.mark.parametrize("size", [200, 5000], ids=["few entries", "many entries"])
 @pytest.mark.parametrize("low", [None, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.usefixtures("fused")
 def test_an_update_needs_what_is_counted(
     low: torch.dtype | None,
     size: int,

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 from nmtkit.model import scaled_dot_product
 from nmtkit.model.scaled_dot_product import LARGEST_EXPLICIT, attend, weights
@@ -66,6 +67,20 @@ def test_attention_past_padding(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("length", LENGTHS)
 def test_attention_to_what_stands_before(length: int, dtype: torch.dtype) -> None:
     assert_equals_exact(sides(length, length, dtype), None, True, ROUNDING[dtype])
+
+
+def test_for_the_backward_pass_nothing_is_copied_but_the_weights() -> None:
+    given = sides(30, 20, torch.bfloat16)
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        attend(*given, None, False, 0.0)
+    num_weights = SENTENCES * HEADS * 30 * 20
+    assert sum(kept.values()) == 2 * (sum(side.numel() for side in given) + num_weights)
 
 
 def test_longer_sequences_do_not_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
