@@ -225,7 +225,8 @@ class EngineConfig:
     precision: str = setting(
         "auto",
         "Arithmetic of matrix products; weights, sums and the loss are float32 always. "
-        "auto: bfloat16 on GPUs that have it, else float32.",
+        "auto: bfloat16 on GPUs that have it, and on CPUs with instructions for it if the model "
+        "size is 256 or more; else float32.",
         choices=("auto", "float32", "bfloat16"),
         on_resume="free",
     )

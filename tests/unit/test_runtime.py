@@ -122,3 +122,28 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "keep_freed_memory", lambda: called.append(True))
     runtime.set_up(RuntimeConfig(device="cpu"))
     assert called == [True]
+
+
+@pytest.mark.parametrize(
+    ("flags", "has_them"),
+    [
+        ("flags : fpu avx512f avx512_bf16 vaes", True),
+        ("flags : fpu amx_bf16 amx_tile", True),
+        ("flags : fpu avx512f avx512_bf16_emulated", False),
+        ("flags : fpu avx2", False),
+    ],
+)
+def test_instructions_for_bfloat16_are_among_the_processors_flags(
+    flags: str, has_them: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor = tmp_path / "cpuinfo"
+    processor.write_text(f"model name : any\n{flags}\n", encoding="ascii")
+    monkeypatch.setattr(runtime, "PROCESSOR", processor)
+    assert runtime.multiplies_bfloat16() == has_them
+
+
+def test_a_processor_that_nothing_is_told_of_has_no_such_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "PROCESSOR", tmp_path / "none")
+    assert not runtime.multiplies_bfloat16()
