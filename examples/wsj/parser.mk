@@ -11,8 +11,10 @@
 TRAIN ?=
 VALID ?=
 TEST ?=
-# What training validates on, where its trees are others than those that are scored.
-LEARNT_VALID ?= $(VALID)
+# What the model sees of the two, where it is given others than those words and trees: it validates
+# on one in training, and parses the words of both.
+SEEN_VALID ?= $(VALID)
+SEEN_TEST ?= $(TEST)
 WORK ?=
 
 PREPROCESS_FLAGS ?=
@@ -50,7 +52,7 @@ grid: $(CELLS:%=%/valid.json)
 	@cat $(WORK)/grid.md
 
 $(WORK)/data:
-	$(NMTKIT) preprocess -s words -t trees $(addprefix --train ,$(TRAIN)) --valid $(LEARNT_VALID) $(PREPROCESS_FLAGS) --out $@
+	$(NMTKIT) preprocess -s words -t trees $(addprefix --train ,$(TRAIN)) --valid $(SEEN_VALID) $(PREPROCESS_FLAGS) --out $@
 
 # Made only when training has ended by itself; until then, make goes on with it.
 $(WORK)/%/trained: | $(WORK)/data
@@ -63,12 +65,13 @@ $(WORK)/%/model: $(WORK)/%/trained
 	$(NMTKIT) average-checkpoints $(@D)/run $(AVERAGE_FLAGS) --out $@ --overwrite
 
 $(WORK)/%/valid.parsed: $(WORK)/%/model
-	$(NMTKIT) translate $< $(TRANSLATE_FLAGS) < $(VALID).words > $@
+	$(NMTKIT) translate $< $(TRANSLATE_FLAGS) < $(SEEN_VALID).words > $@
 
 $(WORK)/%/test.parsed: $(WORK)/%/model
-	$(NMTKIT) translate $< $(TRANSLATE_FLAGS) < $(TEST).words > $@
+	$(NMTKIT) translate $< $(TRANSLATE_FLAGS) < $(SEEN_TEST).words > $@
 
-# Without the tags, if there are any: EVALB would take punctuation with a wrong one for another word.
+# Without words and tags: the words seen may be others, and EVALB would take punctuation with a wrong
+# tag for another word.
 %.tokens: %.parsed
 	$(NMTKIT) trees linearize < $< > $@
 

@@ -79,6 +79,19 @@ def test_text_that_parsers_made_is_trained_on_with_its_weights() -> None:
     assert trained_on("wsj-only") == ["work/wsj-text/train"]
 
 
+@pytest.mark.parametrize(("target", "part"), [("craft-cell", "valid"), ("craft", "test")])
+def test_numbered_words_are_learnt_and_parsed_and_plain_ones_restored_and_scored(
+    target: str, part: str
+) -> None:
+    lines = printed(target)
+    found = commands(target)
+    for learnt in ("train", "valid"):
+        assert f" --{learnt} work/craft-text/numbered/{learnt} " in found["preprocess"]
+    assert f" < work/craft-text/numbered/{part}.words " in found["translate"]
+    assert f" trees restore --words work/craft-text/{part}.words " in lines
+    assert f" --reference work/craft-text/{part}.trees " in found["score"]
+
+
 def test_a_grid_trains_each_combination_once_and_a_cell_one_of_them() -> None:
     settings = ("DROPOUTS=0.1 0.3", "ATTENTION_DROPOUTS=0.0 0.2", "LEARNING_RATES=0.5 1")
     lines = printed("wsj-only-grid", *settings)

@@ -1,0 +1,83 @@
+"""Words and trees in which each word carries its number, so that a decoder can find its place.
+
+    python3 -m examples.wsj.numbered words test.words > numbered.words
+    python3 -m examples.wsj.numbered trees train.trees > numbered.trees
+
+What a decoder of trees has to learn first is which word comes next. From tags alone it would have
+to count its own. Where the source says the number of each word, and the target says it in place of
+the word's tag, it has to find a number again, as it finds words in translation. The score of
+brackets does not see what stands for a tag.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+from nmtkit.errors import NmtkitError
+from nmtkit.text.linearised import is_closing, is_opening, linearize, restore
+from nmtkit.text.lines import read_lines
+from nmtkit.text.trees import Tree, format_tree, read_trees, split_words
+
+NUM_MARKS = 80
+"""After so many words, numbers begin anew: few sentences are longer, so that more would be rare."""
+
+FIRST_MARK = 0x4E00
+"""The code point of the mark of 0, where CJK ideographs begin: SentencePiece joins no letters of
+different scripts, so that a mark before a word in Latin letters is a piece of its own."""
+
+
+def main() -> int:
+    """Read the command line and a file, write it numbered, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Words, or trees, with the numbers of words.")
+    parser.add_argument("kind", choices=sorted(KINDS), help="what the file holds, one a line")
+    parser.add_argument("path", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    try:
+        for line in KINDS[arguments.kind](arguments.path):
+            sys.stdout.buffer.write(f"{line}\n".encode())
+    except NmtkitError as error:
+        sys.stderr.write(f"numbered: error: {error}\n")
+        return error.exit_code
+    return 0
+
+
+def numbered_words(line: str) -> str:
+    """Return a line of words, each behind the mark of its number."""
+    return " ".join(mark + word for mark, word in zip(marks(), split_words(line), strict=False))
+
+
+def numbered_tree(tree: Tree) -> Tree:
+    """Return a tree in which the mark of each word's number stands for its tag."""
+    tags = marks()
+    tokens = [
+        token if is_opening(token) or is_closing(token) else next(tags)
+        for token in linearize(tree, keeps_tags=False)
+    ]
+    return restore(tokens, tree.words())
+
+
+def marks() -> Iterator[str]:
+    """Yield the marks of 0, 1, 2 and so on, without end."""
+    return (chr(FIRST_MARK + number % NUM_MARKS) for number in count())
+
+
+def _lines_of_words(path: Path) -> Iterator[str]:
+    return map(numbered_words, read_lines(path))
+
+
+def _lines_of_trees(path: Path) -> Iterator[str]:
+    return (
+        format_tree(numbered_tree(tree)) for tree in read_trees(read_lines(path), str(path), None)
+    )
+
+
+KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
+    "words": _lines_of_words,
+    "trees": _lines_of_trees,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

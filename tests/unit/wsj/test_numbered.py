@@ -1,0 +1,94 @@
+"""Each word gets its number, on both sides the same one, and nothing else changes."""
+
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from examples.wsj.numbered import marks, numbered_tree, numbered_words
+from nmtkit.errors import DataError
+from nmtkit.text.linearised import linearize, restore
+from nmtkit.text.subword import SPACE_SYMBOL, Subword
+from nmtkit.text.trees import Tree, format_tree, parse_tree, split_words
+from tests.recipes import ROOT
+from tests.trees import deep_tree, trees
+
+TREE = "(TOP (S (NP (DT the) (NN bank)) (VBZ is)))"
+
+
+def tags(tree: Tree) -> list[str]:
+    return [leaf.label for leaf in tree.preterminals()]
+
+
+def test_a_mark_repeats_after_eighty_places_and_no_sooner() -> None:
+    first = list(islice(marks(), 3 * 80))
+    assert len({*first[:80]}) == 80
+    assert first == first[:80] * 3
+
+
+@settings(max_examples=25)
+@given(trees())
+def test_a_tree_whose_numbers_are_dropped_is_the_tree(tree: Tree) -> None:
+    numbered = numbered_tree(tree)
+    assert numbered.words() == tree.words()
+    assert linearize(numbered, keeps_tags=False) == linearize(tree, keeps_tags=False)
+    tokens = linearize(numbered, keeps_tags=True)
+    assert restore(tokens, tree.words()) == numbered
+
+
+@settings(max_examples=25)
+@given(trees())
+def test_a_word_s_mark_is_its_tag_and_stands_before_it_in_the_source(tree: Tree) -> None:
+    words = tree.words()
+    numbered = split_words(numbered_words(" ".join(words)))
+    assert numbered == list(map(str.__add__, tags(numbered_tree(tree)), words))
+
+
+def test_a_deep_tree_is_numbered() -> None:
+    assert linearize(numbered_tree(deep_tree(5000)), False) == linearize(deep_tree(5000), False)
+
+
+@pytest.mark.parametrize(("line", "num_words"), [("", 0), (" a  b ", 2), ("10\u00a0% a\u202fb", 2)])
+def test_words_stay_as_many(line: str, num_words: int) -> None:
+    assert len(split_words(numbered_words(line))) == num_words
+
+
+def test_a_mark_is_a_piece_of_its_own_however_often_it_stands_before_the_same_word() -> None:
+    line = numbered_words("we see one protein")
+    subword = Subword.train([line] * 50, "bpe", 288, "words")
+    pieces = [subword.piece(index).removeprefix(SPACE_SYMBOL) for index in subword.encode(line)]
+    assert "protein" in pieces
+    assert {*pieces} >= {*islice(marks(), 4)}
+
+
+def run(kind: str, path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "examples.wsj.numbered", kind, path],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def test_the_command_writes_the_lines_of_a_file_as_numbered_ones(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text(f"{TREE}\n" * 2, "utf-8")
+    done = run("trees", path)
+    numbered = format_tree(numbered_tree(parse_tree(TREE, "test")))
+    assert (done.stdout, done.stderr) == (f"{numbered}\n" * 2, "")
+    path.write_text("the bank\n\nis\n", "utf-8")
+    done = run("words", path)
+    expected = [numbered_words(line) for line in ("the bank", "", "is")]
+    assert (done.stdout, done.stderr) == ("".join(f"{line}\n" for line in expected), "")
+
+
+def test_a_malformed_tree_is_told_with_its_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text("(TOP (NP (DT the\n", "utf-8")
+    refused = run("trees", path)
+    assert refused.returncode == DataError.exit_code
+    assert refused.stderr.startswith(f"numbered: error: {path}:1: ")
