@@ -85,7 +85,7 @@ class Outcome:
 def run_in_child(action: Callable[[], object], fault: Fault) -> Outcome:
     """Do something in a fork of this process, with a fault and without waiting for the disk."""
     reader, writer = os.pipe()
-    child = _fork()
+    child = fork()
     if child == 0:
         os.write(writer, f"{_exception_of(action, fault)}\0{fault.num_changes}".encode())
         os._exit(0)
@@ -112,7 +112,7 @@ def start(action: Callable[[], object], log: Path) -> int:
     Its exit code is that of the command line. What it tells, and the trace of what ends it, is
     appended to the log.
     """
-    child = _fork()
+    child = fork()
     if child:
         with suppress(OSError):  # the child may have done so, and ended
             os.setpgid(child, child)
@@ -146,7 +146,7 @@ def wait(child: int) -> int:
 def held_by_another_process(context: AbstractContextManager[object]) -> Iterator[int]:
     """Enter a context in a fork of this process, which is killed within it; yields its id."""
     reader, writer = os.pipe()
-    child = _fork()
+    child = fork()
     if child == 0:
         with context:
             os.write(writer, b"entered")
@@ -161,7 +161,8 @@ def held_by_another_process(context: AbstractContextManager[object]) -> Iterator
         os.close(writer)
 
 
-def _fork() -> int:
+def fork() -> int:
+    """Fork this process, without the warning of it."""
     with warnings.catch_warnings():
         # Python warns of forks while other threads run; the child runs none of their code.
         warnings.simplefilter("ignore", DeprecationWarning)

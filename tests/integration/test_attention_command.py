@@ -1,4 +1,4 @@
-"""`nmtkit attention` as a process."""
+"""`nmtkit attention`: one process of its own, and forks."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.model_folder import write_model
+from tests.commands import nmtkit
 from tests.tiny import tiny_codec, tiny_model
 
 
@@ -26,18 +27,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def attention(folder: Path, line: str, text: bytes) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "nmtkit_cli", "attention", *line.split()],
-        input=text,
+    return nmtkit("attention", *line.split(), stdin=text, folder=folder)
+
+
+def test_a_page_of_pairs_comes_on_standard_output(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", "attention", "model"],
+        input=b"a b c\tA B C\nd e\n",
         capture_output=True,
         check=False,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )
-
-
-def test_a_page_of_pairs_comes_on_standard_output(folder: Path) -> None:
-    done = attention(folder, "model", b"a b c\tA B C\nd e\n")
     assert (done.returncode, done.stderr) == (0, b"")
     page = done.stdout.decode()
     assert page.startswith("<!DOCTYPE html>")
@@ -47,14 +48,9 @@ def test_a_page_of_pairs_comes_on_standard_output(folder: Path) -> None:
 
 def test_what_translate_writes_is_what_is_looked_at(folder: Path) -> None:
     def lines(command: str, line: str, text: bytes) -> bytes:
-        return subprocess.run(
-            [sys.executable, "-m", "nmtkit_cli", command, *line.split()],
-            input=text,
-            capture_output=True,
-            check=True,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-        ).stdout
+        done = nmtkit(command, *line.split(), stdin=text, folder=folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     text = b"a b c\nh g\n"
     options = "model --output-format json --attention"

@@ -1,4 +1,4 @@
-"""How the command line ends when something is wrong, each case as a process of its own."""
+"""How the command line ends when something is wrong."""
 
 import os
 import signal
@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests import commands
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli")
 TIMEOUT_S = 60
@@ -137,7 +139,7 @@ def nmtkit(
 def test_an_error_is_one_line_with_its_exit_code(
     line: str, code: int, told: str, tmp_path: Path
 ) -> None:
-    process = nmtkit(line.split(), tmp_path, {})
+    process = commands.nmtkit(*line.split(), folder=tmp_path)
     message = process.stderr.decode()
     assert message.startswith(f"nmtkit: error: {told}")
     assert message.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The whole road as processes, one after another, on a tiny corpus; and signals to training."""
+"""The whole road, one command after another, on a tiny corpus; and signals to training."""
 
 import json
 import math
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.toml import dumps
+from tests import commands
+from tests.commands import as_text
 from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_dataset, tiny_train_recipe
 
 COMMAND = [sys.executable, "-m", "nmtkit_cli"]
@@ -19,6 +21,11 @@ DEADLINE_S = 60
 
 
 def nmtkit(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return as_text(commands.nmtkit(*arguments, stdin=stdin.encode()))
+
+
+def nmtkit_of_its_own(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command as users do, who have no test to fork."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
         input=stdin,
@@ -36,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train, valid = tiny_corpus(root)
     recipe = dumps(tiny_train_recipe(max_updates=4, dropout=0.1))
     (root / "recipe.toml").write_text(recipe, encoding="utf-8")
-    done = nmtkit(
+    done = nmtkit_of_its_own(
         *f"preprocess -s en -t de --train {train} --valid {valid} --segmentation words".split(),
         *f"--out {root / 'data'} --workers 1".split(),
     )
@@ -46,28 +53,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(folder: Path, run: str, *more: object) -> subprocess.CompletedProcess[str]:
-    config = folder / "recipe.toml"
-    return nmtkit("train", folder / "data", "--config", config, "--out", folder / run, *more)
+    return nmtkit(*train_arguments(folder, run), *more)
+
+
+def train_arguments(folder: Path, run: str) -> tuple[object, ...]:
+    return "train", folder / "data", "--config", folder / "recipe.toml", "--out", folder / run
 
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
     """Return the folder of a run that is finished."""
-    done = train(folder, "run")
+    done = nmtkit_of_its_own(*train_arguments(folder, "run"))
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     return folder / "run"
 
 
 def test_from_text_to_a_score(folder: Path, run: Path) -> None:
-    done = nmtkit("average-checkpoints", run, "--last", 3, "--out", folder / "model")
+    done = nmtkit_of_its_own("average-checkpoints", run, "--last", 3, "--out", folder / "model")
     assert done.returncode == 0, done.stderr
-    for model in ("run", "run/last", "run/checkpoints/00000002", "model"):
-        text = "".join(f"{line}\n" for line in VALID_LINES)
-        done = nmtkit("translate", folder / model, stdin=text)
+    text = "".join(f"{line}\n" for line in VALID_LINES)
+    for command, model in (
+        (nmtkit, "run"),
+        (nmtkit, "run/last"),
+        (nmtkit, "run/checkpoints/00000002"),
+        (nmtkit_of_its_own, "model"),
+    ):
+        done = command("translate", folder / model, stdin=text)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("\n") == len(VALID_LINES)
-    done = nmtkit("score", "--reference", folder / "valid.de", "--json", stdin=done.stdout)
+    done = nmtkit_of_its_own(
+        "score", "--reference", folder / "valid.de", "--json", stdin=done.stdout
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout).keys() == {"system", "BLEU"}
 
@@ -156,7 +173,7 @@ def test_a_signal_stops_training_after_saving_and_the_same_command_continues(
     folder: Path, number: signal.Signals, code: int, name: str
 ) -> None:
     run = folder / name
-    arguments = ["train", folder / "data", "--config", folder / "recipe.toml", "--out", run]
+    arguments = train_arguments(folder, name)
     endless = [*COMMAND, *map(str, arguments), "--max-updates", "100000000"]
     with subprocess.Popen(endless, stderr=subprocess.PIPE, encoding="utf-8") as process:
         wait_for(run / "metrics.jsonl")

@@ -1,12 +1,10 @@
-"""`nmtkit score --model` as a process, on real lines and a model that was never trained."""
+"""`nmtkit score --model` on real lines and a model that was never trained."""
 
 import gzip
 import json
 import math
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from nmtkit.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes
 from nmtkit.text.subword import Subword
+from tests.commands import as_text, nmtkit
 from tests.shared_data import DATA, needs_data
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 
@@ -36,16 +35,8 @@ def write_tiny_model(folder: Path, codec: TextCodec) -> Path:
 
 
 def score(folder: Path, translations: bytes, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run(
-        [sys.executable, "-m", "nmtkit_cli", "score", "--model", "model", *arguments],
-        input=translations,
-        capture_output=True,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
-    out, told = done.stdout.decode(), done.stderr.decode()
-    return subprocess.CompletedProcess(done.args, done.returncode, out, told)
+    line = ("score", "--model", "model", *arguments)
+    return as_text(nmtkit(*line, stdin=translations, folder=folder))
 
 
 def first_lines(path: Path) -> list[str]:
@@ -105,14 +96,7 @@ def test_translations_have_the_log_probability_that_their_search_reported(tmp_pa
     # Among words that are spaced apart, a text has but one sequence of tokens.
     (tmp_path / "source").write_bytes(text_of([line for line in TRAIN_LINES for _ in range(2)]))
     translate = ["translate", "model", "--n-best", "2", "--output-format", "json", "--threads", "1"]
-    done = subprocess.run(
-        [sys.executable, "-m", "nmtkit_cli", *translate],
-        input=text_of([*TRAIN_LINES]),
-        capture_output=True,
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
+    done = nmtkit(*translate, stdin=text_of([*TRAIN_LINES]), folder=tmp_path)
     found = [one for line in done.stdout.split(b"\n")[:-1] for one in json.loads(line)["n_best"]]
     scored = score(
         tmp_path, text_of([one["translation"] for one in found]), "--source", "source", "--json"

@@ -269,26 +269,17 @@ def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: 
 
 
 def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
-    model: Path, tmp_path: Path
+    translate: Command, model: Path, tmp_path: Path
 ) -> None:
-    long = " ".join("a" * 2000)
-    arguments = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
-    lines = "a\n" * 6 + long + "\na\n"
-    ended = subprocess.run(
-        [*arguments, "--on-too-long", "error"],
-        input=lines.encode(),
-        capture_output=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    assert ended.returncode == 3
-    assert ended.stderr.startswith(b"nmtkit: error: line 7: 2001 tokens, more than 1024")
-    assert ended.stderr.count(b"\n") == 1
-    missing = tmp_path / "missing"
-    arguments[4] = str(missing)
-    ended = subprocess.run(arguments, capture_output=True, timeout=DEADLINE_S, check=False)
-    assert ended.returncode == 4
-    assert ended.stderr.count(b"\n") == 1
+    lines = [*"aaaaaa", " ".join("a" * 2000), "a"]
+    arguments = ("--devices", 2, "--on-too-long", "error")
+    code, _, told = translate.end(model, *arguments, lines=lines)
+    assert code == 3
+    assert told.startswith("nmtkit: error: line 7: 2001 tokens, more than 1024")
+    assert told.count("\n") == 1
+    code, _, told = translate.end(tmp_path / "missing", "--devices", 2)
+    assert code == 4
+    assert told.count("\n") == 1
 
 
 def test_what_came_with_a_line_stays_in_the_process_that_passes_it_on(workers: Workers) -> None:

@@ -1,7 +1,6 @@
-"""`nmtkit trees` in pipes, and a parser from its treebank to a drawing."""
+"""`nmtkit trees` from text to text, and a parser from its treebank to a drawing."""
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +9,8 @@ import pytest
 
 from nmtkit.config.toml import dumps
 from nmtkit.text.trees import parse_tree
+from tests import commands
+from tests.commands import as_text
 from tests.tiny import tiny_train_recipe
 from tests.trees import TREEBANK
 
@@ -24,14 +25,7 @@ BAD = "(S (NN dog)\n(S the dog)\n"
 
 
 def nmtkit(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nmtkit_cli", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
+    return as_text(commands.nmtkit(*arguments, stdin=stdin.encode()))
 
 
 def output(*arguments: object, stdin: str = "") -> str:
@@ -106,6 +100,7 @@ def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
     made = nmtkit(
         *f"preprocess -s words -t trees --train {tmp_path}/train --valid {tmp_path}/valid".split(),
         *f"--segmentation words --target-segmentation trees --out {tmp_path}/data".split(),
+        *("--workers", 1),
     )
     assert made.returncode == 0, made.stderr
     trained = nmtkit("train", tmp_path / "data", "--config", recipe, "--out", tmp_path / "run")

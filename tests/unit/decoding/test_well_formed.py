@@ -40,6 +40,7 @@ def is_tree(ids: Ids, num_words: int) -> bool:
     return linearize(restore(tokens, ["word"] * num_words), keeps_tags=True) == tokens
 
 
+@cache
 def all_trees(num_words: int, longest: int) -> set[Ids]:
     candidates = (
         (*ids, EOS_ID)

@@ -1,0 +1,81 @@
+"""`nmtkit` in forks of the test, which has imported torch already: processes without its seconds.
+
+What a fork cannot show is for processes of their own: that a command starts, what it imports, how
+it meets a terminal, signals and processes that it starts itself.
+"""
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+import torch
+
+from nmtkit_cli import main
+from tests.faults.harness import fork
+
+DEADLINE_S = 60
+
+# What commands import in their bodies, imported once for all forks.
+for _name in (
+    "decoding.workers",
+    "evaluation.evaluate",
+    "reporting.attention.view",
+    "training.run",
+    "training.selection",
+):
+    importlib.import_module(f"nmtkit.{_name}")
+
+
+def nmtkit(
+    *arguments: object, stdin: bytes = b"", folder: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command line in a folder; what it prints and how it ends is for the caller to see."""
+    line = ["nmtkit", *map(str, arguments)]
+    with ExitStack() as files:
+        streams = [files.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+        streams[0].write(stdin)
+        streams[0].seek(0)
+        child = fork()
+        if child == 0:
+            _be_the_command(line, streams, folder)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for stream in streams[1:]:
+            stream.seek(0)
+        return subprocess.CompletedProcess(line, code, streams[1].read(), streams[2].read())
+
+
+def as_text(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedProcess[str]:
+    """Return what a command did with its bytes as text."""
+    out, told = done.stdout.decode(), done.stderr.decode()
+    return subprocess.CompletedProcess(done.args, done.returncode, out, told)
+
+
+def _be_the_command(line: list[str], streams: Sequence[IO[bytes]], folder: Path | None) -> None:
+    """Run a command line on these standard streams, and end this process with its exit code."""
+    signal.alarm(DEADLINE_S)  # kills it
+    try:
+        for number, stream in enumerate(streams):
+            os.dup2(stream.fileno(), number)
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            opened = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, opened)
+        if folder is not None:
+            os.chdir(folder)
+        torch.set_num_threads(1)  # those of the process that was forked are not in its fork
+        sys.argv = line
+        main.main()
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(1)

@@ -1,0 +1,175 @@
+"""Ranks that `nmtkit train --devices 2` starts: signals, losses and hangs at awkward moments."""
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import RunFolder
+from tests.launching import (
+    WHOLE,
+    assert_only_nmtkit_talks,
+    children,
+    end,
+    is_running,
+    parameters,
+    rank_process,
+    start,
+    train_whole,
+    wait_for,
+    wait_for_checkpoint,
+    wait_for_restart,
+)
+from tests.tiny import tiny_dataset
+
+LISTENING = "0A"
+IMPATIENT = """
+from torch.distributed.elastic.multiprocessing.api import SubprocessContext
+close = SubprocessContext._close
+SubprocessContext._close = lambda self, death_sig, timeout: close(self, death_sig, timeout=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_whole(data, tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGHUP, 75), (signal.SIGINT, 130)],
+)
+def test_a_signal_to_the_launcher_stops_all_after_saving(
+    number: signal.Signals, code: int, data: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
+    wait_for_checkpoint(tmp_path, 5)
+    process.send_signal(number)
+    found, talk = end(process)
+    assert found == code, talk
+    (update,) = re.findall(rf"error: stopped by {number.name} after update ([0-9]+)", talk)
+    last = RunFolder(tmp_path).last()
+    assert last is not None
+    assert int(last.name) == int(update)
+    assert_only_nmtkit_talks(talk)
+
+
+def holds_signals_back(process: int) -> bool:
+    """Tell whether a process is in the seconds in which it imports torch."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    blocked = re.search(r"^SigBlk:\s*([0-9a-f]+)$", status, re.M)
+    return blocked is not None and bool(int(blocked[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.parametrize(
+    ("devices", "moment"),
+    [
+        ("1", holds_signals_back),
+        ("2", holds_signals_back),
+        ("2", lambda launcher: len(list(children(launcher))) == 2),
+    ],
+)
+def test_a_signal_while_processes_start_stops_them_in_order(
+    devices: str, moment: Callable[[int], bool], data: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path / "run", "--max-updates", "1000000", "--devices", devices)
+    wait_for(lambda: moment(process.pid))
+    process.send_signal(signal.SIGTERM)
+    code, talk = end(process)
+    assert code == 75, talk
+    assert "error: stopped by SIGTERM before its first update" in talk
+    assert_only_nmtkit_talks(talk)
+
+
+def test_a_rank_that_hangs_is_killed_when_another_is_lost(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(data, run, "--max-updates", "1000000", "--devices", "2", code=IMPATIENT)
+    wait_for_checkpoint(run, 5)
+    hung, lost = (rank_process(process.pid, rank) for rank in range(2))
+    os.kill(hung, signal.SIGSTOP)
+    os.kill(lost, signal.SIGKILL)
+    wait_for_restart(process)
+    process.send_signal(signal.SIGTERM)
+    code, talk = end(process)
+    assert code == 75, talk
+
+
+def test_a_hangup_that_is_ignored_as_by_nohup_stops_nothing(data: Path, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
+    signal.signal(signal.SIGHUP, before)
+    wait_for_checkpoint(tmp_path, 5)
+    for pid in (process.pid, *children(process.pid)):
+        os.kill(pid, signal.SIGHUP)
+    last = RunFolder(tmp_path).last()
+    assert last is not None
+    wait_for_checkpoint(tmp_path, int(last.name) + 50)
+    process.send_signal(signal.SIGTERM)
+    code, talk = end(process)
+    assert code == 75, talk
+
+
+def test_ranks_end_with_their_launcher_and_the_same_command_goes_on(
+    data: Path, whole: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path, *WHOLE)
+    wait_for_checkpoint(tmp_path, 20)
+    ranks = [rank_process(process.pid, rank) for rank in range(2)]
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not any(is_running(rank) for rank in ranks))
+    code, talk = end(start(data, tmp_path, *WHOLE))
+    assert code == 0, talk
+    assert torch.equal(parameters(tmp_path), parameters(whole))
+
+
+def test_the_launcher_waits_for_a_save_that_takes_longer_than_its_patience(
+    data: Path, tmp_path: Path
+) -> None:
+    slow_save = """
+import time
+import nmtkit.checkpoint
+save = nmtkit.checkpoint.RunFolder.save
+def save_slowly(self, snapshot):
+    time.sleep(4)
+    save(self, snapshot)
+nmtkit.checkpoint.RunFolder.save = save_slowly
+"""
+    run = tmp_path / "run"
+    settings = ("--max-updates", "1000000", "--save-every", "1000000", "--devices", "2")
+    process = start(data, run, *settings, code=slow_save + IMPATIENT)
+    wait_for(lambda: (run / "metrics.jsonl").exists())
+    process.send_signal(signal.SIGUSR1)
+    code, talk = end(process)
+    assert code == 75, talk
+    assert parameters(run).isfinite().all()
+
+
+def test_the_store_of_the_ranks_listens_on_the_loopback_interface_alone(
+    data: Path, tmp_path: Path
+) -> None:
+    process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
+    wait_for_checkpoint(tmp_path, 5)
+    places = [places_of_listeners(pid) for pid in (process.pid, *children(process.pid))]
+    process.send_signal(signal.SIGTERM)
+    end(process)
+    assert places[0]
+    assert {address for found in places for address in found} == {"0100007F"}
+
+
+def places_of_listeners(pid: int) -> list[str]:
+    """Return the addresses, as the kernel writes them, on which a process waits for others."""
+    files = (str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    sockets = {file.removeprefix("socket:[").removesuffix("]") for file in files}
+    tables = (Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
+    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
+    return [row[1].partition(":")[0] for row in rows if row[3] == LISTENING and row[9] in sockets]
