@@ -21,9 +21,9 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.binary import Sequences
 from nmtkit.model import flash
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import Packed, pack_sequences
 from nmtkit.runtime import low_precision, set_up
 from nmtkit.training.compiling import compile_objective
 from nmtkit.training.objective import Objective
@@ -89,15 +89,14 @@ def draw_batch(
 ) -> Batch:
     """Draw sentences of about so many tokens together, on either side."""
 
-    def side() -> Packed:
+    def side() -> Sequences:
         logarithm = np.log(MEAN_LENGTH) - SPREAD**2 / 2
         lengths = random.lognormal(logarithm, SPREAD, tokens // MEAN_LENGTH)
         sizes = lengths.round().clip(1, LONGEST).astype(int).tolist()
-        return pack_sequences(
-            [random.integers(3, vocabulary, size).tolist() for size in sizes], device
-        )
+        ids = [random.integers(3, vocabulary, size).tolist() for size in sizes]
+        return Sequences.pack(ids, "uint16")
 
-    return batch_of(side(), side())
+    return batch_of(side(), side(), device)
 
 
 def seconds_of(objective: Objective, batch: Batch, *, is_padded: bool) -> float:

@@ -13,10 +13,10 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig
 from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.binary import Sequences
 from nmtkit.errors import is_out_of_memory
 from nmtkit.model.compiled import compiled, compiled_between, set_between
 from nmtkit.model.layers import PLAIN
-from nmtkit.packed import pack_sequences
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.loss import compute_terms
 from nmtkit.training.objective import Objective
@@ -83,5 +83,5 @@ def _batch_of_ends(num_tokens: int, device: torch.device) -> Batch:
     """Return a batch of about so many tokens a side; of one alone nothing is compiled."""
     num_sentences = max(2, num_tokens // TRIAL_LENGTH)
     length = max(1, num_tokens // num_sentences)
-    ends = pack_sequences([[EOS_ID] * length] * num_sentences, device)
-    return batch_of(ends, ends)
+    ends = Sequences.pack([[EOS_ID] * length] * num_sentences, "uint16")
+    return batch_of(ends, ends, device)

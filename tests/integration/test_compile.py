@@ -17,11 +17,11 @@ from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.binary import Sequences
 from nmtkit.model.compiled import compiled
 from nmtkit.model.layers import Residual, join
 from nmtkit.model.transformer import Transformer
 from nmtkit.model_path import read_tensors
-from nmtkit.packed import pack_sequences
 from nmtkit.training import objective as objective_module
 from nmtkit.training.compiling import compile_objective
 from nmtkit.training.objective import Objective
@@ -66,8 +66,8 @@ def batch(num_sentences: int) -> Batch:
         [[draw.randrange(3, SIZE) for _ in range(draw.randint(1, longest))] for _ in range(n)]
         for n in (num_sentences, num_sentences)
     )
-    source, target = (pack_sequences(side, CPU) for side in sides)
-    return batch_of(source, target)
+    source, target = (Sequences.pack(side, "uint16") for side in sides)
+    return batch_of(source, target, CPU)
 
 
 def objective_of(config: ModelConfig, low_precision: torch.dtype | None) -> Objective:

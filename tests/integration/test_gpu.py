@@ -2,20 +2,21 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import batch_of
+from nmtkit.data.binary import Sequences
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import pack_sequences
 from nmtkit.training.compiling import compile_objective
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
 from nmtkit.training.objective import Objective
-from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.slots import Slot
 from nmtkit.training.stopping import StopRequest
-from nmtkit.training.updating import Slot, Updater
+from nmtkit.training.updating import Updater
 from tests.tiny import tiny_train_recipe
 
 SIZE = 40
@@ -36,18 +37,16 @@ def test_an_update_does_not_wait_for_the_device(
     objective = Objective(learner.model, 0.1, dtype)
     if is_compiled:
         assert compile_objective(objective, 256) is None
-    segmentation = Segmentation(None, None, seed=1, longest=100)
-    updater = Updater(objective, learner, recipe, segmentation, Ranks(), StopRequest())
-    slot = Slot(0, 0, torch.zeros(0).numpy(), 1)
+    updater = Updater(objective, learner, recipe, Ranks(), StopRequest())
+    slot = Slot(0, 0, np.zeros(0, np.int64), 1, is_last=True)
     mode = torch.cuda.get_sync_debug_mode()
     try:
         for number in (1, 2, 3):
-            side = pack_sequences([[5, 6, 7, 2], [8, 2], [9, 10, 2]] * number, device)
-            batch = batch_of(side, side)
+            side = Sequences.pack([[5, 6, 7, 2], [8, 2], [9, 10, 2]] * number, "uint16")
             torch.cuda.synchronize()
             if number > 1:  # the first one moves tables to the device
                 torch.cuda.set_sync_debug_mode("error")
-            updater._accumulate(batch, slot, number, is_last=True)
+            updater._accumulate(batch_of(side, side, device), slot, number)
             updater._average_gradients(9 * number)
             updater.apply(number, 1e-3)
             torch.cuda.set_sync_debug_mode(mode)

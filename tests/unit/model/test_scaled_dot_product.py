@@ -22,18 +22,22 @@ def _seed() -> None:
     torch.manual_seed(1)
 
 
-def sides(queries: int, keys: int, dtype: torch.dtype) -> list[Tensor]:
+def sides(queries: int, keys: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     shapes = ((queries, KEY_SIZE), (keys, KEY_SIZE), (keys, VALUE_SIZE))
-    return [torch.randn(SENTENCES, HEADS, *shape).to(dtype).requires_grad_() for shape in shapes]
+    query, key, value = (
+        torch.randn(SENTENCES, HEADS, *shape).to(dtype).requires_grad_() for shape in shapes
+    )
+    return query, key, value
 
 
 def assert_equals_exact(
-    given: list[Tensor], mask: Tensor | None, is_causal: bool, rounding: float
+    given: tuple[Tensor, Tensor, Tensor], mask: Tensor | None, is_causal: bool, rounding: float
 ) -> None:
     """Compare values, and gradients, with torch's own attention in double precision."""
     exact = [side.detach().double().requires_grad_() for side in given]
+    query, key, value = exact
     ours = attend(*given, mask, is_causal, 0.0)
-    oracle = F.scaled_dot_product_attention(*exact, attn_mask=mask, is_causal=is_causal)
+    oracle = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=is_causal)
     direction = torch.randn_like(oracle).to(ours.dtype)
     ours.backward(direction)
     oracle.backward(direction.double())
