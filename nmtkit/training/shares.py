@@ -56,7 +56,7 @@ class SlotIds:
 
 
 SlotStream = Generator[SlotIds, None, None]
-"""SlotStream in their order, without end; closed when no more is wanted."""
+"""Slots in their order, without end; closed when no more is wanted."""
 
 
 @dataclass(frozen=True)
