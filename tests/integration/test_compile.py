@@ -1,9 +1,6 @@
 """Compiled, training computes what it does otherwise, and compiles nothing after its start."""
 
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +23,7 @@ from nmtkit.training import objective as objective_module
 from nmtkit.training.compiling import compile_objective
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
+from tests.launching import end, start
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 # torch's compiler makes use of what torch itself warns of.
@@ -173,40 +171,14 @@ def test_a_resumed_run_is_the_uninterrupted_one_and_compiles_nothing_more(tmp_pa
         assert torch.equal(tensor, parts[name]), name
 
 
-def train_as_users_do(data: Path, run: Path, *settings: str, **environment: str) -> str:
-    """Train in processes of their own; returns what is told."""
-    shape = (
-        "--encoder-layers 1 --decoder-layers 1 --model-size 16 --feed-forward-size 32 --heads 2 "
-        "--update-tokens 24 --max-tokens 12 --warmup-updates 4 --learning-rate-scale 0.2 "
-        "--max-updates 8 --save-every 8 --validate-every 0 --device cpu"
-    )
-    command = [sys.executable, "-m", "nmtkit_cli", "train", str(data), "--out", str(run)]
-    process = subprocess.run(
-        [*command, *shape.split(), *settings],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return process.stderr
-
-
-def test_ranks_train_the_model_that_one_process_does(tmp_path: Path) -> None:
-    data = tiny_dataset(tmp_path)
-    models = []
-    for devices in ("1", "2"):
-        told = train_as_users_do(data, tmp_path / devices, "--compile=on", "--devices", devices)
-        assert " compile=on" in told
-        assert f" ranks={devices} " in told
-        models.append(last_model(tmp_path / devices))
-    for name, tensor in models[0].items():
-        torch.testing.assert_close(tensor, models[1][name], rtol=0.0, atol=1e-5)
-
-
-def test_without_a_compiler_training_says_so_and_goes_on(tmp_path: Path) -> None:
-    data, cache = tiny_dataset(tmp_path), str(tmp_path / "cache")
-    machine = {"CXX": "/nonexistent", "TORCHINDUCTOR_CACHE_DIR": cache}
-    talk = train_as_users_do(data, tmp_path / "run", "--compile=on", **machine)
+def test_without_a_compiler_training_says_so_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    training = start(tiny_dataset(tmp_path), tmp_path / "run", "--compile=on", "--max-updates=8")
+    code, talk = end(training)
+    assert code == 0, talk
     (told,) = (line for line in talk.splitlines() if "not compiled" in line)
     assert "No working C++ compiler" in told
     assert told.endswith("; training goes on without --compile")
