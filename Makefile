@@ -20,7 +20,7 @@ demo: $(INSTALLED)  ## the whole road on a small corpus: preprocess, train, aver
 test: $(INSTALLED)  ## all tests but the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
-test-system: $(INSTALLED)  ## the slow tests: small tasks that must be learnt, published scores
+test-system: $(INSTALLED)  ## the slow tests: tasks learnt, published scores, whole recipes, ranks disturbed
 	$(BIN)/pytest tests/system
 
 test-faults: $(INSTALLED)  ## the long storm: training killed 200 times at random moments
