@@ -21,7 +21,7 @@ test: $(INSTALLED)  ## all tests but the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 test-system: $(INSTALLED)  ## the slow tests: tasks learnt, published scores, whole recipes, ranks disturbed
-	$(BIN)/pytest tests/system
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/system -n auto --dist loadfile
 
 test-faults: $(INSTALLED)  ## the long storm: training killed 200 times at random moments
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.storm --rounds 200
