@@ -35,13 +35,18 @@ class _CpuDropout(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
         kept = draw_kept(x.shape, rate)
         ctx.save_for_backward(kept)
-        ctx.scale = 1 / (1 - rate)
-        return (x * kept).mul_(ctx.scale)
+        ctx.rate = rate
+        return keep(x, kept, rate)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
-        return (gradient * kept).mul_(ctx.scale), None
+        return keep(gradient, kept, ctx.rate), None
+
+
+def keep(x: Tensor, kept: Tensor, rate: float) -> Tensor:
+    """Set elements of x to zero, but for those that are kept, and scale these up."""
+    return (x * kept).mul_(1 / (1 - rate))
 
 
 def draw_kept(shape: torch.Size, rate: float) -> Tensor:

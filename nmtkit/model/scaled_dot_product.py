@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmtkit.model.dropout import draw_kept
+from nmtkit.model.dropout import draw_kept, keep
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 
@@ -73,7 +73,7 @@ class _Explicit(torch.autograd.Function):
     ) -> Tensor:
         kept_weights = weights(query, key, mask).to(value.dtype)
         ctx.kept = draw_kept(kept_weights.shape, dropout) if dropout else None
-        ctx.dropout_scale = 1 / (1 - dropout)
+        ctx.dropout = dropout
         ctx.save_for_backward(query, key, value, kept_weights)
         return _dropped(kept_weights, ctx) @ value
 
@@ -90,4 +90,4 @@ class _Explicit(torch.autograd.Function):
 
 
 def _dropped(of_weights: Tensor, ctx: Any) -> Tensor:
-    return of_weights if ctx.kept is None else (of_weights * ctx.kept).mul_(ctx.dropout_scale)
+    return of_weights if ctx.kept is None else keep(of_weights, ctx.kept, ctx.dropout)
