@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.model import flash
+from nmtkit.model.linear import Linear
 from nmtkit.model.scaled_dot_product import attend, weights
 from nmtkit.model.state import DecoderState
 from nmtkit.model.window import attend_near, neighbourhood
@@ -41,8 +42,8 @@ class SelfAttention(nn.Module):
         self.window = window
         self.sizes = (heads * key_size, heads * key_size, heads * value_size)
         self.dropout = dropout
-        self.query_key_value = nn.Linear(model_size, sum(self.sizes))
-        self.output = nn.Linear(heads * value_size, model_size)
+        self.query_key_value = Linear(model_size, sum(self.sizes))
+        self.output = Linear(heads * value_size, model_size)
         _initialise(self.query_key_value, self.sizes)
         _initialise(self.output, (model_size,))
 
@@ -133,9 +134,9 @@ class MemoryAttention(nn.Module):
         self.heads = heads
         self.sizes = (heads * key_size, heads * value_size)
         self.dropout = dropout
-        self.query = nn.Linear(model_size, heads * key_size)
-        self.key_value = nn.Linear(model_size, sum(self.sizes))
-        self.output = nn.Linear(heads * value_size, model_size)
+        self.query = Linear(model_size, heads * key_size)
+        self.key_value = Linear(model_size, sum(self.sizes))
+        self.output = Linear(heads * value_size, model_size)
         _initialise(self.query, (heads * key_size,))
         _initialise(self.key_value, self.sizes)
         _initialise(self.output, (model_size,))

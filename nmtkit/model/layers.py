@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import MemoryAttention, SelfAttention
 from nmtkit.model.dropout import Dropout
+from nmtkit.model.linear import Linear
 
 Function = Callable[[Tensor], Tensor]
 
@@ -27,8 +28,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.inner = nn.Linear(config.model_size, config.feed_forward_size)
-        self.outer = nn.Linear(config.feed_forward_size, config.model_size)
+        self.inner = Linear(config.model_size, config.feed_forward_size)
+        self.outer = Linear(config.feed_forward_size, config.model_size)
         self.activation = _ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.activation_dropout)
         for linear in (self.inner, self.outer):

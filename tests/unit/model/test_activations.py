@@ -54,7 +54,8 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
 def kept_bytes(model: Transformer, lengths: tuple[int, int], low: torch.dtype | None) -> int:
     """Return the bytes that a forward pass keeps, but for weights and copies of them."""
     # Lengths that differ, as elsewhere: nothing is saved by there being no padding.
-    source, target = ([[3] * (length - 1), [3] * length] * 6 for length in lengths)
+    # As many tokens as products on a CPU are filled up to.
+    source, target = ([[3] * (length - 1), [3] * (length + 1)] * 32 for length in lengths)
     target_in = pack_sequences(target, CPU)
     batch = Batch(pack_sequences(source, CPU), target_in, target_in.values)
     kept: dict[int, Tensor] = {}
@@ -75,7 +76,7 @@ def measured(config: ModelConfig, low: torch.dtype | None, recompute: bool) -> t
     few, more_source, more_target = (
         kept_bytes(model, lengths, low) for lengths in ((9, 9), (19, 9), (9, 19))
     )
-    num_tokens = 10 * 12
+    num_tokens = 10 * 64
     return (more_source - few) / num_tokens, (more_target - few) / num_tokens
 
 
