@@ -55,12 +55,14 @@ def make_codec(
         return _learn(config, segmentation, text, symbols, report)
 
     shared = is_shared(config)
+    if segmentations(config)[_TARGET] in TREES:
+        # Malformed trees are told before subwords are learnt.
+        trees = _tree_tokens(config, corpora, report)
+        return TextCodec(*languages, get(config.source_vocabulary, (_SOURCE,)), trees, shared)
     if shared:
         source = target = get(config.source_vocabulary, (_SOURCE, _TARGET))
     else:
         source = get(config.source_vocabulary, (_SOURCE,))
-        if segmentations(config)[_TARGET] in TREES:
-            return TextCodec(*languages, source, _tree_tokens(config, corpora, report), shared)
         target = get(config.target_vocabulary, (_TARGET,))
     return TextCodec(
         source_lang=languages[_SOURCE],

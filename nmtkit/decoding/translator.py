@@ -74,7 +74,7 @@ class Translator:
             shortlist: of the codec's ids; None = all of the vocabulary is looked at.
 
         Raises:
-            ConfigError: a shortlist for a parser.
+            ConfigError: a shortlist for a parser, or trees of another model.
         """
         self._models = models
         self._stepper = Stepper(models, shortlist)
@@ -90,6 +90,11 @@ class Translator:
                     "--shortlist: the model is a parser, whose vocabulary is small; leave it out"
                 )
             self._tree_classes = TokenClasses.of(codec.target, models[0].output_weight.device)
+        elif recipe.constraints.malformed_trees != "prevent":
+            raise ConfigError(
+                "malformed_trees ('repair') has no effect: the model is no parser; leave it out "
+                "[constraints.malformed_trees]"
+            )
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """Translate lines lazily; exactly one line comes out for each line that goes in.

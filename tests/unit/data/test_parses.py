@@ -95,5 +95,7 @@ def test_malformed_trees_are_found_before_the_work(
     write_lines(tmp_path / f"{name}.trees", ["no tree", *TREEBANK[1:]])
     path = write_lines(tmp_path / "labels", ["(TOP", ")TOP", "XX"])
     recipe = recipe_of(tmp_path, **({"target_vocabulary": str(path)} if is_given else {}))
+    told: list[str] = []
     with pytest.raises(DataError, match=f"{name}.trees:1: 'no' stands outside of brackets"):
-        make(tmp_path, recipe)
+        prepare(recipe, tmp_path / "data", workers=1, overwrite=False, report=told.append)
+    assert not [line for line in told if "words" in line and line.startswith("counting")]

@@ -22,7 +22,7 @@ from nmtkit.decoding.well_formed import LONGEST_CHAIN
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.linearised import linearize
 from nmtkit.text.trees import escape, parse_tree, split_words
-from tests.tiny import WORDS, tiny_model
+from tests.tiny import WORDS, tiny_codec, tiny_model
 from tests.trees import chain_of, parser_codec
 
 CODEC = parser_codec()
@@ -127,6 +127,12 @@ def test_a_shortlist_is_refused() -> None:
     shortlist = Shortlist.__new__(Shortlist)
     with pytest.raises(ConfigError, match="--shortlist: the model is a parser"):
         Translator([tiny_model(CODEC)], CODEC, RECIPE, lambda _: None, shortlist)
+
+
+def test_trees_are_not_mended_of_a_model_that_puts_out_text() -> None:
+    recipe, codec = replace(RECIPE, constraints=REPAIR), tiny_codec()
+    with pytest.raises(ConfigError, match=r"malformed_trees .* no effect: the model is no parser"):
+        Translator([tiny_model(codec)], codec, recipe, lambda _: None)
 
 
 def test_scoring_names_the_line_of_a_malformed_tree() -> None:
