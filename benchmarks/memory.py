@@ -81,7 +81,9 @@ def main() -> None:
     print_table([("update", "counted MiB", "measured MiB", "ratio", "seconds"), *rows])
     largest = {
         f"{shape} {precision}{' --recompute' if recompute else ''}": [
-            counted(shape, options.vocab_size, precision, recompute).largest_batch(memory * GB)
+            counted(shape, options.vocab_size, precision, recompute, "cuda").largest_batch(
+                memory * GB
+            )
             for memory in options.memory
         ]
         for shape in options.shapes
@@ -93,8 +95,10 @@ def main() -> None:
     print_json({"updates": [vars(one) for one in found], "largest": largest})
 
 
-def counted(shape: str, vocab_size: int, precision: str, recompute: bool) -> TrainingMemory:
-    """Return what counts the memory of a preset."""
+def counted(
+    shape: str, vocab_size: int, precision: str, recompute: bool, device: str
+) -> TrainingMemory:
+    """Return what counts the memory of a preset on a kind of device."""
     config = build(TrainRecipe, PRESETS[shape]).model
     parameters = count_parameters(config, vocab_size, vocab_size, is_shared=True)
     return TrainingMemory(
@@ -103,7 +107,7 @@ def counted(shape: str, vocab_size: int, precision: str, recompute: bool) -> Tra
         vocab_size,
         PRECISIONS[precision],
         recompute,
-        chunk_size(vocab_size, "cuda"),
+        chunk_size(vocab_size, device),
     )
 
 
@@ -163,7 +167,7 @@ def measure_shape(
         ]
         times = map(median, zip(*rounds, strict=True))
         for recompute, peak, seconds in zip((False, True), peaks, times, strict=True):
-            memory = counted(shape, options.vocab_size, precision, recompute)
+            memory = counted(shape, options.vocab_size, precision, recompute, device.type)
             need = memory.peak(*updates.batch.sizes)
             yield Measured(shape, precision, recompute, need, peak, seconds)
 

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -55,11 +57,14 @@ class Workbench:
         self.updater = Updater(objective, learner, self.recipe, ranks, StopRequest())
         self._reader = Reader.of(self.recipe, self.dataset, ranks, self.device)
         self._cut = cut
-        self.rewind()
-
-    def rewind(self) -> None:
-        """Have the first update come next; what was learnt is kept."""
         self._position, self._number = Position(0, 0, 0), 0
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Have the updates within come once more after it; what was learnt is kept."""
+        place = self._position, self._number
+        yield
+        self._position, self._number = place
 
     def run(self) -> tuple[Update, Sums]:
         """Do the next update; returns it with its sums."""

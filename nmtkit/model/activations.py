@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.cost import Parameters, Shape
+from nmtkit.model.linear import LEAST_STEP
 
 CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Logits of one chunk at most: few enough to stay cheap, enough for fast products.
@@ -122,8 +123,12 @@ class TrainingMemory:
 
 
 def chunk_size(vocabulary_size: int, device: str) -> int:
-    """Choose the number of tokens whose logits are held at a time on a kind of device."""
-    return max(MIN_CHUNK_TOKENS, CHUNK_LOGITS[device] // vocabulary_size)
+    """Choose the number of tokens whose logits are held at a time on a kind of device.
+
+    It is a size that no row has to be filled up for.
+    """
+    tokens = CHUNK_LOGITS[device] // vocabulary_size
+    return max(MIN_CHUNK_TOKENS, tokens // LEAST_STEP * LEAST_STEP)
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmtkit.model.dropout import draw_kept, keep
-
-LOW_PRECISION = (torch.bfloat16, torch.float16)
+from nmtkit.model.linear import LOW_PRECISION
 
 LARGEST_EXPLICIT = 320 * 320
 """Weights of a head, T times S, up to which a CPU keeps them for the backward pass.
 
-torch's own attention computes them again instead, which in low precision takes three to six times
-as long on a CPU; for longer sequences it is as fast, and needs less memory. Without a backward pass
-it is as fast too, and rounds less.
+torch's own attention computes them again instead, by a backward pass that takes ten times as long
+at 40 tokens in low precision on a CPU. For longer sequences it is as fast, and needs less memory.
+Without a backward pass it is as fast too, and rounds less.
 """
 
 
@@ -72,16 +71,16 @@ class _Explicit(torch.autograd.Function):
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
     ) -> Tensor:
         kept_weights = weights(query, key, mask).to(value.dtype)
-        ctx.kept = draw_kept(kept_weights.shape, dropout) if dropout else None
+        kept = draw_kept(kept_weights.shape, dropout) if dropout else None
         ctx.dropout = dropout
-        ctx.save_for_backward(query, key, value, kept_weights)
-        return _dropped(kept_weights, ctx) @ value
+        ctx.save_for_backward(query, key, value, kept_weights, kept)
+        return _dropped(kept_weights, kept, dropout) @ value
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        query, key, value, kept_weights = ctx.saved_tensors
-        of_value = _dropped(kept_weights, ctx).mT @ gradient
-        of_weights = _dropped(gradient @ value.mT, ctx)
+        query, key, value, kept_weights, kept = ctx.saved_tensors
+        of_value = _dropped(kept_weights, kept, ctx.dropout).mT @ gradient
+        of_weights = _dropped(gradient @ value.mT, kept, ctx.dropout)
         # Of a softmax p: p (g - sum p g).
         weighted = of_weights.float().mul_(kept_weights)
         weighted.sub_(weighted.sum(-1, keepdim=True) * kept_weights)
@@ -89,5 +88,5 @@ class _Explicit(torch.autograd.Function):
         return of_scores @ key, of_scores.mT @ query, of_value, None, None
 
 
-def _dropped(of_weights: Tensor, ctx: Any) -> Tensor:
-    return of_weights if ctx.kept is None else keep(of_weights, ctx.kept, ctx.dropout)
+def _dropped(of_weights: Tensor, kept: Tensor | None, dropout: float) -> Tensor:
+    return of_weights if kept is None else keep(of_weights, kept, dropout)

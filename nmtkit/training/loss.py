@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nmtkit.model.linear import filled, filled_size, makes_code
+
 
 class Losses(NamedTuple):
     """Sums over target tokens, in nats.
@@ -89,6 +91,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         terms: Callable[[Tensor, Tensor], Terms] | None,
     ) -> tuple[Tensor, Tensor]:
         exact = torch.promote_types(hidden.dtype, torch.float32)
+        fills = makes_code(hidden.device, hidden.dtype)
         nll = torch.zeros((), dtype=exact, device=hidden.device)
         target_logits = torch.zeros_like(nll)
         hidden_gradient = torch.empty_like(hidden) if terms else None
@@ -96,19 +99,23 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         factor = weight.to(hidden.dtype)
         for first in range(0, hidden.shape[0], chunk):
             span = slice(first, first + chunk)
-            vectors, target = hidden[span], targets[span, None]
-            logits = vectors @ factor.T
+            num_tokens = len(targets[span])
+            size = filled_size(num_tokens) if fills else num_tokens
+            vectors = filled(hidden[span], size, hidden.dtype)
+            target = filled(targets[span, None], size, targets.dtype)
+            logits = vectors @ factor.T  # zeros for tokens that fill up
             target_logits += logits.gather(1, target).sum(dtype=exact)
             if terms is None or hidden_gradient is None or weight_gradient is None:
                 log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
-                nll -= log_probs.gather(1, target).sum()
+                nll -= log_probs.gather(1, target)[:num_tokens].sum()
             else:
                 log_probs, difference = terms(logits, target)
-                nll -= log_probs.sum()
+                nll -= log_probs[:num_tokens].sum()
                 # Of the target, the difference is taken before it is rounded.
                 of_target = log_probs.exp() + (smoothing - 1.0)
                 difference.scatter_(1, target, of_target.to(difference.dtype))
-                torch.mm(difference, factor, out=hidden_gradient[span])
+                difference[num_tokens:] = 0
+                hidden_gradient[span] = (difference @ factor)[:num_tokens]
                 _add_product(weight_gradient, difference.T, vectors)
         weight_mean = weight.mean(0, dtype=exact)
         hidden_sum = hidden.sum(0, dtype=exact)

@@ -138,7 +138,7 @@ def batch_of(num_tokens: int) -> Batch:
 
 
 @pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
-@pytest.mark.parametrize("num_tokens", [20, 800], ids=["few tokens", "many tokens"])
+@pytest.mark.parametrize("num_tokens", [60, 800], ids=["few tokens", "many tokens"])
 @pytest.mark.parametrize("size", [200, 5000], ids=["few entries", "many entries"])
 @pytest.mark.parametrize("low", [None, torch.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.usefixtures("fused")

@@ -73,7 +73,10 @@ def test_attention_to_what_stands_before(length: int, dtype: torch.dtype) -> Non
     assert_equals_exact(sides(length, length, dtype), None, True, ROUNDING[dtype])
 
 
-def test_for_the_backward_pass_nothing_is_copied_but_the_weights() -> None:
+@pytest.mark.parametrize(("dropout", "mask_bytes"), [(0.0, 0), (0.1, 1)])
+def test_for_the_backward_pass_nothing_is_kept_but_weights_and_masks(
+    dropout: float, mask_bytes: int
+) -> None:
     given = sides(30, 20, torch.bfloat16)
     kept: dict[int, int] = {}
 
@@ -82,9 +85,10 @@ def test_for_the_backward_pass_nothing_is_copied_but_the_weights() -> None:
         return tensor
 
     with saved_tensors_hooks(keep, lambda tensor: tensor):
-        attend(*given, None, False, 0.0)
+        attend(*given, None, False, dropout)
     num_weights = SENTENCES * HEADS * 30 * 20
-    assert sum(kept.values()) == 2 * (sum(side.numel() for side in given) + num_weights)
+    num_given = sum(side.numel() for side in given)
+    assert sum(kept.values()) == 2 * (num_given + num_weights) + mask_bytes * num_weights
 
 
 def test_longer_sequences_do_not_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -5,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from benchmarks.products import record
 from nmtkit.training.loss import Losses, smoothed_cross_entropy
 from tests.largest_tensor import LargestTensor
 
@@ -145,6 +148,19 @@ def test_logits_of_all_tokens_never_exist_together() -> None:
     with LargestTensor() as watch:  # type: ignore[no-untyped-call]
         F.cross_entropy(hidden @ weight.T, targets, label_smoothing=0.1).backward()
     assert watch.num_elements == tokens * vocabulary, "the watch sees what it looks for"
+
+
+@pytest.mark.parametrize("has_gradients", [False, True])
+def test_products_in_bfloat16_see_few_numbers_of_tokens(has_gradients: bool) -> None:
+    weight, seen = torch.randn(VOCABULARY, MODEL_SIZE, requires_grad=has_gradients), set()
+    for num_tokens in range(700, 1025, 7):
+        hidden = torch.randn(num_tokens, MODEL_SIZE).bfloat16()
+        targets = torch.randint(VOCABULARY, (num_tokens,))
+        with torch.set_grad_enabled(has_gradients):
+            _, products = record(partial(smoothed_cross_entropy, hidden, weight, targets, 0.1, 512))
+        seen |= {(product.left.shape, product.right.shape) for product in products}
+    kinds = 3 if has_gradients else 1
+    assert len(seen) == 6 * kinds  # 192, 256, ..., 512
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
