@@ -13,10 +13,13 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
-from nmtkit.errors import ResourceError
+from nmtkit.errors import NmtkitError, ResourceError
 
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 """Signals that ask a command to end, in which it may still need its workers."""
+
+_TOLD = (NmtkitError, MemoryError, OSError)
+"""What a worker tells; of anything else it dies, with a traceback."""
 
 Received = TypeVar("Received")
 
@@ -43,26 +46,23 @@ class Worker(Generic[Received]):
         workers_end.close()
 
     def send(self, message: object) -> None:
-        """Send it something.
-
-        Raises:
-            ResourceError: it was killed.
-        """
-        try:
+        """Send it something; if it is gone, `receive` tells why."""
+        with suppress(OSError):
             self._connection.send(message)
-        except OSError:
-            raise self._death() from None
 
     def receive(self) -> Received:
         """Wait for what it sends next.
 
         Raises:
             ResourceError: it was killed.
+            NmtkitError, MemoryError, OSError: what it raised.
         """
         try:
-            received: Received = self._connection.recv()
+            received: Received | Exception = self._connection.recv()
         except (EOFError, OSError):
             raise self._death() from None
+        if isinstance(received, Exception):
+            raise received
         return received
 
     def end(self) -> None:
@@ -107,7 +107,11 @@ def start_worker(
 
 
 def _until_parent_ends(
-    serve: Callable[["Connection[Received, Any]"], None], connection: "Connection[Received, Any]"
+    serve: Callable[["Connection[Received, Any]"], None],
+    connection: "Connection[Received | Exception, Any]",
 ) -> None:
-    with suppress(EOFError, OSError):
-        serve(connection)
+    with suppress(EOFError, BrokenPipeError):  # the parent is gone
+        try:
+            serve(connection)
+        except _TOLD as error:
+            connection.send(error)

@@ -144,6 +144,7 @@ def encode_in_order(
 
     Raises:
         ResourceError: a worker was killed.
+        NmtkitError, MemoryError, OSError: what a worker raised.
     """
     if workers <= 1:
         yield from map(encoder.encode, chunks)

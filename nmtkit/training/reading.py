@@ -95,6 +95,7 @@ class Reader:
             DamagedError: what is read was not what was written.
             ResourceError: a process that reads was killed.
             MemoryError, RuntimeError: out of memory.
+            OSError: the system refuses to read.
         """
         start = Start(position, number, cut)
         if start != self._following:

@@ -14,7 +14,6 @@ from typing import Any
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset, Pairs, Sequences
 from nmtkit.data.sampler import Position, Sampler, Update
-from nmtkit.errors import NmtkitError
 from nmtkit.processes import Worker
 from nmtkit.training.segmentation import Segmentation
 from nmtkit.training.slots import Cut, Slot, own_slots
@@ -137,31 +136,25 @@ def slots_by_workers(assign: Callable[[int], Assignment], num_workers: int) -> S
 
     Raises:
         ResourceError: a worker was killed.
-        NmtkitError, MemoryError: what a worker raised.
+        NmtkitError, MemoryError, OSError: what a worker raised.
     """
-    workers: list[Worker[SlotIds | Exception]] = []
+    workers: list[Worker[SlotIds]] = []
     try:
         for number in range(num_workers):
             workers.append(Worker(_serve, _TOO_MANY))
             workers[-1].send(assign(number))
         while True:
             for worker in workers:
-                received = worker.receive()
-                if isinstance(received, Exception):
-                    raise received
-                yield received
+                yield worker.receive()
     finally:
         for worker in workers:
             worker.end()
 
 
-def _serve(connection: "Connection[SlotIds | Exception, Any]") -> None:
+def _serve(connection: "Connection[SlotIds, Any]") -> None:
     """Receive an assignment, and send the slots that it asks for."""
     task: Assignment = connection.recv()
-    try:
-        dataset = Dataset.open(task.folder)
-        shares = Shares.of(task.recipe, dataset, task.rank, task.num_ranks)
-        for slot_ids in shares.slots(task.start, task.worker, task.num_workers):
-            connection.send(slot_ids)
-    except (NmtkitError, MemoryError) as error:
-        connection.send(error)
+    dataset = Dataset.open(task.folder)
+    shares = Shares.of(task.recipe, dataset, task.rank, task.num_ranks)
+    for slot_ids in shares.slots(task.start, task.worker, task.num_workers):
+        connection.send(slot_ids)

@@ -62,11 +62,12 @@ def ids_of(reader: Reader, num_updates: int) -> list[list[int]]:
     return found
 
 
-def read_on(reader: Reader, position: Position) -> None:
-    for number in range(2, 10_000):
+def read_on(reader: Reader, position: Position, numbers: range) -> Position:
+    for number in numbers:
         reading = reader.read(position, number, CUT)
         list(reading.slots)
         position = reading.position
+    return position
 
 
 def test_several_processes_read_what_one_reads(data: Path) -> None:
@@ -105,13 +106,12 @@ def test_a_request_to_stop_that_reaches_all_processes_stops_the_run_as_ever(
 
 def test_the_death_of_a_process_that_reads_ends_the_run(data: Path) -> None:
     with closing(reader_of(data, 1)) as reader:
-        first = reader.read(BEGIN, 1, CUT)
-        list(first.slots)
+        position = read_on(reader, BEGIN, range(1, 2))
         (child,) = multiprocessing.active_children()
         child.kill()
         told = r"ended early \(exit code -9\); if memory is short, take fewer --read-workers"
         with pytest.raises(ResourceError, match=told):
-            read_on(reader, first.position)  # what is in the pipe still comes
+            read_on(reader, position, range(2, 10_000))  # what is in the pipe still comes
 
 
 def test_what_a_process_that_reads_finds_damaged_is_told(data: Path) -> None:
@@ -121,3 +121,17 @@ def test_what_a_process_that_reads_finds_damaged_is_told(data: Path) -> None:
     reader = Reader.of(recipe_with(2), dataset, Ranks(), CPU)
     with closing(reader), pytest.raises(DamagedError, match=r"train\.00000\.source\.ids"):
         reader.read(BEGIN, 1, CUT)
+
+
+@pytest.mark.parametrize("read_workers", [0, 2])
+def test_shards_that_are_removed_are_told_whoever_reads(
+    read_workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
+    data = tiny_subword_dataset(tmp_path)
+    with closing(reader_of(data, read_workers)) as reader:
+        position = read_on(reader, BEGIN, range(1, 4))  # by then all have opened the dataset
+        for path in data.glob("train.*.offsets"):
+            path.unlink()
+        with pytest.raises(FileNotFoundError, match=r"train\.0000[0-9]\.\w+\.offsets"):
+            read_on(reader, position, range(4, 10_000))  # what is mapped is still there

@@ -1,5 +1,6 @@
 """Encoding in worker processes: what cannot be seen without starting some."""
 
+import errno
 import gzip
 import multiprocessing
 import os
@@ -136,6 +137,30 @@ def test_a_killed_worker_is_an_error_and_ends_the_others() -> None:
     with pytest.raises(ResourceError, match=r"a worker process ended early \(exit code -9\); if"):
         list(islice(encoded, 4))
     assert not any(worker.is_alive() for worker in workers)
+
+
+class UnreadableCodec:
+    """Stands for what the system refuses, or has no memory for."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def encode_source(self, _line: str) -> list[int]:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EIO, "Input/output error", "a file"), MemoryError("much")]
+)
+def test_what_a_worker_raises_is_raised_as_without_workers_and_ends_the_others(
+    error: Exception,
+) -> None:
+    broken = replace(encoder(), codec=UnreadableCodec(error))  # type: ignore[arg-type]
+    for workers in (1, 2):
+        with pytest.raises(type(error)) as raised:
+            list(encode_in_order(broken, endless(), workers))
+        assert str(raised.value) == str(error)
+    assert not multiprocessing.active_children()
 
 
 def test_workers_end_when_the_consumer_does() -> None:

@@ -1,12 +1,14 @@
+import errno
 import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import pytest
 
-from nmtkit.errors import ResourceError
+from nmtkit.errors import DamagedError, ResourceError
 from nmtkit.processes import REQUESTS, Worker, start_worker
 
 DEADLINE_S = 60
@@ -75,8 +77,50 @@ def test_the_death_of_a_worker_is_told_with_what_mends_it() -> None:
     worker: Worker[list[int]] = Worker(signal_own_process, "take fewer of them")
     worker.send(signal.SIGKILL)
     told = r"a worker process ended early \(exit code -9\); if memory is short, take fewer of them"
-    with pytest.raises(ResourceError, match=told):
-        worker.receive()
-    with pytest.raises(ResourceError, match=told):
+    for _ in range(2):
+        with pytest.raises(ResourceError, match=told):
+            worker.receive()
         worker.send(0)
     worker.end()
+
+
+def raise_what_comes(connection: Connection) -> None:
+    raise connection.recv()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DamagedError("ids: damaged"),
+        MemoryError("much"),
+        OSError(errno.EMFILE, "Too many open files", "ids"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "ids"),
+    ],
+)
+def test_what_a_worker_raises_is_raised_where_its_answer_is_received(error: Exception) -> None:
+    worker: Worker[None] = Worker(raise_what_comes, "do without")
+    worker.send(error)
+    worker.send("more, which it does not wait for")
+    with pytest.raises(type(error)) as raised:
+        worker.receive()
+    assert str(raised.value) == str(error)
+    worker.end()
+
+
+def count_on(connection: Connection) -> None:
+    number = 0
+    while True:
+        connection.send(number)
+        number += 1
+
+
+@pytest.mark.parametrize("serve", [count_on, raise_what_comes])
+def test_a_worker_that_nobody_listens_to_any_more_ends_without_a_word(
+    serve: Callable[[Connection], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    worker: Worker[int] = Worker(serve, "do without")
+    (process,) = multiprocessing.active_children()
+    worker._connection.close()
+    process.join(DEADLINE_S)
+    assert process.exitcode == 0
+    assert capfd.readouterr() == ("", "")
