@@ -14,15 +14,19 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
-from nmtkit.errors import is_out_of_memory
+from nmtkit.errors import ResourceError
 from nmtkit.model.compiled import compiled, compiled_between, set_between
 from nmtkit.model.layers import PLAIN
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.loss import compute_terms
+from nmtkit.training.memory import fits
 from nmtkit.training.objective import Objective
 
 TRIAL_TOKENS = 4096
 """Tokens of a side at most in the batch that is compiled for; the code is laid out for as many."""
+
+LEAST_TRIAL_TOKENS = 64
+"""Tokens of a side of the smallest batch that is tried, if larger ones do not fit into memory."""
 
 TRIAL_LENGTH = 32
 
@@ -36,6 +40,9 @@ def compile_if_wanted(
         objective: has no gradients, and gets none; torch's random numbers stay as they are.
         recipe: all settings.
         report: is told why it cannot be done; then the objective is as it was.
+
+    Raises:
+        ResourceError: see `compile_objective`.
     """
     if not is_wanted(recipe.engine, objective.model.output_weight.device):
         return
@@ -57,26 +64,36 @@ def compile_objective(objective: Objective, num_tokens: int) -> str | None:
 
     Args:
         objective: see `compile_if_wanted`.
-        num_tokens: that batches have, about.
+        num_tokens: that batches have, about; half as many are tried, and so on, if they do not fit.
 
     Returns:
         None; or why it cannot be done, and then the objective is as it was.
+
+    Raises:
+        ResourceError: not even a few tokens fit into memory.
     """
     set_between(objective.model, compiled_between())
     objective.terms = compiled(compute_terms)
     device = objective.model.output_weight.device
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            objective.train()(_batch_of_ends(num_tokens, device)).smoothed.backward()
+            _try(objective.train(), num_tokens, device)
     except (RuntimeError, OSError, SubprocessError) as error:
-        if is_out_of_memory(error):
-            raise
         set_between(objective.model, PLAIN)
         objective.terms = compute_terms
         return " ".join(str(error).partition("\n\n")[0].split())
-    finally:
-        objective.zero_grad()
     return None
+
+
+def _try(objective: Objective, num_tokens: int, device: torch.device) -> None:
+    # How much fits is found out later, by what is compiled here.
+    while not fits(objective, iter([_batch_of_ends(num_tokens, device)])):
+        if num_tokens <= LEAST_TRIAL_TOKENS:
+            raise ResourceError(
+                f"out of memory, even for a batch of {num_tokens} tokens; take a smaller model or "
+                "a larger machine"
+            )
+        num_tokens = max(num_tokens // 2, LEAST_TRIAL_TOKENS)
 
 
 def _batch_of_ends(num_tokens: int, device: torch.device) -> Batch:

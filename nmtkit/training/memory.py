@@ -222,6 +222,7 @@ def slots_that_fit(
         return peak_memory(device) if is_enough else None
 
     def find() -> int:
+        forget_peak(device)  # that of a trial of compiling, say
         limit = memory_limit(device)
         return fewest_slots(update_tokens, ranks.size, extremes.longest, need, limit)
 
@@ -255,6 +256,7 @@ def pieces_that_fit(
     def is_enough(pieces: int) -> bool:
         slots = extremes.slots(largest // pieces, before.num_slots * pieces)
         batches = batches_of(_until(is_stopping, slots), device)
+        forget_peak(device)
         return fits(objective, batches) and peak_memory(device) <= limit
 
     def find() -> int:
@@ -263,7 +265,6 @@ def pieces_that_fit(
             if pieces > slot_tokens:
                 raise ResourceError(_NOTHING_FITS)
             pieces *= 2
-            forget_peak(device)
         return pieces
 
     return _most_of_all(ranks, find)

@@ -7,10 +7,13 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.training import EngineConfig, ModelConfig
+from nmtkit.data.batch import Batch
+from nmtkit.errors import ResourceError
 from nmtkit.model.layers import PLAIN, Between, Layer
 from nmtkit.model.transformer import Transformer
 from nmtkit.training import compiling
 from nmtkit.training.compiling import compile_if_wanted, compile_objective, is_wanted
+from nmtkit.training.loss import Losses
 from nmtkit.training.objective import Objective
 from tests.tiny import tiny_train_recipe
 
@@ -63,12 +66,41 @@ def test_what_cannot_be_compiled_is_as_it_was(
     assert torch.equal(torch.get_rng_state(), random_state)
 
 
-def test_too_little_memory_is_told_as_such(
+def tokens_tried(room: int, objective: Objective, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return what notes the tokens of batches, of which so many fit into the memory of a GPU."""
+    tried: list[int] = []
+
+    def compute(batch: Batch) -> Losses:
+        tried.append(batch.sizes[0])
+        assert all(p.grad is None for p in objective.parameters())
+        loss = objective.model.output_weight.sum()
+        loss.backward()  # so much was done when memory ran out
+        if batch.sizes[0] > room:
+            raise torch.OutOfMemoryError("too little")
+        return Losses(objective.model.output_weight.sum(), loss)
+
+    monkeypatch.setattr(objective, "forward", compute)
+    return tried
+
+
+def test_it_is_tried_with_ever_fewer_tokens_until_they_fit(
     objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(torch.OutOfMemoryError("too little"), monkeypatch)
-    with pytest.raises(torch.OutOfMemoryError):
-        compile_objective(objective, 64)
+    tried = tokens_tried(300, objective, monkeypatch)
+    assert compile_objective(objective, 2048) is None
+    assert tried == [2048, 1024, 512, 256]
+    assert objective.is_compiled
+    assert all(p.grad is None for p in objective.parameters())
+
+
+def test_memory_for_nothing_is_an_error(
+    objective: Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = tokens_tried(0, objective, monkeypatch)
+    told = "out of memory, even for a batch of 64 tokens; take a smaller model or a larger machine"
+    with pytest.raises(ResourceError, match=told):
+        compile_objective(objective, 192)
+    assert tried == [192, 96, 64]
 
 
 @pytest.mark.parametrize(("max_tokens", "expected"), [(0, 2000), (500, 500), (1, 2), (10**6, 4096)])

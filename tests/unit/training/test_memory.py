@@ -16,6 +16,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import ResourceError
 from nmtkit.model.transformer import Transformer
+from nmtkit.training import memory
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
 from nmtkit.training.memory import (
@@ -222,6 +223,30 @@ def test_slots_that_do_not_fit_are_cut_until_they_do(
     monkeypatch.setattr(objective, "forward", runs_out)
     with pytest.raises(ResourceError, match="even for one pair at a time"):
         pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request)
+
+
+def test_what_was_needed_before_does_not_count(
+    objective: Objective, extremes: Extremes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a stand-in for a GPU, which has a peak that can be forgotten."""
+    limit, peak = 10_000, 9_999
+
+    def forget(_device: torch.device) -> None:
+        nonlocal peak
+        peak = 0
+
+    def compute(batch: Batch) -> object:
+        nonlocal peak
+        peak = max(peak, sum(batch.sizes))
+        return Objective.forward(objective, batch)
+
+    monkeypatch.setattr(objective, "forward", compute)
+    monkeypatch.setattr(memory, "forget_peak", forget)
+    monkeypatch.setattr(memory, "peak_memory", lambda _device: peak)
+    monkeypatch.setattr(memory, "memory_limit", lambda _device: limit)
+    assert slots_that_fit(objective, extremes, Ranks(), no_request) == 1
+    peak = 9_999
+    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request) == 1
 
 
 def stopping_after(calls: int) -> Callable[[], bool]:
