@@ -21,8 +21,14 @@ DTYPES = (torch.bfloat16, torch.float16)
 CAPABILITY = (8, 0)
 """What flash attention multiplies, and the oldest GPUs that do."""
 
-SIZE_STEP, LARGEST_SIZE = 8, 256
+SIZE_STEP, LARGEST_SIZE = 8, 192
 """The sizes of heads that it takes: multiples, up to the largest."""
+
+ROOMY, LARGEST_IN_ROOM = ((8, 0), (9, 0)), 256
+"""GPUs with room on the chip for the backward pass of larger heads, and the largest there.
+
+On others torch refuses some of these sizes, and not before the backward pass.
+"""
 
 EVERYTHING = (-1, -1)
 """The reach of a position that attends to all of a sequence."""
@@ -49,9 +55,8 @@ def takes(device: torch.device, dtype: torch.dtype, sizes: tuple[int, int], drop
         and dtype in DTYPES
         and dropout == 0
         and size % SIZE_STEP == 0
-        and size <= LARGEST_SIZE
         and not torch.are_deterministic_algorithms_enabled()
-        and _is_usable(device)
+        and size <= _largest_size(device)
     )
 
 
@@ -99,9 +104,12 @@ def _widened(values: Tensor, size: int) -> Tensor:
 
 
 @cache
-def _is_usable(device: torch.device) -> bool:
-    """Tell whether the GPU and this torch have it; the first torch that did took no window."""
-    return torch.cuda.get_device_capability(device) >= CAPABILITY and {
-        "scale",
-        "window_size",
-    } <= set(inspect.signature(varlen_attn).parameters)
+def _largest_size(device: torch.device) -> int:
+    """Return the largest size of heads; 0 where the GPU, or this torch, has no flash attention."""
+    capability = torch.cuda.get_device_capability(device)
+    is_built = torch.backends.cuda.is_flash_attention_available()
+    # The first torch that had it took no window.
+    has_windows = {"scale", "window_size"} <= set(inspect.signature(varlen_attn).parameters)
+    if capability < CAPABILITY or not is_built or not has_windows:
+        return 0
+    return LARGEST_IN_ROOM if capability in ROOMY else LARGEST_SIZE

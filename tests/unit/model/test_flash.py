@@ -147,34 +147,58 @@ def test_it_is_taken_on_a_gpu_for_what_it_computes(
     expected: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(flash, "_is_usable", lambda _: True)
+    monkeypatch.setattr(flash, "_largest_size", lambda _: 256)
     assert flash.takes(GPU, dtype, sizes, dropout) is expected
     assert not flash.takes(CPU, dtype, sizes, dropout)
 
 
 def test_it_is_not_taken_where_equal_runs_are_to_be_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flash, "_is_usable", lambda _: True)
+    monkeypatch.setattr(flash, "_largest_size", lambda _: 256)
     monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
     assert not flash.takes(GPU, torch.bfloat16, (64, 64), 0.0)
 
 
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Pretend that there is one, and a torch, that have flash attention."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
+    flash._largest_size.cache_clear()
+    yield monkeypatch
+    flash._largest_size.cache_clear()
+
+
 @pytest.mark.parametrize(
-    ("capability", "parameters", "expected"),
+    ("capability", "largest"),
+    [((7, 5), 0), ((8, 0), 256), ((8, 6), 192), ((8, 9), 192), ((9, 0), 256), ((12, 0), 192)],
+)
+def test_a_gpu_takes_heads_as_large_as_it_has_a_backward_pass_for(
+    capability: tuple[int, int], largest: int, gpu: pytest.MonkeyPatch
+) -> None:
+    gpu.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    taken = [s for s in range(1, 300) if flash.takes(GPU, torch.bfloat16, (s, 1), 0.0)]
+    assert taken == list(range(8, largest + 1, 8))
+    assert taken == [s for s in range(1, 300) if flash.takes(GPU, torch.bfloat16, (1, s), 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
     [
-        ((9, 0), "q, *, scale, window_size", True),
-        ((8, 0), "q, *, scale, window_size, num_splits", True),
-        ((7, 5), "q, *, scale, window_size", False),
-        ((9, 0), "q, is_causal, return_aux", False),
+        ("q, *, scale, window_size", True),
+        ("q, *, scale, window_size, num_splits", True),
+        ("q, is_causal, return_aux", False),
     ],
 )
-def test_old_gpus_and_a_torch_without_windows_do_without_it(
-    capability: tuple[int, int], parameters: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_torch_without_windows_does_without_it(
+    parameters: str, expected: bool, gpu: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    monkeypatch.setattr(flash, "varlen_attn", eval(f"lambda {parameters}: None"))
-    flash._is_usable.cache_clear()
+    gpu.setattr(flash, "varlen_attn", eval(f"lambda {parameters}: None"))
     assert flash.takes(GPU, torch.bfloat16, (64, 64), 0.0) is expected
-    flash._is_usable.cache_clear()
+
+
+def test_a_torch_that_was_built_without_it_does_without_it(gpu: pytest.MonkeyPatch) -> None:
+    gpu.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: False)
+    assert not flash.takes(GPU, torch.bfloat16, (64, 64), 0.0)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
