@@ -14,6 +14,7 @@ import torch
 
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import check_budget
 from nmtkit.durable import locked
@@ -298,17 +299,23 @@ def _announce(scene: Scene, trainer: Trainer) -> None:
     warmup = recipe.training.warmup_updates
     peak = learning_rate(warmup, recipe.model.model_size, recipe.training)
     precision = objective.low_precision or torch.float32
-    *_, key_size, value_size, dropout = attention_shape(recipe.model)
-    takes_flash = flash.takes(scene.device, precision, (key_size, value_size), dropout)
     reporter.message(
         f"parameters={parameters} pairs={dataset.num_train_pairs} "
         f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
         f"peak_learning_rate={peak:.3g} "
         f"device={scene.device} ranks={scene.ranks.size} threads={torch.get_num_threads()} "
         f"slots={state.num_slots} precision={str(precision).removeprefix('torch.')} "
-        f"attention={'flash' if takes_flash else 'padded'} "
+        f"attention={_attention(recipe.model, scene.device, precision)} "
         f"compile={'on' if objective.is_compiled else 'off'}"
     )
     if state.update:
         reporter.message(f"continuing after update {state.update}")
     reporter.start(recipe.training.max_updates, state.update, trainer.validations)
+
+
+def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:
+    """Return what computes self-attention, as it is announced."""
+    *_, key_size, value_size, dropout = attention_shape(config)
+    if flash.takes(device, precision, (key_size, value_size), dropout):
+        return "flash"
+    return "windowed" if config.window else "padded"

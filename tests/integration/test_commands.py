@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.toml import dumps
-from tests import commands
+from tests import commands, varlen
 from tests.commands import as_text
 from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_dataset, tiny_train_recipe
 
@@ -103,6 +103,20 @@ def test_a_model_of_restricted_attention_is_trained_and_translates(folder: Path)
     assert impossible.returncode == 2
     assert impossible.stderr.count("\n") == 1
     assert "window (-2) must be a whole number of at least 0" in impossible.stderr
+
+
+@pytest.mark.parametrize(
+    ("window", "has_flash", "expected"),
+    [(0, False, "padded"), (2, False, "windowed"), (0, True, "flash"), (2, True, "flash")],
+)
+def test_what_computes_attention_is_announced(
+    window: int, has_flash: bool, expected: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_flash:
+        varlen.pretend(monkeypatch)
+    done = train(folder, f"by-{expected}-{window}", "--window", window, "--max-updates", 1)
+    assert done.returncode == 0, done.stderr
+    assert f" attention={expected} compile=off" in done.stderr
 
 
 def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) -> None:
