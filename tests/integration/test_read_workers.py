@@ -23,6 +23,7 @@ from nmtkit.training.reading import Reader
 from nmtkit.training.run import train
 from nmtkit.training.seeds import slot_seed
 from nmtkit.training.slots import Cut
+from tests.launching import children, is_running, start, wait_for, wait_for_checkpoint
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
 
 CPU = torch.device("cpu")
@@ -112,6 +113,21 @@ def test_the_death_of_a_process_that_reads_ends_the_run(data: Path) -> None:
         told = r"ended early \(exit code -9\); if memory is short, take fewer --read-workers"
         with pytest.raises(ResourceError, match=told):
             read_on(reader, position, range(2, 10_000))  # what is in the pipe still comes
+
+
+def test_processes_that_read_end_when_their_trainer_is_killed(data: Path, tmp_path: Path) -> None:
+    training = start(data, tmp_path / "run", "--read-workers=2", "--max-updates=1000000")
+    wait_for_checkpoint(tmp_path / "run", 5)
+    spawned = [
+        pid
+        for pid in children(training.pid)
+        if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    assert len(spawned) == 2
+    training.kill()
+    training.wait()
+    wait_for(lambda: not any(is_running(pid) for pid in spawned))
+    training.communicate()
 
 
 def test_what_a_process_that_reads_finds_damaged_is_told(data: Path) -> None:
