@@ -121,7 +121,10 @@ def check_hashes(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def gone(path: Path) -> DamagedError:
     """Return the error of a file that was there a moment ago: training may have deleted it."""
-    return DamagedError(f"{path}: is gone; if its run is still training, try again or raise --keep")
+    return DamagedError(
+        f"{path}: is gone; restore the folder from a copy, or, if it is a checkpoint of a run that "
+        "is still training, try again or raise --keep"
+    )
 
 
 def _damaged(path: Path) -> DamagedError:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from nmtkit.durable import read_manifest, verify_files
 from nmtkit.errors import DamagedError
+from nmtkit.manifest import gone
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"
@@ -343,9 +344,12 @@ def _is_of_train_ids(name: str) -> bool:
 
 
 def _map(path: Path, data_type: str) -> NDArray[Any]:
-    if path.stat().st_size == 0:
-        return np.zeros(0, data_type)
-    return np.memmap(path, data_type, "r").view(np.ndarray)
+    try:
+        if path.stat().st_size == 0:
+            return np.zeros(0, data_type)
+        return np.memmap(path, data_type, "r").view(np.ndarray)
+    except FileNotFoundError:
+        raise gone(path) from None
 
 
 def _read_text(path: Path, num_lines: int) -> list[str]:

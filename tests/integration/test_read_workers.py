@@ -149,5 +149,5 @@ def test_shards_that_are_removed_are_told_whoever_reads(
         position = read_on(reader, BEGIN, range(1, 4))  # by then all have opened the dataset
         for path in data.glob("train.*.offsets"):
             path.unlink()
-        with pytest.raises(FileNotFoundError, match=r"train\.0000[0-9]\.\w+\.offsets"):
+        with pytest.raises(DamagedError, match=r"train\.0000[0-9]\.\w+\.offsets: is gone; restore"):
             read_on(reader, position, range(4, 10_000))  # what is mapped is still there
