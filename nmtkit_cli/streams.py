@@ -43,7 +43,7 @@ class Progress:
         """Begin; the verb says what is done with lines: translated."""
         self._verb = verb
         self._begin = self._told = time.monotonic()
-        self._num_lines = self._num_tokens = 0
+        self._num_lines = self._num_told = self._num_tokens = 0
 
     def add(self, num_lines: int, num_tokens: int) -> None:
         """Count what is done."""
@@ -54,12 +54,13 @@ class Progress:
             self._tell()
 
     def end(self) -> None:
-        """Tell the last time, if at all."""
-        if self._told > self._begin:
+        """Tell of the last lines, if any were told of."""
+        if 0 < self._num_told < self._num_lines:
             self._tell()
 
     def _tell(self) -> None:
         seconds = time.monotonic() - self._begin
+        self._num_told = self._num_lines
         say(
             f"{self._verb} {counted(self._num_lines, 'lines')}, "
             f"{self._num_lines / seconds:.1f} lines/s, "

@@ -81,7 +81,7 @@ def test_in_a_pipe_a_stream_answers_each_line_before_the_next_is_written(model: 
     assert answers[1] == b"\n" != answers[0]
 
 
-@pytest.mark.parametrize(("report_s", "num_reports"), [(-1.0, 3), (60.0, 0)])
+@pytest.mark.parametrize(("report_s", "num_reports"), [(-1.0, 2), (60.0, 0)])
 def test_a_long_translation_tells_how_far_it_is_and_how_fast(
     model: Path,
     report_s: float,
@@ -97,4 +97,17 @@ def test_a_long_translation_tells_how_far_it_is_and_how_fast(
     reports = captured.err.splitlines()
     assert len(reports) == num_reports
     counts = [re.fullmatch(REPORT, line) for line in reports]
-    assert [int(found[1]) for found in counts if found] == [2, 3, 3][:num_reports]
+    assert [int(found[1]) for found in counts if found] == [2, 3][:num_reports]
+
+
+def test_the_last_lines_are_told_of_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    progress = streams.Progress("translated")
+    monkeypatch.setattr(streams, "REPORT_S", -1.0)
+    progress.add(2, 5)
+    monkeypatch.setattr(streams, "REPORT_S", 60.0)
+    progress.add(1, 5)
+    progress.end()
+    counts = [re.fullmatch(REPORT, line) for line in capfd.readouterr().err.splitlines()]
+    assert [int(found[1]) for found in counts if found] == [2, 3]
