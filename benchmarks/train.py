@@ -41,7 +41,7 @@ from benchmarks.products import Pools, Product, record, seconds_of
 from benchmarks.updates import WHOLE, Workbench, make_dataset, settings_of
 from nmtkit.data.sampler import Update
 from nmtkit.model.cost import Work, training_operations
-from nmtkit.model.linear import filled_size
+from nmtkit.model.rows import filled_size
 from nmtkit.runtime import peak_memory
 from nmtkit.training.costs import Costs
 from nmtkit.training.distributed import Ranks

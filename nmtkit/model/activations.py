@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.cost import Parameters, Shape
-from nmtkit.model.linear import LEAST_STEP
+from nmtkit.model.rows import LEAST_STEP
 
 CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Logits of one chunk at most: few enough to stay cheap, enough for fast products.

@@ -1,23 +1,13 @@
-"""Linear layers, x W^T + b.
-
-oneDNN, which computes products in low precision on CPUs, makes code for each number of rows that it
-meets. That takes 1 to 2.5 ms, and ten times as long for the matrix of a vocabulary: longer than the
-products of an update of a thousand tokens take. No two updates have equally many. So oneDNN is
-shown few numbers there: zeros fill the rows up.
-"""
+"""Linear layers, x W^T + b; in training in low precision on a CPU, of few numbers of rows."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from nmtkit.model.rows import filled_size
+
 LOW_PRECISION = (torch.bfloat16, torch.float16)
-
-LEAST_STEP = 64
-"""Numbers of rows that products are filled up to are multiples of this."""
-
-STEPS_TO_DOUBLE = 16
-"""So many steps there are at most from a number of rows to its double; a 16th is added at most."""
 
 
 class Linear(nn.Linear):
@@ -25,9 +15,10 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute (..., outputs) from x (..., inputs)."""
-        if not _is_trained(x) or not makes_code(x.device, torch.get_autocast_dtype("cpu")):
+        dtype = torch.get_autocast_dtype("cpu")
+        if not _is_trained(x) or not makes_code(x.device, dtype):
             return super().forward(x)
-        rows, dtype = x.flatten(0, -2), torch.get_autocast_dtype("cpu")
+        rows = x.flatten(0, -2)
         product: Tensor = _Filled.apply(rows, self.weight, self.bias, dtype)  # type: ignore[no-untyped-call]
         return product.view(*x.shape[:-1], self.out_features)
 
@@ -35,12 +26,6 @@ class Linear(nn.Linear):
 def makes_code(device: torch.device, dtype: torch.dtype) -> bool:
     """Tell whether code is made for each number of rows of products in a type."""
     return device.type == "cpu" and dtype in LOW_PRECISION
-
-
-def filled_size(num_rows: int) -> int:
-    """Return the number of rows that is used in place of this one: never less."""
-    step = max(LEAST_STEP, (1 << num_rows.bit_length() - 1) // STEPS_TO_DOUBLE)
-    return -(-num_rows // step) * step
 
 
 def filled(matrix: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:

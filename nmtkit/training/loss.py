@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmtkit.model.linear import filled, filled_size, makes_code
+from nmtkit.model.linear import filled, makes_code
+from nmtkit.model.rows import filled_size
 
 
 class Losses(NamedTuple):

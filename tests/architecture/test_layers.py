@@ -64,6 +64,7 @@ WITHOUT_TORCH = (
     # Arithmetic on shapes, which reports and `nmtkit info` do as well.
     "nmtkit.model.cost",
     "nmtkit.model.activations",
+    "nmtkit.model.rows",
     # Processes that read batches.
     "nmtkit.training.seeds",
     "nmtkit.training.segmentation",

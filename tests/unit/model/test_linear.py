@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.products import record
-from nmtkit.model.linear import LEAST_STEP, STEPS_TO_DOUBLE, Linear, filled_size
+from nmtkit.model.linear import Linear
+from nmtkit.model.rows import LEAST_STEP, STEPS_TO_DOUBLE, filled_size
 
 INPUTS, OUTPUTS = 24, 40
 ROWS = [1, 63, 64, 65, 500, 1024, 1025, 3000]
