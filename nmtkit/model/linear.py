@@ -16,15 +16,15 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """Compute (..., outputs) from x (..., inputs)."""
         dtype = torch.get_autocast_dtype("cpu")
-        if not _is_trained(x) or not makes_code(x.device, dtype):
+        if not _is_trained(x) or not is_low_on_cpu(x.device, dtype):
             return super().forward(x)
         rows = x.flatten(0, -2)
         product: Tensor = _Filled.apply(rows, self.weight, self.bias, dtype)  # type: ignore[no-untyped-call]
         return product.view(*x.shape[:-1], self.out_features)
 
 
-def makes_code(device: torch.device, dtype: torch.dtype) -> bool:
-    """Tell whether code is made for each number of rows of products in a type."""
+def is_low_on_cpu(device: torch.device, dtype: torch.dtype) -> bool:
+    """Tell whether oneDNN computes products: see `nmtkit.model.rows`."""
     return device.type == "cpu" and dtype in LOW_PRECISION
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmtkit.model.dropout import draw_kept, keep
-from nmtkit.model.linear import LOW_PRECISION
+from nmtkit.model.linear import is_low_on_cpu
 
 LARGEST_EXPLICIT = 320 * 320
 """Weights of a head, T times S, up to which a CPU keeps them for the backward pass.
@@ -40,8 +40,7 @@ def attend(
         (B, H, T, U).
     """
     size = (query.shape[2], key.shape[2])
-    is_low = query.device.type == "cpu" and query.dtype in LOW_PRECISION
-    is_explicit = is_low and query.requires_grad
+    is_explicit = is_low_on_cpu(query.device, query.dtype) and query.requires_grad
     if not is_explicit or math.prod(size) > LARGEST_EXPLICIT:
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmtkit.model.linear import filled, makes_code
+from nmtkit.model.linear import filled, is_low_on_cpu
 from nmtkit.model.rows import filled_size
 
 
@@ -92,7 +92,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         terms: Callable[[Tensor, Tensor], Terms] | None,
     ) -> tuple[Tensor, Tensor]:
         exact = torch.promote_types(hidden.dtype, torch.float32)
-        fills = makes_code(hidden.device, hidden.dtype)
+        fills = is_low_on_cpu(hidden.device, hidden.dtype)
         nll = torch.zeros((), dtype=exact, device=hidden.device)
         target_logits = torch.zeros_like(nll)
         hidden_gradient = torch.empty_like(hidden) if terms else None
