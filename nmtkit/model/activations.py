@@ -114,12 +114,10 @@ class TrainingMemory:
 
     def _logits(self, target_tokens: int) -> int:
         """Return the bytes of logits, and of what is made of them, that there are at a time."""
-        logit = self.product_bytes + FLOAT32_BYTES  # and log-probability
-        if self.product_bytes < FLOAT32_BYTES:
-            logit += FLOAT32_BYTES  # as it is before it is normalised
-        if target_tokens > self.chunk_tokens:
-            logit += self.product_bytes  # its gradient, in the chunk before
-        return min(target_tokens, self.chunk_tokens) * self.target_size * logit
+        # They become probabilities, and their own gradient, in place, but in float32.
+        exact = FLOAT32_BYTES if self.product_bytes < FLOAT32_BYTES else 0
+        size = min(target_tokens, self.chunk_tokens) * self.target_size
+        return size * (self.product_bytes + exact)
 
 
 def chunk_size(vocabulary_size: int, device: str) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nmtkit.model import flash
 from nmtkit.model.linear import Linear
-from nmtkit.model.scaled_dot_product import attend, weights
+from nmtkit.model.scaled_dot_product import attend, heads_first, split_heads, weights
 from nmtkit.model.state import DecoderState
 from nmtkit.model.window import attend_near, neighbourhood
 from nmtkit.packed import Layout, Packed
@@ -90,7 +90,7 @@ class SelfAttention(nn.Module):
             reach = reach.tril()
         if near := neighbourhood(self.window, is_causal, layout.longest):
             reach = reach.tril(near.after).triu(-near.before)
-        query, key = _heads_first(query, self.heads), _heads_first(key, self.heads)
+        query, key = heads_first(query, self.heads), heads_first(key, self.heads)
         return weights(query, key, mask & reach)
 
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
@@ -106,7 +106,7 @@ class SelfAttention(nn.Module):
         """
         query, key, value = self.query_key_value(x).split(self.sizes, -1)
         keys, values = state.append(
-            layer, _heads_first(key, self.heads), _heads_first(value, self.heads)
+            layer, heads_first(key, self.heads), heads_first(value, self.heads)
         )
         context = attend_step(query, keys, values, state.prefix_bias, self.heads)
         output: Tensor = self.output(context)
@@ -117,7 +117,7 @@ class SelfAttention(nn.Module):
     ) -> Tensor:
         """Attend from each token to its whole sequence: joint (X, H(2K+U)) -> (X, H, U)."""
         block = layout.unpack(joint)  # (B, T, H(2K+U))
-        query, key, value = (_heads_first(p, self.heads) for p in block.split(self.sizes, -1))
+        query, key, value = split_heads(block, self.heads, self.sizes)
         # Padding stands to the right, so the causal mask already hides it from every real token.
         mask = None if is_causal or layout.is_rectangular else layout.mask[:, None, None, :]
         context = attend(query, key, value, mask, is_causal, dropout)
@@ -176,18 +176,19 @@ class MemoryAttention(nn.Module):
             (B, H, T, S): a target token's weights sum to 1, and are 0 where its source has ended;
             rows of padding mean nothing.
         """
-        query = _heads_first(layout.unpack(self.query(x)), self.heads)
+        query = heads_first(layout.unpack(self.query(x)), self.heads)
         keys, _ = self.keys_values(memory)
-        return weights(query, _heads_first(keys, self.heads), memory_mask(memory.layout))
+        return weights(query, heads_first(keys, self.heads), memory_mask(memory.layout))
 
     def keys_values(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory: keys (B, S, HK) and values (B, S, HU)."""
-        return self._unpacked(self.key_value(memory.values), memory.layout)
+        keys, values = memory.layout.unpack(self.key_value(memory.values)).split(self.sizes, -1)
+        return keys, values
 
     def start(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory as steps need it: scaled keys (B, H, K, S), values (B, H, S, U)."""
         pair = (part.to(memory.values.dtype) for part in self.keys_values(memory))
-        keys, values = (_heads_first(part, self.heads) for part in pair)
+        keys, values = (heads_first(part, self.heads) for part in pair)
         return (keys * keys.shape[-1] ** -0.5).mT, values
 
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
@@ -202,20 +203,11 @@ class MemoryAttention(nn.Module):
     ) -> Tensor:
         """Attend to whole sequences: query (Y, HK), joint (X, H(K+U)) -> (Y, H, U)."""
         asking, asked = layouts
-        keys, values = self._unpacked(joint, asked)
-        context = attend(
-            _heads_first(asking.unpack(query), self.heads),
-            _heads_first(keys, self.heads),
-            _heads_first(values, self.heads),
-            memory_mask(asked),
-            is_causal=False,
-            dropout=dropout,
-        )
+        (queries,) = split_heads(asking.unpack(query), self.heads, query.shape[1:])
+        keys, values = split_heads(asked.unpack(joint), self.heads, self.sizes)
+        mask = memory_mask(asked)
+        context = attend(queries, keys, values, mask, is_causal=False, dropout=dropout)
         return asking.pack(context.transpose(1, 2))
-
-    def _unpacked(self, joint: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        keys, values = layout.unpack(joint).split(self.sizes, -1)
-        return keys, values
 
 
 @contextmanager
@@ -258,7 +250,7 @@ def attend_step(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads
     """
     sentences, width, _ = query.shape
     # (B, W, HK) -> (BH, W, K); what is low in precision is made equal to the keys on the way.
-    rows = _heads_first(query, heads).to(keys.dtype, memory_format=torch.contiguous_format)
+    rows = heads_first(query, heads).to(keys.dtype, memory_format=torch.contiguous_format)
     scores = torch.bmm(rows.flatten(0, 1), keys).add_(bias)
     context = torch.bmm(scores.softmax(-1), values)  # (BH, W, U)
     return context.view(sentences, heads, width, -1).transpose(1, 2).flatten(2)
@@ -267,11 +259,6 @@ def attend_step(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads
 def _by_head(packed: Tensor, heads: int) -> Tensor:
     """(X, H*K) -> (X, H, K), a view."""
     return packed.view(packed.shape[0], heads, -1)
-
-
-def _heads_first(block: Tensor, heads: int) -> Tensor:
-    """(B, T, H*K) -> (B, H, T, K), a view."""
-    return block.view(*block.shape[:2], heads, -1).transpose(1, 2)
 
 
 def _initialise(linear: nn.Linear, sizes: tuple[int, ...]) -> None:

@@ -5,6 +5,7 @@ key and value size of a head.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ LARGEST_EXPLICIT = 320 * 320
 
 torch's own attention computes them again instead, by a backward pass that takes ten times as long
 at 40 tokens in low precision on a CPU. For longer sequences it is as fast, and needs less memory.
-Without a backward pass it is as fast too, and rounds less.
+Without a backward pass it is as fast too, and rounds less; and so it is in float32.
 """
 
 
@@ -40,8 +41,7 @@ def attend(
         (B, H, T, U).
     """
     size = (query.shape[2], key.shape[2])
-    is_explicit = is_low_on_cpu(query.device, query.dtype) and query.requires_grad
-    if not is_explicit or math.prod(size) > LARGEST_EXPLICIT:
+    if not _is_trained_in_low_precision(query) or math.prod(size) > LARGEST_EXPLICIT:
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
         )
@@ -59,6 +59,32 @@ def weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     return scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
 
 
+def split_heads(block: Tensor, heads: int, sizes: Sequence[int]) -> Sequence[Tensor]:
+    """Cut a padded block into what `attend` takes.
+
+    Args:
+        block: (B, T, sum of sizes).
+        heads: H.
+        sizes: of the parts, H times the size of a head each.
+
+    Returns:
+        (B, H, T, K) each: views, or copies where attention by plain products needs them.
+    """
+    if _is_trained_in_low_precision(block):
+        sides: Sequence[Tensor] = _SplitHeads.apply(block, heads, tuple(sizes))  # type: ignore[no-untyped-call]
+        return sides
+    return [heads_first(side, heads) for side in block.split(tuple(sizes), -1)]
+
+
+def heads_first(block: Tensor, heads: int) -> Tensor:
+    """(B, T, H*K) -> (B, H, T, K), a view."""
+    return block.view(*block.shape[:2], heads, -1).transpose(1, 2)
+
+
+def _is_trained_in_low_precision(x: Tensor) -> bool:
+    return is_low_on_cpu(x.device, x.dtype) and x.requires_grad
+
+
 class _Explicit(torch.autograd.Function):
     """Attention by plain products, of which the backward pass has nothing but the weights kept.
 
@@ -69,23 +95,60 @@ class _Explicit(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
     ) -> Tensor:
-        kept_weights = weights(query, key, mask).to(value.dtype)
+        queries, keys, values = (side.flatten(0, 1) for side in (query, key, value))
+        bias = _bias(mask, queries, query.shape[:2])
+        scores = torch.baddbmm(bias, queries, keys.mT, alpha=query.shape[-1] ** -0.5)
+        kept_weights = scores.softmax(-1)
         kept = draw_kept(kept_weights.shape, dropout) if dropout else None
         ctx.dropout = dropout
         ctx.save_for_backward(query, key, value, kept_weights, kept)
-        return _dropped(kept_weights, kept, dropout) @ value
+        context: Tensor = _dropped(kept_weights, kept, dropout) @ values
+        return context.view(*query.shape[:-1], value.shape[-1])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        query, key, value, kept_weights, kept = ctx.saved_tensors
-        of_value = _dropped(kept_weights, kept, ctx.dropout).mT @ gradient
-        of_weights = _dropped(gradient @ value.mT, kept, ctx.dropout)
-        # Of a softmax p: p (g - sum p g).
-        weighted = of_weights.float().mul_(kept_weights)
-        weighted.sub_(weighted.sum(-1, keepdim=True) * kept_weights)
-        of_scores = weighted.mul_(query.shape[-1] ** -0.5).to(query.dtype)
-        return of_scores @ key, of_scores.mT @ query, of_value, None, None
+        *sides, kept_weights, kept = ctx.saved_tensors
+        queries, keys, values, pulls = (side.flatten(0, 1) for side in (*sides, gradient))
+        of_values = _dropped(kept_weights, kept, ctx.dropout).mT @ pulls
+        of_weights = _dropped(pulls @ values.mT, kept, ctx.dropout)
+        of_scores = torch.ops.aten._softmax_backward_data(
+            of_weights, kept_weights, -1, kept_weights.dtype
+        ).mul_(queries.shape[-1] ** -0.5)
+        of_queries, of_keys, of_values = (
+            product.unflatten(0, gradient.shape[:2])
+            for product in (of_scores @ keys, of_scores.mT @ queries, of_values)
+        )
+        return of_queries, of_keys, of_values, None, None
+
+
+def _bias(mask: Tensor | None, like: Tensor, heads: torch.Size) -> Tensor:
+    """Return what hides what may not be attended to, when added to scores (BH, T, S)."""
+    if mask is None:
+        return like.new_zeros(1)
+    bias = torch.zeros_like(mask, dtype=like.dtype).masked_fill_(~mask, -math.inf)
+    # (T, S) is the same for all heads of all sentences; (B, 1, T, S) for all heads of one.
+    return bias if bias.dim() == 2 else bias.expand(*heads, *bias.shape[2:]).flatten(0, 1)
 
 
 def _dropped(of_weights: Tensor, kept: Tensor | None, dropout: float) -> Tensor:
     return of_weights if kept is None else keep(of_weights, kept, dropout)
+
+
+class _SplitHeads(torch.autograd.Function):
+    """Sides laid out for products; their gradients are put together where they belong at once.
+
+    Autograd would copy each of them, and then all.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, block: Tensor, heads: int, sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
+        ctx.heads, ctx.sizes = heads, sizes
+        return tuple(heads_first(side, heads).contiguous() for side in block.split(sizes, -1))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        sentences, _, length, _ = gradients[0].shape
+        whole = gradients[0].new_empty(sentences, length, sum(ctx.sizes))
+        for side, gradient in zip(whole.split(ctx.sizes, -1), gradients, strict=True):
+            heads_first(side, ctx.heads).copy_(gradient)
+        return whole, None, None

@@ -18,7 +18,7 @@ from nmtkit.errors import ResourceError
 from nmtkit.model.compiled import compiled, compiled_between, set_between
 from nmtkit.model.layers import PLAIN
 from nmtkit.symbols import EOS_ID
-from nmtkit.training.loss import compute_terms
+from nmtkit.training.loss import normalise
 from nmtkit.training.memory import fits
 from nmtkit.training.objective import Objective
 
@@ -73,14 +73,14 @@ def compile_objective(objective: Objective, num_tokens: int) -> str | None:
         ResourceError: not even a few tokens fit into memory.
     """
     set_between(objective.model, compiled_between())
-    objective.terms = compiled(compute_terms)
+    objective.normalise = compiled(normalise)
     device = objective.model.output_weight.device
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             _try(objective.train(), num_tokens, device)
     except (RuntimeError, OSError, SubprocessError) as error:
         set_between(objective.model, PLAIN)
-        objective.terms = compute_terms
+        objective.normalise = normalise
         return " ".join(str(error).partition("\n\n")[0].split())
     return None
 

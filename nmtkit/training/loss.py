@@ -28,24 +28,26 @@ class Losses(NamedTuple):
     nll: Tensor
 
 
-class Terms(NamedTuple):
-    """What a chunk of C logits (C, V) gives.
+def normalise(logits: Tensor, targets: Tensor) -> Tensor:
+    """Make probabilities of logits (C, V), in place.
 
-    Attributes:
-        log_probs: (C, 1) log-probability of each target, in float32 at least.
-        probs: (C, V) all probabilities, in the precision of the logits.
+    Each pass over them is in place too: on a CPU, one that writes elsewhere takes three times as
+    long.
+
+    Args:
+        logits: of C tokens.
+        targets: (C, 1) int64 ids.
+
+    Returns:
+        (C, 1) log-probability of each target, in float32 at least.
     """
-
-    log_probs: Tensor
-    probs: Tensor
-
-
-def compute_terms(logits: Tensor, targets: Tensor) -> Terms:
-    """Compute the terms of logits (C, V) and targets (C, 1)."""
-    exact = torch.promote_types(logits.dtype, torch.float32)
-    log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
-    of_targets = log_probs.gather(1, targets)
-    return Terms(of_targets, log_probs.exp_().to(logits.dtype))
+    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    highest = exact.amax(1, keepdim=True)
+    of_targets = exact.gather(1, targets) - highest
+    exponentials = exact.sub_(highest).exp_()
+    totals = exponentials.sum(1, keepdim=True)
+    logits.copy_(exponentials.mul_(totals.reciprocal()))
+    return of_targets - totals.log()
 
 
 def smoothed_cross_entropy(
@@ -54,7 +56,7 @@ def smoothed_cross_entropy(
     targets: Tensor,
     smoothing: float,
     chunk_tokens: int,
-    terms: Callable[[Tensor, Tensor], Terms] = compute_terms,
+    normalise: Callable[[Tensor, Tensor], Tensor] = normalise,
 ) -> Losses:
     """Sum the loss of predicting each target from its hidden vector.
 
@@ -67,7 +69,7 @@ def smoothed_cross_entropy(
         targets: (Y,) int64 ids to predict.
         smoothing: s, the mass spread evenly over the vocabulary.
         chunk_tokens: tokens whose logits exist at the same time.
-        terms: computes what gradients need, as `compute_terms` does.
+        normalise: what is used in place of `normalise` where gradients are wanted.
 
     Returns:
         sums over the Y tokens; only `smoothed` has a gradient.
@@ -75,7 +77,7 @@ def smoothed_cross_entropy(
     # Inside of forward gradients are always off, so that it cannot see whether any are wanted.
     needs_gradient = torch.is_grad_enabled()
     smoothed, nll = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden, weight, targets, smoothing, chunk_tokens, terms if needs_gradient else None
+        hidden, weight, targets, smoothing, chunk_tokens, normalise if needs_gradient else None
     )
     return Losses(smoothed, nll)
 
@@ -89,41 +91,41 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         chunk: int,
-        terms: Callable[[Tensor, Tensor], Terms] | None,
+        normalise_chunk: Callable[[Tensor, Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor]:
         exact = torch.promote_types(hidden.dtype, torch.float32)
-        fills = is_low_on_cpu(hidden.device, hidden.dtype)
+        num_rows = filled_size if is_low_on_cpu(hidden.device, hidden.dtype) else int
         nll = torch.zeros((), dtype=exact, device=hidden.device)
         target_logits = torch.zeros_like(nll)
-        hidden_gradient = torch.empty_like(hidden) if terms else None
-        weight_gradient = torch.zeros_like(weight, dtype=exact) if terms else None
-        factor = weight.to(hidden.dtype)
-        for first in range(0, hidden.shape[0], chunk):
-            span = slice(first, first + chunk)
-            num_tokens = len(targets[span])
-            size = filled_size(num_tokens) if fills else num_tokens
-            vectors = filled(hidden[span], size, hidden.dtype)
-            target = filled(targets[span, None], size, targets.dtype)
-            logits = vectors @ factor.T  # zeros for tokens that fill up
-            target_logits += logits.gather(1, target).sum(dtype=exact)
-            if terms is None or hidden_gradient is None or weight_gradient is None:
-                log_probs = torch.log_softmax(logits, dim=1, dtype=exact)
-                nll -= log_probs.gather(1, target)[:num_tokens].sum()
-            else:
-                log_probs, difference = terms(logits, target)
-                nll -= log_probs[:num_tokens].sum()
-                # Of the target, the difference is taken before it is rounded.
-                of_target = log_probs.exp() + (smoothing - 1.0)
-                difference.scatter_(1, target, of_target.to(difference.dtype))
-                difference[num_tokens:] = 0
-                hidden_gradient[span] = (difference @ factor)[:num_tokens]
-                _add_product(weight_gradient, difference.T, vectors)
         weight_mean = weight.mean(0, dtype=exact)
         hidden_sum = hidden.sum(0, dtype=exact)
+        if normalise_chunk:
+            hidden_gradient = torch.empty_like(hidden)
+            # What smoothing has each entry take from the hidden vectors of all tokens.
+            weight_gradient = (hidden_sum * (-smoothing / weight.shape[0])).repeat(len(weight), 1)
+        factor = weight.to(hidden.dtype)
+        block = hidden.new_empty(num_rows(min(chunk, len(hidden))), len(weight))
+        for first in range(0, len(hidden), chunk):
+            span = slice(first, first + chunk)
+            num_tokens = len(targets[span])
+            size = num_rows(num_tokens)
+            vectors = filled(hidden[span], size, hidden.dtype)
+            target = filled(targets[span, None], size, targets.dtype)
+            # Zeros, for tokens that fill up.
+            logits = torch.mm(vectors, factor.T, out=block[:size])
+            target_logits += logits.gather(1, target).sum(dtype=exact)
+            log_probs = (normalise_chunk or normalise)(logits, target)
+            nll -= log_probs[:num_tokens].sum()
+            if normalise_chunk:
+                # Of the target, the difference is taken before it is rounded.
+                of_target = log_probs.exp() + (smoothing - 1.0)
+                places = (torch.arange(size, device=hidden.device)[:, None], target)
+                difference = logits.index_put_(places, of_target.to(logits.dtype))
+                hidden_gradient[span] = (difference @ factor)[:num_tokens]
+                _add_product(weight_gradient, difference.T, vectors)
         smoothed = nll + smoothing * (target_logits - weight_mean @ hidden_sum)
-        if hidden_gradient is not None and weight_gradient is not None:
+        if normalise_chunk:
             hidden_gradient -= (smoothing * weight_mean).to(hidden.dtype)
-            weight_gradient -= smoothing / weight.shape[0] * hidden_sum
             ctx.save_for_backward(hidden_gradient, weight_gradient.to(weight.dtype))
         ctx.mark_non_differentiable(nll)
         return smoothed, nll

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from nmtkit.data.batch import Batch
 from nmtkit.model.activations import chunk_size
 from nmtkit.model.transformer import Transformer
-from nmtkit.training.loss import Losses, Terms, compute_terms, smoothed_cross_entropy
+from nmtkit.training.loss import Losses, normalise, smoothed_cross_entropy
 
 
 class Objective(nn.Module):
     """Label-smoothed cross-entropy of a Transformer on a batch.
 
     Attributes:
-        terms: what computes the loss from logits where gradients are wanted.
+        normalise: what makes probabilities of logits where gradients are wanted.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Objective(nn.Module):
         self.model = model
         self.label_smoothing = label_smoothing
         self.low_precision = low_precision
-        self.terms: Callable[[Tensor, Tensor], Terms] = compute_terms
+        self.normalise: Callable[[Tensor, Tensor], Tensor] = normalise
 
     @property
     def is_compiled(self) -> bool:
         """What training computes is compiled."""
-        return self.terms is not compute_terms
+        return self.normalise is not normalise
 
     def forward(self, batch: Batch) -> Losses:
         """Return the loss sums over the batch's target tokens, end symbols counted."""
@@ -61,5 +61,5 @@ class Objective(nn.Module):
             batch.target_out,
             self.label_smoothing,
             chunk_size(weight.shape[0], weight.device.type),
-            self.terms,
+            self.normalise,
         )

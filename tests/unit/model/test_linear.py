@@ -45,11 +45,11 @@ def test_it_trains_as_torchs_own(num_rows: int, dtype: torch.dtype) -> None:
         torch.testing.assert_close(own, other, rtol=2e-2, atol=tolerance)
 
 
-def test_gradients_of_the_bias_are_summed_exactly() -> None:
+def test_gradients_of_the_bias_are_rounded_when_they_are_summed_and_not_before() -> None:
     linear, _ = twins()
     pull = torch.randn(3000, OUTPUTS).bfloat16()
     *_, of_bias = trained(linear, torch.randn(3000, INPUTS), pull)
-    torch.testing.assert_close(of_bias, pull.double().sum(0).float(), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(of_bias, pull.double().sum(0).float(), rtol=2**-8, atol=1e-4)
 
 
 def test_leading_dimensions_stay() -> None:

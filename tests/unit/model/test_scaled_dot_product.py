@@ -7,7 +7,13 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from nmtkit.model import scaled_dot_product
-from nmtkit.model.scaled_dot_product import LARGEST_EXPLICIT, attend, weights
+from nmtkit.model.scaled_dot_product import (
+    LARGEST_EXPLICIT,
+    attend,
+    heads_first,
+    split_heads,
+    weights,
+)
 
 SENTENCES, HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 8, 16
 
@@ -68,6 +74,13 @@ def test_attention_past_padding(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", ROUNDING)
+def test_attention_past_what_each_query_may_not_see(dtype: torch.dtype) -> None:
+    mask = torch.rand(SENTENCES, 1, 5, 9) < 0.5
+    mask[..., 3] = True  # nobody sees nothing
+    assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_attention_to_what_stands_before(length: int, dtype: torch.dtype) -> None:
     assert_equals_exact(sides(length, length, dtype), None, True, ROUNDING[dtype])
@@ -106,6 +119,24 @@ def test_dropout_takes_weights_away_and_scales_up_the_others(dtype: torch.dtype)
     assert 0.45 < float(is_kept.float().mean()) < 0.55  # 2400 draws: within 5 deviations
     torch.testing.assert_close(
         dropped[is_kept].float(), 2 * whole[is_kept].float(), rtol=2e-2, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_the_heads_of_a_block_are_those_of_its_views_and_so_are_gradients(
+    dtype: torch.dtype,
+) -> None:
+    sizes = (HEADS * KEY_SIZE, HEADS * KEY_SIZE, HEADS * VALUE_SIZE)
+    block = torch.randn(SENTENCES, 7, sum(sizes)).to(dtype).requires_grad_()
+    own = split_heads(block, HEADS, sizes)
+    views = [heads_first(side, HEADS) for side in block.split(sizes, -1)]
+    pulls = [torch.randn_like(view) for view in views]
+    torch.testing.assert_close(list(own), views, rtol=0.0, atol=0.0)
+    torch.testing.assert_close(
+        torch.autograd.grad(own, block, pulls),
+        torch.autograd.grad(views, block, pulls),
+        rtol=0.0,
+        atol=0.0,
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.products import record
-from nmtkit.training.loss import Losses, smoothed_cross_entropy
+from nmtkit.training.loss import Losses, normalise, smoothed_cross_entropy
 from tests.largest_tensor import LargestTensor
 
 TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
@@ -135,6 +135,24 @@ def test_without_gradients_the_losses_are_the_same() -> None:
         without = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
     torch.testing.assert_close(without, with_gradients, rtol=0.0, atol=EXACT)
     assert not without.smoothed.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_logits_become_probabilities_in_place(dtype: torch.dtype, scale: float) -> None:
+    logits = (torch.randn(TOKENS, VOCABULARY) * scale).to(dtype)
+    targets = torch.randint(VOCABULARY, (TOKENS, 1))
+    expected = logits.double().log_softmax(1)
+    rounding = torch.finfo(dtype).eps
+    log_probs = normalise(logits, targets)
+    assert log_probs.dtype == torch.promote_types(dtype, torch.float32)
+    exact = max(torch.finfo(log_probs.dtype).eps, 1e-12)
+    torch.testing.assert_close(
+        log_probs.double(), expected.gather(1, targets), rtol=8 * exact, atol=8 * exact * scale
+    )
+    torch.testing.assert_close(
+        logits.double(), expected.exp(), rtol=0.0, atol=max(4 * rounding, 1e-12 * scale)
+    )
 
 
 def test_logits_of_all_tokens_never_exist_together() -> None:
