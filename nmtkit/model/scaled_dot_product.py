@@ -20,7 +20,7 @@ LARGEST_EXPLICIT = 320 * 320
 
 torch's own attention computes them again instead, by a backward pass that takes ten times as long
 at 40 tokens in low precision on a CPU. For longer sequences it is as fast, and needs less memory.
-Without a backward pass it is as fast too, and rounds less; and so it is in float32.
+Without a backward pass it is as fast too, and rounds less. In float32 it is as fast either way.
 """
 
 
@@ -33,7 +33,8 @@ def attend(
         query: (B, H, T, K).
         key: (B, H, S, K).
         value: (B, H, S, U).
-        mask: broadcast to (B, H, T, S), True at what may be attended to; None = everywhere.
+        mask: of two dimensions at least, broadcast to (B, H, T, S), True at what may be attended
+            to; None = everywhere.
         is_causal: a position attends to itself and what stands before it; the mask is None then.
         dropout: of the weights.
 
@@ -68,7 +69,8 @@ def split_heads(block: Tensor, heads: int, sizes: Sequence[int]) -> Sequence[Ten
         sizes: of the parts, H times the size of a head each.
 
     Returns:
-        (B, H, T, K) each: views, or copies where attention by plain products needs them.
+        (B, H, T, K) each: views, or in training in low precision on a CPU copies, which plain
+        products are made of.
     """
     if _is_trained_in_low_precision(block):
         sides: Sequence[Tensor] = _SplitHeads.apply(block, heads, tuple(sizes))  # type: ignore[no-untyped-call]
@@ -111,12 +113,15 @@ class _Explicit(torch.autograd.Function):
         queries, keys, values, pulls = (side.flatten(0, 1) for side in (*sides, gradient))
         of_values = _dropped(kept_weights, kept, ctx.dropout).mT @ pulls
         of_weights = _dropped(pulls @ values.mT, kept, ctx.dropout)
+        # What autograd calls itself: in low precision it sums in float32, without a copy in it.
         of_scores = torch.ops.aten._softmax_backward_data(
             of_weights, kept_weights, -1, kept_weights.dtype
-        ).mul_(queries.shape[-1] ** -0.5)
+        )
+        nothing, scale = keys.new_empty(1), queries.shape[-1] ** -0.5
+        of_queries = torch.baddbmm(nothing, of_scores, keys, beta=0, alpha=scale)
+        of_keys = torch.baddbmm(nothing, of_scores.mT, queries, beta=0, alpha=scale)
         of_queries, of_keys, of_values = (
-            product.unflatten(0, gradient.shape[:2])
-            for product in (of_scores @ keys, of_scores.mT @ queries, of_values)
+            product.unflatten(0, gradient.shape[:2]) for product in (of_queries, of_keys, of_values)
         )
         return of_queries, of_keys, of_values, None, None
 
@@ -126,8 +131,7 @@ def _bias(mask: Tensor | None, like: Tensor, heads: torch.Size) -> Tensor:
     if mask is None:
         return like.new_zeros(1)
     bias = torch.zeros_like(mask, dtype=like.dtype).masked_fill_(~mask, -math.inf)
-    # (T, S) is the same for all heads of all sentences; (B, 1, T, S) for all heads of one.
-    return bias if bias.dim() == 2 else bias.expand(*heads, *bias.shape[2:]).flatten(0, 1)
+    return bias if bias.dim() == 2 else bias.expand(*heads, *bias.shape[-2:]).flatten(0, 1)
 
 
 def _dropped(of_weights: Tensor, kept: Tensor | None, dropout: float) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from nmtkit.model import scaled_dot_product
+from nmtkit.model.dropout import draw_kept
 from nmtkit.model.scaled_dot_product import (
     LARGEST_EXPLICIT,
     attend,
@@ -73,9 +74,14 @@ def test_attention_past_padding(dtype: torch.dtype) -> None:
     assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
 
 
+@pytest.mark.parametrize(
+    "leading", [(), (1,), (HEADS,), (1, 1), (SENTENCES, 1), (SENTENCES, HEADS)]
+)
 @pytest.mark.parametrize("dtype", ROUNDING)
-def test_attention_past_what_each_query_may_not_see(dtype: torch.dtype) -> None:
-    mask = torch.rand(SENTENCES, 1, 5, 9) < 0.5
+def test_attention_past_what_each_query_may_not_see(
+    dtype: torch.dtype, leading: tuple[int, ...]
+) -> None:
+    mask = torch.rand(*leading, 5, 9) < 0.5
     mask[..., 3] = True  # nobody sees nothing
     assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
 
@@ -105,7 +111,7 @@ def test_for_the_backward_pass_nothing_is_kept_but_weights_and_masks(
 
 
 def test_longer_sequences_do_not_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaled_dot_product, "weights", None)  # nothing may ask for them
+    monkeypatch.setattr(scaled_dot_product, "_Explicit", None)  # nothing may ask for it
     query, key, value = sides(2, LARGEST_EXPLICIT // 2 + 1, torch.bfloat16)
     assert attend(query, key, value, None, False, 0.0).shape == (SENTENCES, HEADS, 2, VALUE_SIZE)
 
@@ -122,22 +128,55 @@ def test_dropout_takes_weights_away_and_scales_up_the_others(dtype: torch.dtype)
     )
 
 
+def test_gradients_with_dropout_are_those_of_the_weights_that_are_left() -> None:
+    given = sides(30, 20, torch.bfloat16)
+    torch.manual_seed(2)
+    ours = attend(*given, None, False, 0.5)
+    torch.manual_seed(2)
+    kept = draw_kept(torch.Size((SENTENCES * HEADS, 30, 20)), 0.5).view(SENTENCES, HEADS, 30, 20)
+    exact = [side.detach().double().requires_grad_() for side in given]
+    oracle = (weights(exact[0], exact[1], None) * kept * 2) @ exact[2]
+    direction = torch.randn_like(oracle).bfloat16()
+    pairs = zip(
+        (ours, *torch.autograd.grad(ours, given, direction)),
+        (oracle, *torch.autograd.grad(oracle, exact, direction.double())),
+        strict=True,
+    )
+    for own, other in pairs:
+        rounding = ROUNDING[torch.bfloat16] * max(float(other.detach().abs().max()), 1.0)
+        torch.testing.assert_close(own.double(), other, rtol=0.0, atol=rounding)
+
+
+@pytest.mark.parametrize("heads", [1, HEADS])
+@pytest.mark.parametrize("length", [1, 7])
 @pytest.mark.parametrize("dtype", ROUNDING)
 def test_the_heads_of_a_block_are_those_of_its_views_and_so_are_gradients(
-    dtype: torch.dtype,
+    dtype: torch.dtype, length: int, heads: int
 ) -> None:
-    sizes = (HEADS * KEY_SIZE, HEADS * KEY_SIZE, HEADS * VALUE_SIZE)
-    block = torch.randn(SENTENCES, 7, sum(sizes)).to(dtype).requires_grad_()
-    own = split_heads(block, HEADS, sizes)
-    views = [heads_first(side, HEADS) for side in block.split(sizes, -1)]
-    pulls = [torch.randn_like(view) for view in views]
-    torch.testing.assert_close(list(own), views, rtol=0.0, atol=0.0)
-    torch.testing.assert_close(
-        torch.autograd.grad(own, block, pulls),
-        torch.autograd.grad(views, block, pulls),
-        rtol=0.0,
-        atol=0.0,
-    )
+    for sizes in ((heads * KEY_SIZE,), (heads * KEY_SIZE, heads * KEY_SIZE, heads * VALUE_SIZE)):
+        block = torch.randn(SENTENCES, length, sum(sizes)).to(dtype).requires_grad_()
+        own = list(split_heads(block, heads, sizes))
+        views = [heads_first(side, heads) for side in block.split(sizes, -1)]
+        pulls = [torch.randn_like(view) for view in views]
+        torch.testing.assert_close(own, views, rtol=0.0, atol=0.0)
+        torch.testing.assert_close(
+            torch.autograd.grad(own, block, pulls),
+            torch.autograd.grad(views, block, pulls),
+            rtol=0.0,
+            atol=0.0,
+        )
+
+
+def test_in_training_too_weights_are_summed_in_float32() -> None:
+    query = torch.zeros(1, 1, 1, 8).bfloat16().requires_grad_()
+    key, value = (torch.randn(1, 1, 1000, 8).bfloat16() for _ in range(2))
+    context = attend(query, key, value, None, False, 0.0)
+    mean = value.double().mean(2, keepdim=True)
+    torch.testing.assert_close(context.double(), mean, rtol=2**-6, atol=2e-4)
+    (pull,) = torch.autograd.grad(context.sum(), query)
+    products = (value.double() - mean).sum(-1, keepdim=True)
+    expected = (products * key.double()).mean(2, keepdim=True) * 8**-0.5
+    torch.testing.assert_close(pull.double(), expected, rtol=2**-6, atol=1e-3)
 
 
 def test_weights_are_summed_in_float32() -> None:

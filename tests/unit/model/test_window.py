@@ -101,6 +101,26 @@ def test_blocks_of_any_size_are_attention_under_a_mask_with_its_gradients(
         torch.testing.assert_close(own, other, rtol=0.0, atol=TOLERANCE)
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_in_training_in_bfloat16_blocks_give_the_same_but_rounding(is_causal: bool) -> None:
+    lengths = [7, 12, 1, 9]
+    near = neighbourhood(5, is_causal, max(lengths))
+    assert near
+    exact = random_sides(sum(lengths), VALUE_SIZE)
+    query, key, value = low = [side.detach().bfloat16().requires_grad_() for side in exact]
+    actual = attend_in_blocks(query, key, value, Layout(lengths, CPU), near, 0.0, 6)
+    expected = masked(*exact, seen_by(lengths, 5, is_causal))
+    pull = torch.randn_like(expected)
+    pairs = zip(
+        (actual, *torch.autograd.grad(actual, low, pull.bfloat16())),
+        (expected, *torch.autograd.grad(expected, exact, pull)),
+        strict=True,
+    )
+    for own, other in pairs:
+        largest = max(float(other.detach().abs().max()), 1.0)
+        torch.testing.assert_close(own.double(), other, rtol=0.0, atol=2e-2 * largest)
+
+
 @pytest.mark.parametrize("lengths", [[7, 2, 5, 1], [7, 7]], ids=["ragged", "rectangular"])
 @pytest.mark.parametrize(("is_causal", "whole"), [(False, 2 * 7 - 2), (True, 7)])
 def test_a_window_is_full_attention_from_where_it_covers_the_longest_sequence(
