@@ -60,7 +60,7 @@ def weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     return scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
 
 
-def split_heads(block: Tensor, heads: int, sizes: Sequence[int]) -> Sequence[Tensor]:
+def split_heads(block: Tensor, heads: int, sizes: tuple[int, ...]) -> Sequence[Tensor]:
     """Cut a padded block into what `attend` takes.
 
     Args:
@@ -73,9 +73,9 @@ def split_heads(block: Tensor, heads: int, sizes: Sequence[int]) -> Sequence[Ten
         products are made of.
     """
     if _is_trained_in_low_precision(block):
-        sides: Sequence[Tensor] = _SplitHeads.apply(block, heads, tuple(sizes))  # type: ignore[no-untyped-call]
+        sides: Sequence[Tensor] = _SplitHeads.apply(block, heads, sizes)  # type: ignore[no-untyped-call]
         return sides
-    return [heads_first(side, heads) for side in block.split(tuple(sizes), -1)]
+    return [heads_first(side, heads) for side in block.split(sizes, -1)]
 
 
 def heads_first(block: Tensor, heads: int) -> Tensor:
