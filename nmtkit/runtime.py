@@ -1,10 +1,13 @@
 """The machine as a command finds it: device, CPU threads, memory."""
 
+import ctypes
 import os
 import re
 import resource
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -123,6 +126,29 @@ def multiplies_bfloat16() -> bool:
     except OSError:
         return False
     return re.search(r"\b(avx512_bf16|amx_bf16)\b", processor) is not None
+
+
+def background_thread(name: str) -> ThreadPoolExecutor:
+    """Make an executor of one thread, in which torch computes without further threads.
+
+    A thread that enters a parallel region of OpenMP gets a team of its own. libgomp then counts
+    more threads than cores, and for the rest of the process all of them sleep between regions
+    instead of spinning: training on a CPU loses a third of its speed. Every thread but the main
+    one is therefore made here.
+
+    Args:
+        name: prefix of the thread's name.
+    """
+    return ThreadPoolExecutor(
+        max_workers=1, thread_name_prefix=name, initializer=_compute_without_a_team
+    )
+
+
+def _compute_without_a_team() -> None:
+    """Set the OpenMP threads of the calling thread alone, which torch.set_num_threads cannot."""
+    torch.get_num_threads()  # torch sets up a thread at its first call, which would undo this
+    with suppress(AttributeError):  # a build of torch without OpenMP
+        ctypes.CDLL(torch._C.__file__).omp_set_num_threads(1)
 
 
 def make_deterministic() -> None:

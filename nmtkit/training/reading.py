@@ -9,7 +9,7 @@ nothing is read ahead unless processes are asked for.
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 
 import torch
@@ -18,6 +18,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Update
+from nmtkit.runtime import background_thread
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.segmentation import Segmentation
 from nmtkit.training.shares import Assignment, Shares, SlotIds, SlotStream, Start, slots_by_workers
@@ -64,7 +65,7 @@ class Reader:
         self._device = device
         self._num_ahead = num_ahead
         self._stream: SlotStream | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread: Executor | None = None
         self._prepared: deque[Future[tuple[SlotIds, Batch]]] = deque()
         self._following: Start | None = None
 
@@ -126,7 +127,7 @@ class Reader:
         self.close()
         self._stream = self._open_slots(start)
         if self._num_ahead:
-            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
+            self._thread = background_thread("reader")
             for _ in range(self._num_ahead):
                 self._prepared.append(self._thread.submit(self._prepare))
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -11,6 +11,7 @@ from nmtkit.checkpoint import RunFolder, Snapshot
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import ResourceError
 from nmtkit.progress import ProgressReporter
+from nmtkit.runtime import background_thread
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.learner import Learner
 from nmtkit.training.state import RunState
@@ -59,7 +60,7 @@ class Saver:
         self._writes = writes
         self._last_save = time.monotonic()
         self._num_failures = 0
-        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._thread = background_thread("saver")
         self._writing: Future[None] | None = None
         self._writing_update = 0
         self._best: Sequence[int] = ()

@@ -120,6 +120,13 @@ def broad_handlers(source: Source) -> Iterator[str]:
                 yield f"{source.path}:{node.lineno}: except {caught}"
 
 
+def threads(source: Source) -> Iterator[str]:
+    """Yield threads that nmtkit/runtime.py did not make; torch would slow down in them."""
+    for number, line in enumerate(source.text.split("\n"), start=1):
+        if source.path != "nmtkit/runtime.py" and ("ThreadPool" in line or "threading" in line):
+            yield f"{source.path}:{number}: {line.strip()}"
+
+
 EVERYWHERE: tuple[Rule, ...] = (long_files, long_functions, many_parameters, postponed_work)
 IN_CODE: tuple[Rule, ...] = (foreign_characters,)
 IN_PACKAGES: tuple[Rule, ...] = (
@@ -128,6 +135,7 @@ IN_PACKAGES: tuple[Rule, ...] = (
     pickles,
     line_splitters,
     broad_handlers,
+    threads,
 )
 SCOPES: list[tuple[Rule, tuple[str, ...]]] = [
     *((rule, FOLDERS) for rule in EVERYWHERE),
@@ -159,6 +167,8 @@ BROKEN: list[tuple[Rule, str]] = [
     (postponed_work, "# TO" + "DO: later\n"),
     (broad_handlers, "try:\n    pass\nexcept Exception:\n    x = 1\n"),
     (broad_handlers, "try:\n    pass\nexcept:\n    pass\n"),
+    (threads, "from concurrent.futures import ThreadPoolExecutor"),
+    (threads, "import threading"),
 ]
 
 
