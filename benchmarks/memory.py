@@ -26,7 +26,7 @@ from nmtkit.config.toml import build
 from nmtkit.model.activations import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemory, chunk_size
 from nmtkit.model.cost import count_parameters
 from nmtkit.model.transformer import Transformer
-from nmtkit.runtime import forget_peak, low_precision, peak_memory, set_up
+from nmtkit.runtime import choose_precision, forget_peak, peak_memory, set_up
 from nmtkit.training.memory import batches_of
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import make_adam
@@ -119,15 +119,21 @@ class Updates:
         recipe = build(TrainRecipe, PRESETS[shape])
         size = options.vocab_size
         self.device = device
-        self.model = Transformer(recipe.model, size, size, is_shared=True).to(device).train()
-        self.adam = make_adam(self.model, recipe.training)
+        plain, recomputed = (
+            Transformer(recipe.model, size, size, is_shared=True, recompute=recompute)
+            for recompute in (False, True)
+        )
+        plain.to(device)
+        recomputed.load_state_dict(plain.state_dict(keep_vars=True), assign=True)  # one set of both
+        self.models = {False: plain.train(), True: recomputed.train()}
+        self.adam = make_adam(plain, recipe.training)
         lengths = np.resize(LENGTHS, (options.tokens // int(np.mean(LENGTHS)), 1)).repeat(2, axis=1)
         (self.batch,) = batches_of(iter([lengths]), device)
 
     def run(self, precision: str, recompute: bool) -> None:
         """Do it."""
-        self.model.recomputes_layers = recompute
-        objective = Objective(self.model, 0.1, low_precision(precision, self.device))
+        low = choose_precision(precision, self.device, trained_size=None)
+        objective = Objective(self.models[recompute], 0.1, low)
         objective(self.batch).smoothed.backward()
         self.adam.step()
         self.adam.zero_grad()
@@ -147,7 +153,7 @@ class Updates:
             self.run(precision, recompute)
             return peak_memory(self.device)
         moments = [tensor for state in self.adam.state.values() for tensor in state.values()]
-        memory = LiveMemory([*self.model.parameters(), *moments])
+        memory = LiveMemory([*self.models[recompute].parameters(), *moments])
         with memory:
             self.run(precision, recompute)
         return memory.peak

@@ -11,6 +11,7 @@ medians of a batch's tokens a second, and how long compiling takes.
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -24,9 +25,10 @@ from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
 from nmtkit.model import flash
 from nmtkit.model.transformer import Transformer
-from nmtkit.runtime import low_precision, set_up
-from nmtkit.training.compiling import compile_objective
+from nmtkit.runtime import set_up
+from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.objective import Objective
+from nmtkit.training.run import make_objective
 
 VOCABULARY = {"small": 8000, "base": 37_000, "big": 37_000}
 MEAN_LENGTH, SPREAD, LONGEST = 25, 0.6, 150
@@ -46,14 +48,15 @@ def main() -> None:
     machine = {key: vars(options)[key] for key in ("device", "precision", "threads")}
     recipe = build(TrainRecipe, PRESETS[options.shape], machine)
     device = set_up(recipe.runtime)
-    ways = {"plain": fresh_objective(options, recipe, device)}
-    compiled = fresh_objective(options, recipe, device)
+    size = VOCABULARY[options.shape]
+    eager = choose_execution(with_compile("off", recipe, options.tokens), size, device, print)
     start = time.perf_counter()
-    reason = compile_objective(compiled, options.tokens)
+    compiled = choose_execution(with_compile("on", recipe, options.tokens), size, device, print)
     start_s = time.perf_counter() - start
-    print(f"compiled in {start_s:.1f} s" if reason is None else f"not compiled: {reason}")
-    if reason is None:
-        ways["compiled"] = compiled
+    ways = {"plain": fresh_objective(recipe, size, device, eager)}
+    if compiled != eager:
+        print(f"compiled in {start_s:.1f} s")
+        ways["compiled"] = fresh_objective(recipe, size, device, compiled)
     if device.type == "cuda":
         ways["padded"] = ways["plain"]
     random = np.random.default_rng(1)
@@ -74,15 +77,19 @@ def main() -> None:
     print_json({**vars(options), "start_s": start_s, "rates": rates, "gains": gains})
 
 
+def with_compile(setting: str, recipe: TrainRecipe, tokens: int) -> TrainRecipe:
+    """Return a recipe with a value of --compile, and updates of this many tokens per side."""
+    training = replace(recipe.training, update_tokens=tokens, max_tokens=tokens)
+    return replace(recipe, training=training, engine=replace(recipe.engine, compile=setting))
+
+
 def fresh_objective(
-    options: argparse.Namespace, recipe: TrainRecipe, device: torch.device
+    recipe: TrainRecipe, size: int, device: torch.device, execution: Execution
 ) -> Objective:
-    """Make what is measured, the same every time."""
+    """Build the objective to measure, with the same weights every time."""
     torch.manual_seed(1)
-    size = VOCABULARY[options.shape]
-    model = Transformer(recipe.model, size, size, is_shared=True).to(device)
-    precision = low_precision(recipe.engine.precision, device)
-    return Objective(model, recipe.training.label_smoothing, precision).train()
+    model = Transformer(recipe.model, size, size, is_shared=True, tail=execution.tail)
+    return make_objective(recipe, model.to(device), execution).train()
 
 
 def draw_batch(

@@ -15,7 +15,7 @@ from nmtkit.config.toml import build
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Update
 from nmtkit.runtime import set_up
-from nmtkit.training.compiling import compile_if_wanted
+from nmtkit.training.compiling import choose_execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.reading import Reader
@@ -51,9 +51,11 @@ class Workbench:
         self.recipe = build(TrainRecipe, settings)
         self.device = set_up(self.recipe.runtime)
         self.dataset = Dataset.open(dataset)
-        learner = make_learner(self.recipe, self.dataset, self.device)
-        objective = make_objective(self.recipe, learner.model).train()
-        compile_if_wanted(objective, self.recipe, partial(print, file=sys.stderr))
+        target_size = self.dataset.codec.target.size
+        report = partial(print, file=sys.stderr)
+        execution = choose_execution(self.recipe, target_size, self.device, report)
+        learner = make_learner(self.recipe, self.dataset, self.device, execution)
+        objective = make_objective(self.recipe, learner.model, execution).train()
         self.updater = Updater(objective, learner, self.recipe, ranks, StopRequest())
         self._reader = Reader.of(self.recipe, self.dataset, ranks, self.device)
         self._cut = cut

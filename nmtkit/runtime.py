@@ -24,7 +24,6 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
 """Which of them a process belongs to."""
 
-
 NUM_CACHED_KERNELS = "256"
 """oneDNN, which computes in bfloat16 on CPUs, makes code for each shape of a product, and keeps it.
 
@@ -33,7 +32,13 @@ oneDNN's own limit, 1024, a small model takes half a gigabyte more, and is no fa
 """
 
 PROCESSOR = Path("/proc/cpuinfo")
-"""What tells the instructions that a CPU has."""
+"""The file that lists the instructions of the CPU."""
+
+MIN_BFLOAT16_SIZE = 256
+"""The smallest model size whose training is faster in bfloat16 on a CPU with instructions for it.
+
+Smaller models spend most of the time outside the matrix products.
+"""
 
 
 def set_up(runtime: RuntimeConfig) -> torch.device:
@@ -99,28 +104,36 @@ def memory_limit(device: torch.device) -> int:
     return free // int(os.environ.get("LOCAL_WORLD_SIZE", "1")) + _resident()
 
 
-def low_precision(precision: str, device: torch.device) -> torch.dtype | None:
-    """Return the type for matrix products that a setting stands for; None = the weights' own.
+def choose_precision(
+    setting: str, device: torch.device, trained_size: int | None
+) -> torch.dtype | None:
+    """Choose the type of matrix products; None = the type of the weights.
 
     Args:
-        precision: auto, float32 or bfloat16.
+        setting: auto, float32 or bfloat16.
         device: where they are computed.
+        trained_size: the model size in training; None in inference, where `auto` means float32 on
+            every CPU.
 
     Raises:
         ConfigError: the GPU cannot compute in it.
     """
     has_bfloat16 = device.type == "cpu" or torch.cuda.is_bf16_supported(including_emulation=False)
-    if precision == "bfloat16" and not has_bfloat16:
+    if setting == "bfloat16" and not has_bfloat16:
         raise ConfigError(
             "precision ('bfloat16'): this GPU does not have it; take --precision float32 "
             "[engine.precision]"
         )
-    is_wanted = precision == "bfloat16" or (precision == "auto" and device.type == "cuda")
-    return torch.bfloat16 if is_wanted and has_bfloat16 else None
+    if setting == "auto" and device.type == "cpu":
+        is_wide = trained_size is not None and trained_size >= MIN_BFLOAT16_SIZE
+        is_low = is_wide and multiplies_bfloat16()
+    else:
+        is_low = setting != "float32" and has_bfloat16
+    return torch.bfloat16 if is_low else None
 
 
 def multiplies_bfloat16() -> bool:
-    """Tell whether the CPU has instructions for products in bfloat16; without, they are slow."""
+    """Return whether the CPU has instructions for products in bfloat16; without, they are slow."""
     try:
         processor = PROCESSOR.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -12,7 +12,7 @@ from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
 from nmtkit.model_folder import LoadedModel
 from nmtkit.model_path import load_model
-from nmtkit.runtime import low_precision, set_up
+from nmtkit.runtime import choose_precision, set_up
 from nmtkit.text.codec import TextCodec
 
 
@@ -62,7 +62,7 @@ def load_scorer(path: Path, recipe: ScoreRecipe) -> Scorer:
 def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedModel:
     """Load a model in the form that is fastest for inference in a precision."""
     loaded = load_model(path, device)
-    loaded.model.prepare(low_precision(precision, device) or torch.float32)
+    loaded.model.prepare(choose_precision(precision, device, trained_size=None) or torch.float32)
     return loaded
 
 

@@ -2,8 +2,7 @@
 
 Source: paper, sections 3.1 and 3.3. A layer does not know whether it runs over whole packed
 sequences or over one step: its attention comes in as a function, so there is one path for both.
-What stands between attentions are functions of their own, of tensors alone: in training they may
-be replaced by what compiles them; see `Between`.
+The rest of a layer is its residual tail, two functions of packed tokens: training may compile them.
 """
 
 from collections.abc import Callable, Sequence
@@ -64,49 +63,52 @@ class Residual(nn.Module):
         return cast(Tensor, self.norm(joined)) if self.is_post else joined
 
 
-def join(residual: Residual, x: Tensor, context: Tensor) -> Tensor:
-    """Compute what follows an attention that another one follows: both (tokens, D)."""
+def add_and_norm(residual: Residual, x: Tensor, context: Tensor) -> Tensor:
+    """Add the result of an attention, both (tokens, D), before the next attention."""
     return residual.leave(x, context)
 
 
-def join_and_feed(
+def add_norm_feed_forward(
     residuals: tuple[Residual, Residual], feed_forward: FeedForward, x: Tensor, context: Tensor
 ) -> Tensor:
-    """Compute what follows the last attention of a layer: both (tokens, D)."""
+    """Add the result of a layer's last attention, both (tokens, D), and apply feed-forward."""
     attended, fed = residuals
     x = attended.leave(x, context)
     return fed.leave(x, feed_forward(fed.enter(x)))
 
 
 @dataclass(frozen=True)
-class Between:
-    """The functions `join` and `join_and_feed`, or what computes the same in another way."""
+class ResidualTail:
+    """The functions that follow the attentions of a layer: those above, or compiled ones."""
 
-    join: Callable[[Residual, Tensor, Tensor], Tensor]
-    join_and_feed: Callable[[tuple[Residual, Residual], FeedForward, Tensor, Tensor], Tensor]
+    add_and_norm: Callable[[Residual, Tensor, Tensor], Tensor]
+    add_norm_feed_forward: Callable[
+        [tuple[Residual, Residual], FeedForward, Tensor, Tensor], Tensor
+    ]
 
 
-PLAIN = Between(join, join_and_feed)
+EAGER = ResidualTail(add_and_norm, add_norm_feed_forward)
 
 
 class Layer(nn.Module):
-    """What layers of encoder and decoder have in common.
+    """The common part of encoder and decoder layers."""
 
-    Attributes:
-        between: what computes the rest of the layer in training; elsewhere it is `PLAIN`.
-    """
+    def __init__(self, tail: ResidualTail) -> None:
+        """Store the residual tail for training; evaluation uses `EAGER`."""
+        super().__init__()
+        self._tail = tail
 
-    between = PLAIN
-
-    def _between(self) -> Between:
-        return self.between if self.training else PLAIN
+    @property
+    def tail(self) -> ResidualTail:
+        """The residual tail of the current mode."""
+        return self._tail if self.training else EAGER
 
 
 class EncoderLayer(Layer):
     """Self-attention, then feed-forward."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
+    def __init__(self, config: ModelConfig, tail: ResidualTail) -> None:
+        super().__init__(tail)
         self.self_attention = SelfAttention(*attention_shape(config), config.window)
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 2)
@@ -115,14 +117,14 @@ class EncoderLayer(Layer):
         """Transform x (X, D)."""
         attended, fed = self.residuals
         context = attend_self(attended.enter(x))
-        return self._between().join_and_feed((attended, fed), self.feed_forward, x, context)
+        return self.tail.add_norm_feed_forward((attended, fed), self.feed_forward, x, context)
 
 
 class DecoderLayer(Layer):
     """Self-attention, attention over the memory, then feed-forward."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
+    def __init__(self, config: ModelConfig, tail: ResidualTail) -> None:
+        super().__init__(tail)
         self.self_attention = SelfAttention(*attention_shape(config), config.window)
         self.memory_attention = MemoryAttention(*attention_shape(config))
         self.feed_forward = FeedForward(config)
@@ -130,11 +132,10 @@ class DecoderLayer(Layer):
 
     def forward(self, x: Tensor, attend_self: Function, attend_memory: Function) -> Tensor:
         """Transform x (Y, D), or (B, W, D) in a step."""
-        between = self._between()
         own, attended, fed = self.residuals
-        x = between.join(own, x, attend_self(own.enter(x)))
+        x = self.tail.add_and_norm(own, x, attend_self(own.enter(x)))
         context = attend_memory(attended.enter(x))
-        return between.join_and_feed((attended, fed), self.feed_forward, x, context)
+        return self.tail.add_norm_feed_forward((attended, fed), self.feed_forward, x, context)
 
 
 def attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:

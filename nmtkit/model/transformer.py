@@ -20,21 +20,30 @@ from nmtkit.model.embedding import (
     token_embedding,
 )
 from nmtkit.model.inference import InferenceLinear, replace_linears
-from nmtkit.model.layers import DecoderLayer, EncoderLayer, Function, layer_norm
+from nmtkit.model.layers import (
+    EAGER,
+    DecoderLayer,
+    EncoderLayer,
+    Function,
+    ResidualTail,
+    layer_norm,
+)
 from nmtkit.model.state import DecoderState
 from nmtkit.packed import Packed
 
 
 class Transformer(nn.Module):
-    """An encoder-decoder Transformer with one output distribution a target position.
-
-    Attributes:
-        recomputes_layers: in training, keep the inputs of layers alone, and compute what is within
-            them again for the backward pass.
-    """
+    """An encoder-decoder Transformer with one output distribution per target position."""
 
     def __init__(
-        self, config: ModelConfig, source_size: int, target_size: int, is_shared: bool
+        self,
+        config: ModelConfig,
+        source_size: int,
+        target_size: int,
+        is_shared: bool,
+        *,
+        tail: ResidualTail = EAGER,
+        recompute: bool = False,
     ) -> None:
         """Build and initialise the parameters from torch's global generator.
 
@@ -42,10 +51,13 @@ class Transformer(nn.Module):
             config: the shape.
             source_size, target_size: entries of the two vocabularies.
             is_shared: both sides use one vocabulary, so their embeddings can be tied.
+            tail: the functions that follow attentions in training.
+            recompute: training keeps the inputs of layers and computes the layers again in the
+                backward pass (activation checkpointing).
         """
         super().__init__()
         self.config = config
-        self.recomputes_layers = False
+        self._recompute = recompute
         # Not among the modules' parameters, nor in what is saved: a matrix in another form.
         self.prepared_output: InferenceLinear | None = None
         target_tokens = token_embedding(target_size, config.model_size)
@@ -56,8 +68,8 @@ class Transformer(nn.Module):
         )
         self.source_embedding = Embedding(source_tokens, _positions(config), config.dropout)
         self.target_embedding = Embedding(target_tokens, _positions(config), config.dropout)
-        encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        encoder = nn.ModuleList(EncoderLayer(config, tail) for _ in range(config.encoder_layers))
+        decoder = nn.ModuleList(DecoderLayer(config, tail) for _ in range(config.decoder_layers))
         # A ModuleList does not tell type checkers what it holds.
         self.encoder = cast(Sequence[EncoderLayer], encoder)
         self.decoder = cast(Sequence[DecoderLayer], decoder)
@@ -176,7 +188,7 @@ class Transformer(nn.Module):
         return cast(Tensor, self.decoder_norm(x))
 
     def _run(self, layer: nn.Module, x: Tensor, *functions: Function) -> Tensor:
-        if self.recomputes_layers and torch.is_grad_enabled():
+        if self._recompute and torch.is_grad_enabled():
             return cast(Tensor, checkpoint(layer, x, *functions, use_reentrant=False))
         return cast(Tensor, layer(x, *functions))
 

@@ -1,103 +1,151 @@
-"""Compiling what training computes, where that pays and can be done.
+"""How training computes: its precision, and the functions that torch.compile makes faster.
 
-Compiled are what layers compute between attentions, and the loss of a chunk of logits; matrix
-products and attention are kernels already. Everything is compiled at once, by a batch of nothing
-but end symbols, so that no update has to wait for it, and it is known whether it can be done.
+Both are chosen before the model is built. The residual tails of layers and the loss of a chunk of
+logits are compiled; matrix products and attention are kernels already. A small model of the same
+widths compiles them with a batch of end symbols, so no update waits for the compiler. Where
+compiling fails, the functions stay eager.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from subprocess import SubprocessError
+from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
 from nmtkit.errors import ResourceError
-from nmtkit.model.compiled import compiled, compiled_between, set_between
-from nmtkit.model.layers import PLAIN
+from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
+from nmtkit.model.transformer import Transformer
+from nmtkit.runtime import choose_precision
 from nmtkit.symbols import EOS_ID
-from nmtkit.training.loss import normalise
+from nmtkit.training.loss import normalize
 from nmtkit.training.memory import fits
 from nmtkit.training.objective import Objective
 
 TRIAL_TOKENS = 4096
-"""Tokens of a side at most in the batch that is compiled for; the code is laid out for as many."""
+"""Tokens per side of the batch that is compiled for, at most; the code is tuned for this number."""
 
-LEAST_TRIAL_TOKENS = 64
-"""Tokens of a side of the smallest batch that is tried, if larger ones do not fit into memory."""
+MIN_TRIAL_TOKENS = 64
+"""Tokens per side of the smallest batch that is tried when larger ones do not fit into memory."""
 
 TRIAL_LENGTH = 32
 
+Result = TypeVar("Result")
 
-def compile_if_wanted(
-    objective: Objective, recipe: TrainRecipe, report: Callable[[str], None]
-) -> None:
-    """Compile what an objective computes in training, if settings ask for it and it can be done.
+
+@dataclass(frozen=True)
+class Execution:
+    """How training computes what a recipe describes.
+
+    Attributes:
+        precision: the type of matrix products; None = the type of the weights.
+        tail: the residual tail of the layers, eager or compiled.
+        normalize: turns logits into probabilities, eager or compiled; see `nmtkit.training.loss`.
+    """
+
+    precision: torch.dtype | None
+    tail: ResidualTail = EAGER
+    normalize: Callable[[Tensor, Tensor], Tensor] = normalize
+
+
+def choose_execution(
+    recipe: TrainRecipe, target_size: int, device: torch.device, report: Callable[[str], None]
+) -> Execution:
+    """Choose the precision, and compile functions if settings ask for it and it works.
+
+    torch's random numbers stay unchanged.
 
     Args:
-        objective: has no gradients, and gets none; torch's random numbers stay as they are.
         recipe: all settings.
-        report: is told why it cannot be done; then the objective is as it was.
+        target_size: entries of the target vocabulary.
+        device: where the model is trained.
+        report: receives one line if compiling fails.
 
     Raises:
-        ResourceError: see `compile_objective`.
+        ConfigError: the GPU cannot compute in the precision.
+        ResourceError: not even a small batch fits into memory.
     """
-    if not is_wanted(recipe.engine, objective.model.output_weight.device):
-        return
+    size = recipe.model.model_size
+    eager = Execution(choose_precision(recipe.engine.precision, device, trained_size=size))
+    if not is_wanted(recipe.engine, device):
+        return eager
+    tail = ResidualTail(compiled(add_and_norm), compiled(add_norm_feed_forward))
+    execution = replace(eager, tail=tail, normalize=compiled(normalize))
     training = recipe.training
     num_tokens = min(training.max_tokens or training.update_tokens, TRIAL_TOKENS)
-    reason = compile_objective(objective, num_tokens)
-    if reason is not None:
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            _try(_small_objective(recipe, target_size, device, execution), num_tokens, device)
+    except (RuntimeError, OSError, SubprocessError) as error:
+        reason = " ".join(str(error).partition("\n\n")[0].split())
         report(f"not compiled: {reason}; training goes on without --compile")
+        return eager
+    return execution
 
 
 def is_wanted(engine: EngineConfig, device: torch.device) -> bool:
-    """Tell whether settings ask for compiling on a device."""
+    """Return whether settings ask for compiling on a device."""
     is_chosen = device.type == "cuda" and not engine.deterministic
     return engine.compile == "on" or (engine.compile == "auto" and is_chosen)
 
 
-def compile_objective(objective: Objective, num_tokens: int) -> str | None:
-    """Compile what an objective computes in training, and try it.
+def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a function that is compiled at its first call, for any number of tokens.
+
+    torch.compile writes code for the shapes that it meets, and again when others come. The number
+    of tokens differs between batches, so it is marked as dynamic. torch would write special code
+    for a single token, so the plain function computes that.
 
     Args:
-        objective: see `compile_if_wanted`.
-        num_tokens: that batches have, about; half as many are tried, and so on, if they do not fit.
-
-    Returns:
-        None; or why it cannot be done, and then the objective is as it was.
-
-    Raises:
-        ResourceError: not even a few tokens fit into memory.
+        function: of tensors (tokens, ...) and of other arguments, which have the same kind in
+            every call.
     """
-    set_between(objective.model, compiled_between())
-    objective.normalise = compiled(normalise)
-    device = objective.model.output_weight.device
-    try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            _try(objective.train(), num_tokens, device)
-    except (RuntimeError, OSError, SubprocessError) as error:
-        set_between(objective.model, PLAIN)
-        objective.normalise = normalise
-        return " ".join(str(error).partition("\n\n")[0].split())
-    return None
+    fast = torch.compile(function, fullgraph=True)
+
+    def call(*arguments: object) -> Result:
+        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+        if any(tensor.shape[0] == 1 for tensor in tensors):
+            return function(*arguments)
+        for tensor in tensors:
+            torch._dynamo.mark_dynamic(tensor, 0)
+        return fast(*arguments)
+
+    return call
+
+
+def _small_objective(
+    recipe: TrainRecipe, target_size: int, device: torch.device, execution: Execution
+) -> Objective:
+    """Build a model with one layer per stack, which runs the same code as the whole one."""
+    model = Transformer(
+        replace(recipe.model, encoder_layers=1, decoder_layers=1),
+        target_size,
+        target_size,
+        is_shared=True,
+        tail=execution.tail,
+        recompute=recipe.engine.recompute,
+    )
+    smoothing = recipe.training.label_smoothing
+    return Objective(model.to(device), smoothing, execution.precision, execution.normalize).train()
 
 
 def _try(objective: Objective, num_tokens: int, device: torch.device) -> None:
-    # How much fits is found out later, by what is compiled here.
     while not fits(objective, iter([_batch_of_ends(num_tokens, device)])):
-        if num_tokens <= LEAST_TRIAL_TOKENS:
+        if num_tokens <= MIN_TRIAL_TOKENS:
             raise ResourceError(
                 f"out of memory, even for a batch of {num_tokens} tokens; take a smaller model or "
                 "a larger machine"
             )
-        num_tokens = max(num_tokens // 2, LEAST_TRIAL_TOKENS)
+        num_tokens = max(num_tokens // 2, MIN_TRIAL_TOKENS)
 
 
 def _batch_of_ends(num_tokens: int, device: torch.device) -> Batch:
-    """Return a batch of about so many tokens a side; of one alone nothing is compiled."""
+    """Build a batch of about `num_tokens` per side, at least 2: one alone compiles nothing."""
     num_sentences = max(2, num_tokens // TRIAL_LENGTH)
     length = max(1, num_tokens // num_sentences)
     ends = Sequences.pack([[EOS_ID] * length] * num_sentences, "uint16")

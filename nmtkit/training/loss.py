@@ -28,7 +28,7 @@ class Losses(NamedTuple):
     nll: Tensor
 
 
-def normalise(logits: Tensor, targets: Tensor) -> Tensor:
+def normalize(logits: Tensor, targets: Tensor) -> Tensor:
     """Make probabilities of logits (C, V), in place.
 
     Each pass over them is in place too: on a CPU, one that writes elsewhere takes three times as
@@ -56,7 +56,7 @@ def smoothed_cross_entropy(
     targets: Tensor,
     smoothing: float,
     chunk_tokens: int,
-    normalise_chunk: Callable[[Tensor, Tensor], Tensor] = normalise,
+    normalize_chunk: Callable[[Tensor, Tensor], Tensor] = normalize,
 ) -> Losses:
     """Sum the loss of predicting each target from its hidden vector.
 
@@ -69,7 +69,7 @@ def smoothed_cross_entropy(
         targets: (Y,) int64 ids to predict.
         smoothing: s, the mass spread evenly over the vocabulary.
         chunk_tokens: tokens whose logits exist at the same time.
-        normalise_chunk: computes what `normalise` does, where gradients are wanted.
+        normalize_chunk: computes what `normalize` does, where gradients are wanted.
 
     Returns:
         sums over the Y tokens; only `smoothed` has a gradient.
@@ -82,7 +82,7 @@ def smoothed_cross_entropy(
         targets,
         smoothing,
         chunk_tokens,
-        normalise_chunk if needs_gradient else None,
+        normalize_chunk if needs_gradient else None,
     )
     return Losses(smoothed, nll)
 
@@ -96,7 +96,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         chunk: int,
-        normalise_chunk: Callable[[Tensor, Tensor], Tensor] | None,
+        normalize_chunk: Callable[[Tensor, Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor]:
         exact = torch.promote_types(hidden.dtype, torch.float32)
         num_rows = filled_size if is_low_on_cpu(hidden.device, hidden.dtype) else int
@@ -104,7 +104,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         target_logits = torch.zeros_like(nll)
         weight_mean = weight.mean(0, dtype=exact)
         hidden_sum = hidden.sum(0, dtype=exact)
-        if normalise_chunk:
+        if normalize_chunk:
             hidden_gradient = torch.empty_like(hidden)
             # What smoothing has each entry take from the hidden vectors of all tokens.
             weight_gradient = (hidden_sum * (-smoothing / weight.shape[0])).repeat(len(weight), 1)
@@ -119,9 +119,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             # Zeros, for tokens that fill up.
             logits = torch.mm(vectors, factor.T, out=block[:size])
             target_logits += logits.gather(1, target).sum(dtype=exact)
-            log_probs = (normalise_chunk or normalise)(logits, target)
+            log_probs = (normalize_chunk or normalize)(logits, target)
             nll -= log_probs[:num_tokens].sum()
-            if normalise_chunk:
+            if normalize_chunk:
                 # Of the target, the difference is taken before it is rounded.
                 of_target = log_probs.exp() + (smoothing - 1.0)
                 # In bfloat16 on a CPU, scatter_ takes 9 ms for 2 048 of 8 000 entries each.
@@ -130,7 +130,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 hidden_gradient[span] = (difference @ factor)[:num_tokens]
                 _add_product(weight_gradient, difference.T, vectors)
         smoothed = nll + smoothing * (target_logits - weight_mean @ hidden_sum)
-        if normalise_chunk:
+        if normalize_chunk:
             hidden_gradient -= (smoothing * weight_mean).to(hidden.dtype)
             ctx.save_for_backward(hidden_gradient, weight_gradient.to(weight.dtype))
         ctx.mark_non_differentiable(nll)

@@ -12,18 +12,18 @@ from torch import Tensor, nn
 from nmtkit.data.batch import Batch
 from nmtkit.model.activations import chunk_size
 from nmtkit.model.transformer import Transformer
-from nmtkit.training.loss import Losses, normalise, smoothed_cross_entropy
+from nmtkit.training.loss import Losses, normalize, smoothed_cross_entropy
 
 
 class Objective(nn.Module):
-    """Label-smoothed cross-entropy of a Transformer on a batch.
-
-    Attributes:
-        normalise: what makes probabilities of logits where gradients are wanted.
-    """
+    """Label-smoothed cross-entropy of a Transformer on a batch."""
 
     def __init__(
-        self, model: Transformer, label_smoothing: float, low_precision: torch.dtype | None
+        self,
+        model: Transformer,
+        label_smoothing: float,
+        low_precision: torch.dtype | None,
+        normalize: Callable[[Tensor, Tensor], Tensor] = normalize,
     ) -> None:
         """Store the parts.
 
@@ -31,17 +31,19 @@ class Objective(nn.Module):
             model: its weights stay as they are.
             label_smoothing: the mass spread over the vocabulary.
             low_precision: the type that matrix products are computed in; None = the weights'.
+            normalize: turns logits into probabilities where gradients are needed: the function of
+                loss.py, or the same compiled.
         """
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
         self.low_precision = low_precision
-        self.normalise: Callable[[Tensor, Tensor], Tensor] = normalise
+        self.normalize = normalize
 
     @property
     def is_compiled(self) -> bool:
-        """What training computes is compiled."""
-        return self.normalise is not normalise
+        """Training uses compiled functions."""
+        return self.normalize is not normalize
 
     def forward(self, batch: Batch) -> Losses:
         """Return the loss sums over the batch's target tokens, end symbols counted."""
@@ -61,5 +63,5 @@ class Objective(nn.Module):
             batch.target_out,
             self.label_smoothing,
             chunk_size(weight.shape[0], weight.device.type),
-            self.normalise,
+            self.normalize,
         )

@@ -24,14 +24,8 @@ from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
-from nmtkit.runtime import (
-    forget_peak,
-    low_precision,
-    make_deterministic,
-    multiplies_bfloat16,
-    set_up,
-)
-from nmtkit.training.compiling import compile_if_wanted
+from nmtkit.runtime import forget_peak, make_deterministic, set_up
+from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
 from nmtkit.training.learner import Learner
 from nmtkit.training.memory import Extremes, pieces_that_fit, room_for_moments, slots_that_fit
@@ -51,12 +45,6 @@ from nmtkit.training.tensorboard import TensorboardLog
 from nmtkit.training.trainer import Parts, Trainer
 from nmtkit.training.updating import Updater
 from nmtkit.training.validation import Validator
-
-WIDE = 256
-"""The model size from which on a CPU gains by bfloat16, if it has instructions for it.
-
-In narrower models, what is between the products takes most of the time.
-"""
 
 
 @dataclass(frozen=True)
@@ -96,12 +84,14 @@ def train(recipe: TrainRecipe, data_dir: Path, run_dir: Path) -> None:
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
             scene = Scene(recipe, dataset, folder, device, ranks, reporter, stop)
-            learner = make_learner(recipe, dataset, device)
+            target_size = dataset.codec.target.size
+            execution = choose_execution(recipe, target_size, device, reporter.message)
+            learner = make_learner(recipe, dataset, device, execution)
             progress = ranks.share(
                 lambda: resume(folder, learner, recipe, dataset, reporter.message)
             )
             learner.copy_from_first(ranks, progress.tensors)
-            parts = build(scene, learner, progress.state)
+            parts = build(scene, learner, execution, progress.state)
             ranks.share(lambda: folder.write_recipe(recipe))
             _run(scene, Trainer(parts, progress.state, progress.validations))
 
@@ -114,11 +104,11 @@ def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
     """
     device = set_up(recipe.runtime)
     dataset = _open(recipe, data_dir)
-    learner = make_learner(recipe, dataset, device)
-    objective = make_objective(recipe, learner.model).train()
     told: list[str] = []
-    compile_if_wanted(objective, recipe, told.append)
+    execution = choose_execution(recipe, dataset.codec.target.size, device, told.append)
     yield from told
+    learner = make_learner(recipe, dataset, device, execution)
+    objective = make_objective(recipe, learner.model, execution).train()
     slots = decide_slots(RunState(), recipe, num_ranks=1)
     if not slots:
         with room_for_moments(learner):
@@ -131,30 +121,34 @@ def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
     yield from made.lines()
 
 
-def make_objective(recipe: TrainRecipe, model: Transformer) -> Objective:
-    """Make what a model is trained and validated by."""
-    device, precision = model.output_weight.device, recipe.engine.precision
-    if precision == "auto" and device.type == "cpu" and recipe.model.model_size >= WIDE:
-        precision = "bfloat16" if multiplies_bfloat16() else "float32"
-    low = low_precision(precision, device)
-    return Objective(model, recipe.training.label_smoothing, low)
+def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution) -> Objective:
+    """Make the objective that trains or validates a model."""
+    smoothing = recipe.training.label_smoothing
+    return Objective(model, smoothing, execution.precision, execution.normalize)
 
 
-def make_learner(recipe: TrainRecipe, dataset: Dataset, device: torch.device) -> Learner:
+def make_learner(
+    recipe: TrainRecipe, dataset: Dataset, device: torch.device, execution: Execution
+) -> Learner:
     """Make a model as it is before the first update, and what trains it."""
     codec = dataset.codec
     torch.manual_seed(initial_seed(recipe.seed.seed))
-    model = Transformer(recipe.model, codec.source.size, codec.target.size, codec.is_shared)
-    model.recomputes_layers = recipe.engine.recompute
+    model = Transformer(
+        recipe.model,
+        codec.source.size,
+        codec.target.size,
+        codec.is_shared,
+        tail=execution.tail,
+        recompute=recipe.engine.recompute,
+    )
     return Learner.of(model.to(device), recipe.training)
 
 
-def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
+def build(scene: Scene, learner: Learner, execution: Execution, state: RunState) -> Parts:
     """Build the parts of a trainer."""
     recipe, dataset, folder, ranks = scene.recipe, scene.dataset, scene.folder, scene.ranks
     reporter, training = scene.reporter, recipe.training
-    objective = make_objective(recipe, learner.model)
-    compile_if_wanted(objective, recipe, reporter.message)
+    objective = make_objective(recipe, learner.model, execution)
     batch_tokens = training.max_tokens or training.update_tokens
     search = recipe.search if recipe.validation.validate_bleu else None
     codec = dataset.codec
@@ -171,7 +165,7 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
         updater=Updater(objective, learner, recipe, ranks, scene.stop),
         pieces=ranks.share(lambda: Pieces(folder.path)),
         validator=Validator(
-            make_objective(recipe, learner.published),
+            make_objective(recipe, learner.published, execution),
             dataset,
             search,
             batch_tokens,

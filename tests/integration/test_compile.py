@@ -12,17 +12,16 @@ from torch._dynamo.utils import counters
 
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import EngineConfig, ModelConfig
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
-from nmtkit.model.compiled import compiled
-from nmtkit.model.layers import Residual, join
+from nmtkit.model.layers import Residual, add_and_norm
 from nmtkit.model.transformer import Transformer
 from nmtkit.model_path import read_tensors
 from nmtkit.training import objective as objective_module
-from nmtkit.training.compiling import compile_objective
+from nmtkit.training.compiling import choose_execution, compiled
 from nmtkit.training.objective import Objective
-from nmtkit.training.run import train
+from nmtkit.training.run import make_objective, train
 from tests.launching import end, start
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
@@ -81,12 +80,16 @@ def batch(num_sentences: int, device: torch.device) -> Batch:
     return batch_of(source, target, device)
 
 
-def objective_of(
-    config: ModelConfig, low_precision: torch.dtype | None, device: torch.device
-) -> Objective:
+def objective_of(config: ModelConfig, engine: EngineConfig, device: torch.device) -> Objective:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    training = replace(recipe.training, update_tokens=256, max_tokens=256)
+    recipe = replace(recipe, model=config, training=training, engine=engine)
+    execution = choose_execution(recipe, SIZE, device, pytest.fail)
     torch.manual_seed(2)
-    model = Transformer(config, SIZE, SIZE, is_shared=True)
-    return Objective(model.to(device), 0.1, low_precision)
+    model = Transformer(
+        config, SIZE, SIZE, is_shared=True, tail=execution.tail, recompute=engine.recompute
+    )
+    return make_objective(recipe, model.to(device), execution)
 
 
 def train_and_validate(objective: Objective) -> list[Tensor]:
@@ -107,31 +110,32 @@ def train_and_validate(objective: Objective) -> list[Tensor]:
 
 @devices
 @pytest.mark.parametrize(
-    ("norm", "low_precision", "recomputes"),
-    [("post", None, False), ("pre", torch.bfloat16, True)],
+    ("norm", "precision", "recompute"),
+    [("post", "float32", False), ("pre", "bfloat16", True)],
     ids=["post", "pre-bfloat16-recomputed"],
 )
 def test_losses_and_gradients_are_the_plain_ones_for_any_number_of_tokens(
     norm: str,
-    low_precision: torch.dtype | None,
-    recomputes: bool,
+    precision: str,
+    recompute: bool,
     device: torch.device,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(objective_module, "chunk_size", lambda *_: CHUNK)
-    objective = objective_of(replace(MODEL, norm=norm, dropout=0.0), low_precision, device)
-    objective.model.recomputes_layers = recomputes
-    expected = train_and_validate(objective)
-    names = list(objective.model.state_dict())
-    assert compile_objective(objective, 256) is None
+    config = replace(MODEL, norm=norm, dropout=0.0)
+    engine = EngineConfig(precision=precision, recompute=recompute, compile="off")
+    eager = objective_of(config, engine, device)
+    expected = train_and_validate(eager)
+    assert num_graphs() == 0
+    objective = objective_of(config, replace(engine, compile="on"), device)
     assert objective.is_compiled
     assert all(p.grad is None for p in objective.parameters())
     assert num_graphs() == NUM_GRAPHS
     actual = train_and_validate(objective)
     assert num_graphs() == NUM_GRAPHS
-    assert list(objective.model.state_dict()) == names
+    assert list(objective.model.state_dict()) == list(eager.model.state_dict())
     # Other orders of summation; in bfloat16, fused steps round less often than single ones.
-    tolerance = 1e-5 if low_precision is None else 2**-7
+    tolerance = 1e-5 if precision == "float32" else 2**-7
     for own, other in zip(actual, expected, strict=True):
         assert ((own - other).norm() / other.norm()).item() < tolerance
 
@@ -140,7 +144,7 @@ def test_dropout_follows_from_the_seed_and_drops_its_share() -> None:
     rate, tokens = 0.25, 300
     residual = Residual(replace(MODEL, norm="pre", dropout=rate))
     x, context = torch.zeros(tokens, MODEL.model_size), torch.ones(tokens, MODEL.model_size)
-    run = compiled(join)
+    run = compiled(add_and_norm)
 
     def draw(seed: int) -> Tensor:
         torch.manual_seed(seed)
@@ -156,11 +160,11 @@ def test_dropout_follows_from_the_seed_and_drops_its_share() -> None:
 
 
 def test_recomputing_draws_what_was_dropped_again() -> None:
-    objective = objective_of(MODEL, None, CPU)
-    assert compile_objective(objective, 256) is None
-    kept = train_and_validate(objective)
-    objective.model.recomputes_layers = True
-    for own, other in zip(train_and_validate(objective), kept, strict=True):
+    kept, recomputed = (
+        train_and_validate(objective_of(MODEL, EngineConfig(compile="on", recompute=value), CPU))
+        for value in (False, True)
+    )
+    for own, other in zip(recomputed, kept, strict=True):
         assert torch.equal(own, other)
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from nmtkit.config.training import TrainingConfig
+from nmtkit.config.training import EngineConfig, TrainingConfig
 from nmtkit.data.batch import batch_of
 from nmtkit.data.binary import Sequences
 from nmtkit.model.transformer import Transformer
-from nmtkit.training.compiling import compile_objective
+from nmtkit.training.compiling import choose_execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.learner import Learner
-from nmtkit.training.objective import Objective
+from nmtkit.training.run import make_objective
 from nmtkit.training.slots import Slot
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.updating import Updater
@@ -31,12 +31,13 @@ def test_an_update_does_not_wait_for_the_device(
     device = torch.device("cuda")
     recipe = tiny_train_recipe(max_updates=1, dropout=0.1)
     recipe = replace(recipe, training=TrainingConfig(clip_norm=1.0, average_decay=0.9))
-    learner = Learner.of(
-        Transformer(recipe.model, SIZE, SIZE, is_shared=True).to(device), recipe.training
-    )
-    objective = Objective(learner.model, 0.1, dtype)
-    if is_compiled:
-        assert compile_objective(objective, 256) is None
+    precision = "float32" if dtype is None else "bfloat16"
+    engine = EngineConfig(precision=precision, compile="on" if is_compiled else "off")
+    execution = choose_execution(replace(recipe, engine=engine), SIZE, device, pytest.fail)
+    model = Transformer(recipe.model, SIZE, SIZE, is_shared=True, tail=execution.tail)
+    learner = Learner.of(model.to(device), recipe.training)
+    objective = make_objective(recipe, learner.model, execution)
+    assert objective.is_compiled is is_compiled
     updater = Updater(objective, learner, recipe, Ranks(), StopRequest())
     slot = Slot(0, 0, np.zeros(0, np.int64), 1, is_last=True)
     mode = torch.cuda.get_sync_debug_mode()

@@ -144,6 +144,58 @@ def test_instructions_for_bfloat16_are_among_the_processors_flags(
     assert runtime.multiplies_bfloat16() == has_them
 
 
+@pytest.mark.parametrize(
+    ("setting", "trained_size", "has_instructions", "expected"),
+    [
+        ("auto", 256, True, torch.bfloat16),
+        ("auto", 256, False, None),
+        ("auto", 255, True, None),
+        ("auto", None, True, None),
+        ("float32", 256, True, None),
+        ("float32", None, True, None),
+        ("bfloat16", 128, False, torch.bfloat16),
+        ("bfloat16", None, False, torch.bfloat16),
+    ],
+)
+def test_on_a_cpu_auto_takes_bfloat16_to_train_wide_models_if_it_has_instructions(
+    setting: str,
+    trained_size: int | None,
+    has_instructions: bool,
+    expected: torch.dtype | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "multiplies_bfloat16", lambda: has_instructions)
+    assert runtime.choose_precision(setting, torch.device("cpu"), trained_size) == expected
+
+
+@pytest.mark.parametrize("trained_size", [None, 8, 1024])
+@pytest.mark.parametrize(
+    ("setting", "has_bfloat16", "expected"),
+    [
+        ("auto", True, torch.bfloat16),
+        ("auto", False, None),
+        ("float32", True, None),
+        ("bfloat16", True, torch.bfloat16),
+    ],
+)
+def test_on_a_gpu_auto_takes_bfloat16_if_it_has_it(
+    setting: str,
+    has_bfloat16: bool,
+    expected: torch.dtype | None,
+    trained_size: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: has_bfloat16)
+    assert runtime.choose_precision(setting, torch.device("cuda"), trained_size) == expected
+
+
+def test_a_gpu_without_bfloat16_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
+    message = r"precision \('bfloat16'\): this GPU does not have it; take --precision float32"
+    with pytest.raises(ConfigError, match=message):
+        runtime.choose_precision("bfloat16", torch.device("cuda"), trained_size=None)
+
+
 def test_a_processor_that_nothing_is_told_of_has_no_such_instructions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

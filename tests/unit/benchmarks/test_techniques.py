@@ -24,7 +24,7 @@ def test_the_first_batch_is_not_counted(
 
     monkeypatch.setattr(techniques, "set_up", lambda _runtime: CPU)
     monkeypatch.setattr(techniques, "fresh_objective", lambda *_: next(made))
-    monkeypatch.setattr(techniques, "compile_objective", lambda *_: None)
+    monkeypatch.setattr(techniques, "choose_execution", lambda recipe, *_: recipe.engine.compile)
     monkeypatch.setattr(techniques, "seconds_of", seconds_of)
     monkeypatch.setattr(sys, "argv", ["techniques", "--batches", "2", "--tokens", "100"])
     techniques.main()

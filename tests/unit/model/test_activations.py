@@ -71,8 +71,7 @@ def kept_bytes(model: Transformer, lengths: tuple[int, int], low: torch.dtype | 
 
 def measured(config: ModelConfig, low: torch.dtype | None, recompute: bool) -> tuple[float, float]:
     """Return the bytes a source token, and a target token, by what more of them add."""
-    model = Transformer(config, 19, 19, is_shared=True).train()
-    model.recomputes_layers = recompute
+    model = Transformer(config, 19, 19, is_shared=True, recompute=recompute).train()
     few, more_source, more_target = (
         kept_bytes(model, lengths, low) for lengths in ((9, 9), (19, 9), (9, 19))
     )
@@ -150,8 +149,7 @@ def test_an_update_needs_what_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(training, "chunk_size", lambda *_: CHUNK)
-    model = Transformer(SMALL, size, size, is_shared=True).train()
-    model.recomputes_layers = recompute
+    model = Transformer(SMALL, size, size, is_shared=True, recompute=recompute).train()
     adam = make_adam(model, TrainingConfig())
     objective, batch = Objective(model, 0.1, low), batch_of(num_tokens)
 

@@ -8,7 +8,14 @@ from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import SelfAttention
-from nmtkit.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual, attention_shape
+from nmtkit.model.layers import (
+    EAGER,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    Residual,
+    attention_shape,
+)
 from nmtkit.packed import Layout, Packed
 
 CPU = torch.device("cpu")
@@ -121,7 +128,7 @@ def assert_same_with_gradients(actual: Tensor, expected: Tensor, leaves: list[Te
 @norms
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
 def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None:
-    layer = EncoderLayer(config(norm, 0.0, 0.0))
+    layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
     randomise(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(sizes), Layout(sizes, CPU)
@@ -132,7 +139,7 @@ def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None
 
 @norms
 def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
-    layer = DecoderLayer(config(norm, 0.0, 0.0))
+    layer = DecoderLayer(config(norm, 0.0, 0.0), EAGER)
     randomise(layer)
     oracle = torch_decoder_layer(layer, norm)
     x, memory = random_values(TARGET), random_values(SOURCE)
@@ -151,7 +158,7 @@ def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
 
 @norms
 def test_parameter_gradients_of_a_layer_are_those_of_torch(norm: str) -> None:
-    layer = EncoderLayer(config(norm, 0.0, 0.0))
+    layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
     randomise(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(TARGET), Layout(TARGET, CPU)

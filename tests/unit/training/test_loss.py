@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.products import record
-from nmtkit.training.loss import Losses, normalise, smoothed_cross_entropy
+from nmtkit.training.loss import Losses, normalize, smoothed_cross_entropy
 from tests.largest_tensor import LargestTensor
 
 TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
@@ -144,7 +144,7 @@ def test_logits_become_probabilities_in_place(dtype: torch.dtype, scale: float) 
     targets = torch.randint(VOCABULARY, (TOKENS, 1))
     expected = logits.double().log_softmax(1)
     rounding = torch.finfo(dtype).eps
-    log_probs = normalise(logits, targets)
+    log_probs = normalize(logits, targets)
     assert log_probs.dtype == torch.promote_types(dtype, torch.float32)
     exact = max(torch.finfo(log_probs.dtype).eps, 1e-12)
     torch.testing.assert_close(

@@ -28,9 +28,11 @@ def ragged_batch() -> Batch:
     return Batch(pack_sequences(draw((5, 8, 2)), CPU), target, target.values.roll(-1))
 
 
-def objective_of(config: ModelConfig, low_precision: torch.dtype | None) -> Objective:
+def objective_of(
+    config: ModelConfig, low_precision: torch.dtype | None, recompute: bool = False
+) -> Objective:
     torch.manual_seed(2)
-    model = Transformer(config, SIZE, SIZE, is_shared=True)
+    model = Transformer(config, SIZE, SIZE, is_shared=True, recompute=recompute)
     return Objective(model, 0.1, low_precision).train()
 
 
@@ -44,18 +46,15 @@ def gradients(objective: Objective) -> dict[str, torch.Tensor]:
 def test_recomputed_layers_give_the_same_gradients_to_the_bit(norm: str) -> None:
     config = replace(MODEL, norm=norm, attention_dropout=0.1, activation_dropout=0.1)
     kept = gradients(objective_of(config, None))
-    objective = objective_of(config, None)
-    objective.model.recomputes_layers = True
-    recomputed = gradients(objective)
+    recomputed = gradients(objective_of(config, None, recompute=True))
     assert kept.keys() == recomputed.keys()
     for name, gradient in kept.items():
         assert torch.equal(gradient, recomputed[name]), name
 
 
 def test_recomputing_keeps_less_for_the_backward_pass() -> None:
-    def kept_bytes(recomputes: bool) -> int:
-        objective = objective_of(MODEL, None)
-        objective.model.recomputes_layers = recomputes
+    def kept_bytes(recompute: bool) -> int:
+        objective = objective_of(MODEL, None, recompute)
         sizes: dict[int, int] = {}
 
         def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -67,7 +66,7 @@ def test_recomputing_keeps_less_for_the_backward_pass() -> None:
         weights = sum(p.untyped_storage().nbytes() for p in objective.parameters())
         return sum(sizes.values()) - weights
 
-    assert kept_bytes(recomputes=True) < kept_bytes(recomputes=False) / 2
+    assert kept_bytes(recompute=True) < kept_bytes(recompute=False) / 2
 
 
 def test_an_output_bias_takes_part_in_the_loss_as_in_the_logits() -> None:

@@ -11,6 +11,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.training import plan as planning
+from nmtkit.training.compiling import Execution
 from nmtkit.training.run import make_learner, plan
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
@@ -37,7 +38,7 @@ def facts(recipe: TrainRecipe, data: Path) -> dict[str, str]:
 
 def test_size_and_epochs_are_those_of_the_run(recipe: TrainRecipe, data: Path) -> None:
     dataset = Dataset.open(data)
-    model = make_learner(recipe, dataset, torch.device("cpu")).model
+    model = make_learner(recipe, dataset, torch.device("cpu"), Execution(precision=None)).model
     told = facts(recipe, data)
     size = sum(p.numel() for p in model.parameters())
     assert told["parameters"].startswith(f"{size:,} (")

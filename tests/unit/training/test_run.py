@@ -5,10 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from nmtkit.data.binary import Dataset
-from nmtkit.model.transformer import Transformer
 from nmtkit.training import run
 from nmtkit.training.memory import Extremes
 from nmtkit.training.segmentation import Segmentation
@@ -70,31 +68,3 @@ def test_what_is_tried_for_memory_has_the_lengths_of_texts_that_are_drawn(
             assert after.sum() > 1.2 * before.sum()
         else:
             assert (after == before).all()
-
-
-@pytest.mark.parametrize(
-    ("precision", "size", "has_instructions", "expected"),
-    [
-        ("auto", 256, True, torch.bfloat16),
-        ("auto", 256, False, None),
-        ("auto", 128, True, None),
-        ("float32", 256, True, None),
-        ("bfloat16", 128, False, torch.bfloat16),
-    ],
-)
-def test_wide_models_are_trained_in_bfloat16_on_a_cpu_that_has_it(
-    precision: str,
-    size: int,
-    has_instructions: bool,
-    expected: torch.dtype | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(run, "multiplies_bfloat16", lambda: has_instructions)
-    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
-    recipe = replace(
-        recipe,
-        model=replace(recipe.model, model_size=size),
-        engine=replace(recipe.engine, precision=precision),
-    )
-    model = Transformer(recipe.model, 9, 9, is_shared=True)
-    assert run.make_objective(recipe, model).low_precision == expected

@@ -11,6 +11,7 @@ from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Dataset, Indices
 from nmtkit.data.sampler import Position, Update
+from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.reading import Reading
 from nmtkit.training.run import make_learner, make_objective
@@ -46,9 +47,10 @@ def make_updater(dataset: Dataset) -> MakeUpdater:
         layers = {"encoder_layers": 1, "decoder_layers": 1}
         sampling: dict[str, str | float] = {"subword_sampling": "both", "subword_alpha": 0.5}
         recipe = build(TrainRecipe, shape, layers, sampling, {"clip_norm": clip_norm})
-        learner = make_learner(recipe, dataset, CPU)
+        execution = Execution(precision=None)
+        learner = make_learner(recipe, dataset, CPU, execution)
         learner.model.double()
-        objective = make_objective(recipe, learner.model).train()
+        objective = make_objective(recipe, learner.model, execution).train()
         return Updater(objective, learner, recipe, Ranks(), StopRequest())
 
     return make
