@@ -27,7 +27,7 @@ from nmtkit.model.activations import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemo
 from nmtkit.model.cost import count_parameters
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime import choose_precision, forget_peak, peak_memory, set_up
-from nmtkit.training.memory import batches_of
+from nmtkit.training.memory_search import batches_of
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import make_adam
 

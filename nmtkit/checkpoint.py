@@ -44,7 +44,7 @@ from nmtkit.model_folder import (
 from nmtkit.text.codec import TextCodec
 
 STATE_FORMAT = "nmtkit-training-state"
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 NUM_WITH_STATE = 2
 """So many of the newest checkpoints keep their training state, should one be damaged."""
@@ -54,7 +54,8 @@ LAST, BEST = "last", "best"
 
 _CHECKPOINTS, _METRICS = "checkpoints", "metrics.jsonl"
 _NAME = re.compile(r"[0-9]{8,}")
-_OWN_NAMES = {_CHECKPOINTS, LAST, BEST, _METRICS, CONFIG, "pieces.json", "tensorboard"}
+_OTHERS = {"micro_batches.json", "pieces.json", "tensorboard"}
+_OWN_NAMES = {_CHECKPOINTS, LAST, BEST, _METRICS, CONFIG, *_OTHERS}
 _STATE_SUFFIX = ".state"
 _STATE_TENSORS, _STATE_VALUES = "state.safetensors", "state.json"
 
@@ -373,7 +374,9 @@ def _read_resumable(folder: Path) -> Resumable:
         describe_model(folder),
         _state_of(folder),
     )
-    verify_files(state, read_manifest(state, STATE_FORMAT, STATE_VERSION))
+    manifest = read_manifest(state, STATE_FORMAT, STATE_VERSION)
+    verify_files(state, manifest)
+    values = json.loads((state / _STATE_VALUES).read_text("utf-8"))
     return Resumable(
         path=folder,
         update=checkpoint.update,
@@ -381,5 +384,12 @@ def _read_resumable(folder: Path) -> Resumable:
         recipe=described.recipe,
         provenance=described.manifest["provenance"],
         state_tensors=load_tensors(state / _STATE_TENSORS),
-        state_values=json.loads((state / _STATE_VALUES).read_text("utf-8")),
+        state_values=_upgraded(values, manifest["version"]),
     )
+
+
+def _upgraded(values: dict[str, Any], version: int) -> dict[str, Any]:
+    """Return the values of a training state as the newest version names them."""
+    if version < 2 and "num_slots" in values:
+        values["num_micro_batches"] = values.pop("num_slots")
+    return values

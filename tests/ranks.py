@@ -14,9 +14,9 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import NmtkitError, ToldElsewhereError
-from nmtkit.training import updating
+from nmtkit.training import trainer
 from nmtkit.training.run import train
-from nmtkit.training.seeds import slot_seed
+from nmtkit.training.seeds import micro_batch_seed
 from tests.tiny import tiny_train_recipe
 
 TIMEOUT_S = 90
@@ -35,7 +35,7 @@ class RankEnd:
 NUM_UPDATES = 20
 DONE = RankEnd(0, "")
 Hook = Callable[[int, int], None]
-"""Called by each rank with its number and an update's before each of its slots."""
+"""Called by each rank with its number and an update's before each of its micro-batches."""
 
 
 def run_ranks(size: int, work: Callable[[int], None]) -> list[RankEnd]:
@@ -85,14 +85,14 @@ def _wait(pid: int, pipe: int) -> RankEnd:
     return RankEnd(os.waitstatus_to_exitcode(status), told)
 
 
-def recipe_of(dropout: float, num_slots: int, max_updates: int = NUM_UPDATES) -> TrainRecipe:
+def recipe_of(dropout: float, micro_batches: int, max_updates: int = NUM_UPDATES) -> TrainRecipe:
     """Return a recipe whose updates are of a few pairs, saved after every fifth.
 
     The loss does not depend on the biases of keys, so that their gradients are rounding alone,
     which Adam makes as large as any other: the smaller the learning rate, the less of it is seen.
     """
     recipe = tiny_train_recipe(max_updates=max_updates, dropout=dropout)
-    training = replace(recipe.training, update_tokens=24, max_tokens=24 // num_slots)
+    training = replace(recipe.training, update_tokens=24, max_tokens=24 // micro_batches)
     return replace(
         recipe,
         training=replace(training, learning_rate_scale=0.03),
@@ -112,12 +112,12 @@ def train_on(
     """Train with so many processes; returns how each of them ended."""
 
     def work(rank: int) -> None:
-        def seed(seed: int, update: int, slot: int, piece: int) -> int:
+        def seed(seed: int, update: int, number: int, initial: int) -> int:
             if hook is not None:
                 hook(rank, update)
-            return slot_seed(seed, update, slot, piece)
+            return micro_batch_seed(seed, update, number, initial)
 
-        vars(updating)["slot_seed"] = seed
+        vars(trainer)["micro_batch_seed"] = seed
         torch.set_default_dtype(dtype)
         train(recipe, data, run)
 
@@ -125,7 +125,7 @@ def train_on(
 
 
 def once(hook: Hook) -> Hook:
-    """Return a hook that is called once for each rank and update, not for every slot."""
+    """Return a hook that is called once for each rank and update, not for every micro-batch."""
     seen: set[tuple[int, int]] = set()
 
     def call(rank: int, update: int) -> None:

@@ -38,6 +38,7 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
         yield from _model(recipe.model)
+        yield from _schedule(recipe)
         yield from _validation(recipe)
         if recipe.training.subword_sampling == "none":
             yield from _without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
@@ -226,6 +227,20 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             ("window", "max_positions", "positions"),
             f"window ({model.window}) restricts nothing, as the {model.max_positions} learned "
             f"positions are within it; leave it out, or take less than {whole} [model.window]",
+        )
+
+
+def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
+    name, peak = recipe.training.schedule, recipe.training.learning_rate
+    if name == "paper":
+        yield from _without_effect(recipe, ("learning_rate",), "with --schedule paper")
+        return
+    yield from _without_effect(recipe, ("learning_rate_scale",), f"with --schedule {name}")
+    if not peak:
+        yield Problem(
+            ("learning_rate", "schedule"),
+            f"schedule ({name!r}) needs its peak; give --learning-rate, such as 0.0005 "
+            "[training.learning_rate]",
         )
 
 

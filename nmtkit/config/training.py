@@ -84,9 +84,8 @@ class TrainingConfig:
     )
     max_tokens: int = setting(
         4096,
-        "An update is cut into slots of about this many source and target tokens, which bounds "
-        "the memory of a device and does not change what is learnt but for the dropout masks; "
-        "auto = as many as fit.",
+        "Largest micro-batch (gradient accumulation): about this many source and target tokens "
+        "are computed at a time, which bounds the memory; auto = as many as fit.",
         unit="tokens",
         zero="auto",
         minimum=0,
@@ -104,11 +103,20 @@ class TrainingConfig:
         minimum=0,
         on_resume="free",
     )
+    schedule: str = setting(
+        "paper",
+        "Learning rate after warm-up. paper: --learning-rate-scale / sqrt(model size * update); "
+        "inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: --learning-rate.",
+        choices=("paper", "inverse-sqrt", "constant"),
+    )
     warmup_updates: int = setting(
-        4000, "Updates of linear warm-up before the decay with 1/sqrt(update).", minimum=1
+        4000, "Updates over which the learning rate rises linearly to its peak.", minimum=1
     )
     learning_rate_scale: float = setting(
-        1.0, "Factor on the paper's schedule; its peak is printed at the start.", minimum=0
+        1.0, "Factor on the paper's schedule; the peak is printed at the start.", minimum=0
+    )
+    learning_rate: float = setting(
+        0.0, "Peak of the other schedules, such as 0.0005.", minimum=0, maximum=1
     )
     adam_beta1: float = setting(0.9, "Adam's beta 1.", minimum=0, maximum=0.9999)
     adam_beta2: float = setting(0.98, "Adam's beta 2.", minimum=0, maximum=0.99999)

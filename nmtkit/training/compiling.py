@@ -24,7 +24,7 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.runtime import choose_precision
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.loss import normalize
-from nmtkit.training.memory import fits
+from nmtkit.training.memory_search import fits
 from nmtkit.training.objective import Objective
 
 TRIAL_TOKENS = 4096
@@ -51,6 +51,11 @@ class Execution:
     precision: torch.dtype | None
     tail: ResidualTail = EAGER
     normalize: Callable[[Tensor, Tensor], Tensor] = normalize
+
+    @property
+    def is_compiled(self) -> bool:
+        """The functions are compiled."""
+        return self.tail is not EAGER
 
 
 def choose_execution(

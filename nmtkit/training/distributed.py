@@ -69,6 +69,7 @@ class Ranks:
         store: Store | None = None,
         control: dist.ProcessGroup | None = None,
         timeout_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Store where this process stands.
 
@@ -78,12 +79,14 @@ class Ranks:
             control: exchanges what is on the host, so that the loss of a rank is noticed there,
                 and not by a device that waits for ever; None = what exchanges tensors.
             timeout_s: how long to wait for a device.
+            clock: seconds from an arbitrary start.
         """
         self.rank = rank
         self.size = size
         self._store = store
         self._control = control
         self._timeout_s = timeout_s
+        self._clock = clock
         self._num_arrivals = 0
 
     @property
@@ -128,9 +131,9 @@ class Ranks:
             return
         done = torch.cuda.Event()
         done.record()
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._clock() + self._timeout_s
         while not done.query():
-            if time.monotonic() > deadline:
+            if self._clock() > deadline:
                 raise self._lost(when)
             time.sleep(DEVICE_POLL_S)
 
@@ -213,8 +216,8 @@ class Ranks:
             return
         self._store.set(f"left/{self.rank}", "")
         others = [f"left/{rank}" for rank in range(self.size)] if self.is_first else []
-        deadline = time.monotonic() + LEAVING_S
-        while not all(self._store.check([key]) for key in others) and time.monotonic() < deadline:
+        deadline = self._clock() + LEAVING_S
+        while not all(self._store.check([key]) for key in others) and self._clock() < deadline:
             time.sleep(LEAVING_S / 1000)
         # Groups of gloo are left to the end of the process. Were one destroyed here, the reducer
         # of DDP would be the last to hold it, and would wait, with the interpreter's lock, for a
@@ -259,7 +262,7 @@ class Ranks:
         store = self._store
         assert store is not None, "a rank that is alone has no one to lose"
         store.set(f"present/{self.rank}", "")
-        deadline = time.monotonic() + ROLL_CALL_S
+        deadline = self._clock() + ROLL_CALL_S
         while True:
             ended = [rank for rank in others if store.check([f"ended/{rank}"])]
             silent = [
@@ -267,18 +270,21 @@ class Ranks:
                 for rank in others
                 if rank not in ended and not store.check([f"present/{rank}"])
             ]
-            if not silent or time.monotonic() > deadline:
+            if not silent or self._clock() > deadline:
                 return silent, [int(store.get(f"ended/{rank}")) for rank in ended]
             time.sleep(ROLL_CALL_S / 30)
 
 
 @contextmanager
-def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
+def joined(
+    device: torch.device, timeout_minutes: float, clock: Callable[[], float]
+) -> Iterator[Ranks]:
     """Join the other ranks, if something has launched several; leave them when the block ends.
 
     Args:
         device: this rank's.
-        timeout_minutes: a rank that does not answer for so long is lost.
+        timeout_minutes: a rank that does not answer for this time is lost.
+        clock: seconds from an arbitrary start.
 
     Raises:
         LostRankError: the others cannot be reached.
@@ -288,7 +294,7 @@ def joined(device: torch.device, timeout_minutes: float) -> Iterator[Ranks]:
         yield Ranks()
         return
     try:
-        ranks = _join(device, timedelta(minutes=timeout_minutes))
+        ranks = _join(device, timedelta(minutes=timeout_minutes), clock)
     except dist.DistError as error:
         raise LostRankError(
             f"rank {os.environ['RANK']} did not find the others at {os.environ['MASTER_ADDR']} "
@@ -329,7 +335,7 @@ def end_with_launcher() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _join(device: torch.device, timeout: timedelta) -> Ranks:
+def _join(device: torch.device, timeout: timedelta, clock: Callable[[], float]) -> Ranks:
     store, rank, size = next(rendezvous("env://", timeout=timeout))
     is_gpu = device.type == "cuda"
     dist.init_process_group(
@@ -341,7 +347,7 @@ def _join(device: torch.device, timeout: timedelta) -> Ranks:
         device_id=device if is_gpu else None,
     )
     control = dist.new_group(backend="gloo", timeout=timeout) if is_gpu else None
-    return Ranks(rank, size, PrefixStore("ranks", store), control, timeout.total_seconds())
+    return Ranks(rank, size, PrefixStore("ranks", store), control, timeout.total_seconds(), clock)
 
 
 def is_launched() -> bool:

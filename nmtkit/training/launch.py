@@ -34,11 +34,11 @@ from nmtkit.errors import (
     StoppedError,
 )
 from nmtkit.training.distributed import LAUNCHER, TOGETHER, is_launched
-from nmtkit.training.pieces import FILE as PIECES
+from nmtkit.training.micro_batches import recorded_increases
 from nmtkit.training.stopping import held_back, next_request
 
 MAX_STARTS_WITHOUT_PROGRESS = 3
-"""So many starts in a row without a new checkpoint or finer cuts are enough."""
+"""Ranks are not started again after this many starts without a checkpoint or more micro-batches."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -79,12 +79,13 @@ def launch(
     starts = 0
     with _environment(processes), held_back():  # signals wait until a rank can note them
         while True:
-            last, cuts = _last(run_dir), _cuts(run_dir)
+            last, increases = _last(run_dir), recorded_increases(run_dir)
             code, lost = _run(arguments, processes, say)
-            is_cut = _cuts(run_dir) != cuts
-            if lost is None or (code == ResourceError.exit_code and not is_cut):
+            # More micro-batches are the one remedy for too little memory.
+            is_split = recorded_increases(run_dir) != increases
+            if lost is None or (code == ResourceError.exit_code and not is_split):
                 return code
-            starts = 1 if is_cut or _last(run_dir) != last else starts + 1
+            starts = 1 if is_split or _last(run_dir) != last else starts + 1
             if starts >= MAX_STARTS_WITHOUT_PROGRESS:
                 say(f"nmtkit: error: {lost}, in {starts} starts without a new checkpoint")
                 return code
@@ -202,9 +203,3 @@ def _judge(failures: Mapping[int, ProcessFailure]) -> tuple[int, str | None]:
 
 def _last(run_dir: Path) -> Path | None:
     return RunFolder(run_dir).last() if is_run(run_dir) else None
-
-
-def _cuts(run_dir: Path) -> bytes:
-    """Return what the run notes of finer cuts, which are the one cure for want of memory."""
-    path = run_dir / PIECES
-    return path.read_bytes() if path.exists() else b""

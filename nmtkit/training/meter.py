@@ -1,26 +1,76 @@
-"""Sums over the updates between two progress reports, and the record they become."""
+"""Progress of training in numbers: updates, what they cost, and the record they become."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nmtkit.config.training import TrainingConfig
-from nmtkit.data.sampler import Update
+import torch
+
+from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.devices import sustained_rate
+from nmtkit.model.cost import Work, training_operations
 from nmtkit.model.likelihood import perplexity
 from nmtkit.records import TrainingRecord
-from nmtkit.training.costs import Costs
-from nmtkit.training.state import RunState
-from nmtkit.training.updating import Sums
+from nmtkit.runtime import device_name
+from nmtkit.training.state import Progress
 
 
 @dataclass(frozen=True)
-class Metered:
-    """One update, as it is counted."""
+class UpdateStats:
+    """One update in numbers, the same on every rank.
 
-    update: Update
+    Attributes:
+        smoothed, nll: loss sums over its target tokens.
+        num_pairs: sentence pairs.
+        num_source_tokens, num_target_tokens: read by all ranks, end symbols counted.
+        num_planned_tokens: source and target tokens as the dataset stores them.
+        epoch: from 1.
+        gradient_norm: of the mean over target tokens, before clipping.
+        elapsed_s: seconds of training so far, by the clock of rank 0.
+        is_stopped: some rank was asked to stop, and the update is not complete.
+    """
+
+    smoothed: float
+    nll: float
+    num_pairs: int
+    num_source_tokens: int
+    num_target_tokens: int
+    num_planned_tokens: int
     epoch: int
-    sums: Sums
+    gradient_norm: float
+    elapsed_s: float
+    is_stopped: bool
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the cost of updates follows from.
+
+    Attributes:
+        model: the shape.
+        target_size: V, entries of the target vocabulary.
+        device_rate: operations a second that the paper would take a device to sustain; None where
+            there is no figure.
+    """
+
+    model: ModelConfig
+    target_size: int
+    device_rate: float | None
+
+    def counted(self, updates: Sequence[UpdateStats]) -> float:
+        """Count the floating-point operations of some updates.
+
+        Attention takes the square of a length. The pairs of an update are of similar lengths, so
+        that their mean stands for each; updates differ in theirs.
+        """
+        return sum(
+            training_operations(self.model, self.target_size, _work_of(update))
+            for update in updates
+        )
+
+    def by_time(self, device_seconds: float) -> float | None:
+        """Count as the paper does: time x devices x rate; None without a rate."""
+        return None if self.device_rate is None else device_seconds * self.device_rate
 
 
 class Meter:
@@ -29,11 +79,12 @@ class Meter:
     def __init__(
         self,
         config: TrainingConfig,
-        state: RunState,
+        state: Progress,
         num_pairs: int,
         num_ranks: int,
         peak_memory: Callable[[], int],
         costs: Costs,
+        clock: Callable[[], float],
     ) -> None:
         """Begin to measure.
 
@@ -44,21 +95,23 @@ class Meter:
             num_ranks: W.
             peak_memory: tells the bytes needed so far at most.
             costs: what the cost of updates follows from.
+            clock: seconds from an arbitrary start.
         """
         self.config = config
         self.num_pairs = num_pairs
         self.num_ranks = num_ranks
         self.peak_memory = peak_memory
         self.costs = costs
-        self._start = time.monotonic()
+        self._clock = clock
+        self._start = clock()
         self._start_update = state.update
         self._seen_pairs = 0
         self.clear(state)
 
-    def add(self, update: Update, epoch: int, sums: Sums) -> None:
-        """Count one update of an epoch, from 1."""
-        self._updates.append(Metered(update, epoch, sums))
-        self._seen_pairs += len(update.pairs)
+    def add(self, stats: UpdateStats) -> None:
+        """Count one update."""
+        self._updates.append(stats)
+        self._seen_pairs += stats.num_pairs
 
     @property
     def num_updates(self) -> int:
@@ -68,32 +121,32 @@ class Meter:
     @property
     def seconds(self) -> float:
         """Time spent on them, and a little more than 0."""
-        return max(time.monotonic() - self._since, 1e-9)
+        return max(self._clock() - self._since, 1e-9)
 
     @contextmanager
     def excluded(self) -> Iterator[None]:
         """Leave the time of the block, which is not spent on updates, out of the rates."""
-        start = time.monotonic()
+        start = self._clock()
         yield
-        self._since += time.monotonic() - start
-        self._start += time.monotonic() - start
+        self._since += self._clock() - start
+        self._start += self._clock() - start
 
-    def record(self, state: RunState, learning_rate: float) -> TrainingRecord:
+    def record(self, state: Progress, learning_rate: float) -> TrainingRecord:
         """Summarise the updates since the last report, at least one."""
         updates, elapsed = self._updates, self.seconds
-        num_target = sum(u.sums.num_target_tokens for u in updates)
-        num_source = sum(u.sums.num_source_tokens for u in updates)
-        num_planned = sum(u.update.num_source_tokens + u.update.num_target_tokens for u in updates)
-        nll = sum(u.sums.nll for u in updates) / num_target
+        num_target = sum(u.num_target_tokens for u in updates)
+        num_source = sum(u.num_source_tokens for u in updates)
+        num_planned = sum(u.num_planned_tokens for u in updates)
+        nll = sum(u.nll for u in updates) / num_target
         device_seconds = (state.seconds - self._seconds_before) * self.num_ranks
         return TrainingRecord(
             update=state.update,
             epoch=updates[-1].epoch,
-            loss=sum(u.sums.smoothed for u in updates) / num_target,
+            loss=sum(u.smoothed for u in updates) / num_target,
             nll=nll,
             perplexity=perplexity(nll),
             learning_rate=learning_rate,
-            gradient_norm=updates[-1].sums.gradient_norm,
+            gradient_norm=updates[-1].gradient_norm,
             tokens_per_second=(num_source + num_target) / elapsed,
             updates_per_second=len(updates) / elapsed,
             num_source_tokens=num_source,
@@ -104,21 +157,21 @@ class Meter:
             skipped_updates=state.num_skipped,
             eta_s=self._remaining_s(state),
             elapsed_s=state.seconds,
-            operations=self.costs.counted([(u.update, u.sums) for u in updates]),
+            operations=self.costs.counted(updates),
             paper_operations=self.costs.by_time(device_seconds),
         )
 
-    def clear(self, state: RunState) -> None:
+    def clear(self, state: Progress) -> None:
         """Forget the updates that were reported, up to where the run stands."""
         self._seconds_before = state.seconds
-        self._updates: list[Metered] = []
-        self._since = time.monotonic()
+        self._updates: list[UpdateStats] = []
+        self._since = self._clock()
 
-    def _remaining_s(self, state: RunState) -> float:
+    def _remaining_s(self, state: Progress) -> float:
         """Estimate the time until the last update, epoch or minute, whichever is first."""
         config = self.config
         seen_updates = state.update - self._start_update
-        rate = seen_updates / (time.monotonic() - self._start)
+        rate = seen_updates / (self._clock() - self._start)
         last_update: float = config.max_updates
         if config.max_epochs:
             updates_an_epoch = self.num_pairs * seen_updates / self._seen_pairs
@@ -127,3 +180,19 @@ class Meter:
         if config.max_minutes:
             remaining = min(remaining, config.max_minutes * 60 - state.seconds)
         return max(remaining, 0.0)
+
+
+def device_rate(device: torch.device, low_precision: torch.dtype | None) -> float | None:
+    """Return the operations a second that a device is taken to sustain; None if unknown.
+
+    Args:
+        device: where matrix products are computed.
+        low_precision: their type; None = float32.
+    """
+    precision = str(low_precision or torch.float32).removeprefix("torch.")
+    return sustained_rate(device_name(device), precision)
+
+
+def _work_of(update: UpdateStats) -> Work:
+    source, target = update.num_source_tokens, update.num_target_tokens
+    return Work(source, target, source / update.num_pairs, target / update.num_pairs)

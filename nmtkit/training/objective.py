@@ -40,11 +40,6 @@ class Objective(nn.Module):
         self.low_precision = low_precision
         self.normalize = normalize
 
-    @property
-    def is_compiled(self) -> bool:
-        """Training uses compiled functions."""
-        return self.normalize is not normalize
-
     def forward(self, batch: Batch) -> Losses:
         """Return the loss sums over the batch's target tokens, end symbols counted."""
         weight = self.model.output_weight

@@ -1,24 +1,76 @@
-"""Adam and the paper's learning-rate schedule. Source: paper, section 5.3."""
+"""Learning-rate schedules, gradient clipping, Adam, and the EMA of the weights.
+
+Source: paper, section 5.3.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
+from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from nmtkit.config.training import TrainingConfig
+from nmtkit.model.transformer import Transformer
+
+Schedule = Callable[[int, int, TrainingConfig], float]
+"""(update from 1, model size D, settings) -> learning rate."""
+
+
+def paper_schedule(update: int, model_size: int, config: TrainingConfig) -> float:
+    """Compute scale * D^-0.5 * min(update^-0.5, update * warmup^-1.5).
+
+    Source: paper, equation 3.
+    """
+    shape = min(update**-0.5, update * config.warmup_updates**-1.5)
+    return float(config.learning_rate_scale * model_size**-0.5 * shape)
+
+
+def inverse_sqrt_schedule(update: int, _model_size: int, config: TrainingConfig) -> float:
+    """Compute peak * min(update / warmup, (warmup / update)^0.5)."""
+    warmup = config.warmup_updates
+    return config.learning_rate * min(update / warmup, math.sqrt(warmup / update))
+
+
+def constant_schedule(update: int, _model_size: int, config: TrainingConfig) -> float:
+    """Compute peak * min(update / warmup, 1)."""
+    return config.learning_rate * min(update / config.warmup_updates, 1.0)
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "paper": paper_schedule,
+    "inverse-sqrt": inverse_sqrt_schedule,
+    "constant": constant_schedule,
+}
 
 
 def learning_rate(update: int, model_size: int, config: TrainingConfig) -> float:
-    """Compute the learning rate of one update, a pure function of its number.
+    """Return the learning rate of one update, a pure function of its number, counted from 1."""
+    assert update >= 1, f"updates are counted from 1, not {update}"
+    return SCHEDULES[config.schedule](update, model_size, config)
 
-    scale * D^-0.5 * min(update^-0.5, update * warmup^-1.5). Source: paper, equation 3.
+
+def normalize_and_clip_gradients(
+    parameters: Iterable[Tensor], num_target_tokens: float, clip_norm: float
+) -> Tensor:
+    """Divide the gradients of a loss sum by its target tokens, and clip them, in place.
 
     Args:
-        update: counted from 1.
-        model_size: D.
-        config: warm-up and scale.
+        parameters: those without a gradient are left out.
+        num_target_tokens: of the whole update, on all ranks. They are counted when all ranks have
+            read theirs, because subword sampling changes the planned number.
+        clip_norm: the largest norm; 0 = no limit.
+
+    Returns:
+        The norm () of the mean gradients before clipping.
     """
-    assert update >= 1, f"updates are counted from 1, not {update}"
-    warmup = config.warmup_updates
-    shape = min(update**-0.5, update * warmup**-1.5)
-    return float(config.learning_rate_scale * model_size**-0.5 * shape)
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients, foreach=True) / num_target_tokens
+    if gradients:
+        scale = ((clip_norm or math.inf) / norm).clamp(max=1.0) / num_target_tokens
+        torch._foreach_mul_(gradients, scale)
+    return norm
 
 
 def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:
@@ -32,10 +84,8 @@ def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Ada
     )
 
 
-def optimizer_tensors(
-    optimizer: torch.optim.Adam, model: torch.nn.Module
-) -> dict[str, torch.Tensor]:
-    """Collect the optimiser's state, named "<parameter>.<moment>"."""
+def optimizer_tensors(optimizer: torch.optim.Adam, model: torch.nn.Module) -> dict[str, Tensor]:
+    """Return the optimiser's state, named "<parameter>.<moment>"."""
     return {
         f"{name}.{key}": value
         for name, parameter in model.named_parameters()
@@ -44,12 +94,31 @@ def optimizer_tensors(
 
 
 def restore_optimizer(
-    optimizer: torch.optim.Adam, model: torch.nn.Module, tensors: dict[str, torch.Tensor]
+    optimizer: torch.optim.Adam, model: torch.nn.Module, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` collected."""
+    """Put back what `optimizer_tensors` returned."""
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
             key.rpartition(".")[2]: value.to(parameter.device).clone()
             for key, value in tensors.items()
             if key.rpartition(".")[0] == name
         }
+
+
+class MovingAverage:
+    """The exponential moving average (EMA) of a model's weights, as a model of its own.
+
+    Source: Polyak and Juditsky 1992; the smaller decay of the first updates, (1 + n) / (10 + n)
+    after n, is that of Abadi et al. 2016, tf.train.ExponentialMovingAverage.
+    """
+
+    def __init__(self, model: Transformer, decay: float) -> None:
+        """Start with a model's weights; `decay` is the average's share in every update."""
+        self.model = copy.deepcopy(model).requires_grad_(False).eval()
+        self._decay = decay
+
+    def add(self, model: Transformer, update: int) -> None:
+        """Take in the weights after an update."""
+        decay = min(self._decay, (1 + update) / (10 + update))
+        average = get_ema_multi_avg_fn(decay)
+        average(list(self.model.parameters()), list(model.parameters()), 0)

@@ -4,24 +4,18 @@ Some updates are done on this machine and thrown away; the rest follows from the
 and the settings. Nothing is written.
 """
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 
 from nmtkit.checkpoint import NUM_WITH_STATE
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
-from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import Position, Sampler, Update
+from nmtkit.data.sampler import Sampler
 from nmtkit.model.cost import Parameters, count_parameters
 from nmtkit.progress import duration, prefixed
 from nmtkit.runtime import peak_memory
-from nmtkit.training.costs import Costs, device_rate
-from nmtkit.training.reading import Reader
-from nmtkit.training.slots import Cut
-from nmtkit.training.updating import Sums, Updater
+from nmtkit.training.trainer import Trainer
 
 WARM_UP_UPDATES = 3
 TIMED_UPDATES = 20
@@ -152,21 +146,16 @@ class Plan:
         )
 
 
-def make_plan(
-    recipe: TrainRecipe, dataset: Dataset, reader: Reader, updater: Updater, cut: Cut
-) -> Plan:
-    """Do some updates, and say what a run will take.
+def make_plan(trainer: Trainer) -> Plan:
+    """Run some updates, and measure what the run will take.
 
     Args:
-        recipe: all settings.
-        dataset: what it will train on.
-        reader: of it.
-        updater: of a model of that recipe, which changes.
-        cut: how updates are divided.
+        trainer: of the run, at its beginning; its model changes.
     """
-    device = updater.objective.model.output_weight.device
-    codec, training = dataset.codec, recipe.training
-    sampler = Sampler(dataset.train, training.update_tokens, recipe.seed.seed)
+    context = trainer.context
+    recipe, dataset = context.recipe, context.dataset
+    codec = dataset.codec
+    sampler = Sampler(dataset.train, recipe.training.update_tokens, recipe.seed.seed)
     parameters = count_parameters(
         recipe.model, codec.source.size, codec.target.size, codec.is_shared
     )
@@ -177,45 +166,39 @@ def make_plan(
         recipe=recipe,
         parameters=parameters,
         updates_an_epoch=num_updates * len(shards) / len(counted),
-        device=device,
-        measured=_measure(codec.target.size, reader, updater, cut, recipe.model),
+        device=context.device,
+        measured=_measure(trainer),
     )
 
 
-def _measure(
-    vocabulary_size: int, reader: Reader, updater: Updater, cut: Cut, model: ModelConfig
-) -> Measured:
-    device = updater.objective.model.output_weight.device
-    rate = device_rate(device, updater.objective.low_precision)
-    costs = Costs(model, vocabulary_size, rate)
-    position = Position(0, 0, 0)
-    done: list[tuple[Update, Sums]] = []
-    times = [time.monotonic()]
+def _measure(trainer: Trainer) -> Measured:
+    context, meter = trainer.context, trainer.meter
+    device, precision, clock = context.device, context.execution.precision, context.clock
+    times = [clock()]
     for number in range(1, WARM_UP_UPDATES + TIMED_UPDATES + 1):
-        reading = reader.read(position, number, cut)
-        position = reading.position
-        sums = updater.compute(reading, time.monotonic)
-        assert sums is not None, "nobody asks a plan to stop"
-        updater.apply(number, learning_rate=0.0)
+        trainer.update()
         _wait(device)
-        done.append((reading.update, sums))
-        times.append(time.monotonic())
+        times.append(clock())
         if times[-1] - times[0] > MEASURED_S:
             break
-    warm_up = min(WARM_UP_UPDATES, len(done) - 1)
-    timed = done[warm_up:]
+        if number == WARM_UP_UPDATES:
+            meter.clear(trainer.train_state.progress)
+    warm_up = len(times) - 1 - meter.num_updates
+    record = meter.record(trainer.train_state.progress, learning_rate=0.0)
     return Measured(
-        updates=len(timed),
+        updates=meter.num_updates,
         seconds=times[-1] - times[warm_up],
-        target_tokens=sum(sums.num_target_tokens for _, sums in timed),
-        operations=costs.counted(timed),
-        peak_rate=product_rate(device, updater.objective.low_precision),
-        paper_rate=rate,
+        target_tokens=record.num_target_tokens,
+        operations=record.operations or 0.0,
+        peak_rate=product_rate(device, precision, clock),
+        paper_rate=meter.costs.device_rate,
         peak_memory=peak_memory(device),
     )
 
 
-def product_rate(device: torch.device, precision: torch.dtype | None) -> float:
+def product_rate(
+    device: torch.device, precision: torch.dtype | None, clock: Callable[[], float]
+) -> float:
     """Measure the floating-point operations a second of the product of two large matrices."""
     size = PRODUCT_SIZES[device.type]
     left = torch.randn(size, size, device=device, dtype=precision)
@@ -223,10 +206,10 @@ def product_rate(device: torch.device, precision: torch.dtype | None) -> float:
     rates = []
     for _ in range(PRODUCT_REPEATS):
         _wait(device)
-        start = time.monotonic()
+        start = clock()
         torch.mm(left, left)
         _wait(device)
-        rates.append(2 * size**3 / (time.monotonic() - start))
+        rates.append(2 * size**3 / (clock() - start))
     return max(rates)
 
 

@@ -1,12 +1,14 @@
 """The composition root of training: a recipe, a dataset and a folder become a run.
 
-Read `train` from top to bottom: it builds the parts and hands them to the trainer.
+`train` reads from top to bottom. Everything is decided before the trainer exists: device,
+precision, compilation, where the run continues, and how many micro-batches an update has.
 """
 
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -22,51 +24,41 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model import flash
 from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
-from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
+from nmtkit.progress import SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
 from nmtkit.runtime import forget_peak, make_deterministic, set_up
+from nmtkit.training.checkpointing import Saver, resume
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
-from nmtkit.training.learner import Learner
-from nmtkit.training.memory import Extremes, pieces_that_fit, room_for_moments, slots_that_fit
+from nmtkit.training.history import History
+from nmtkit.training.loader import BatchLoader
+from nmtkit.training.memory_search import WorstCases, check_number, find_number, room_for_moments
+from nmtkit.training.micro_batches import MicroBatchSchedule, fewest_micro_batches
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
-from nmtkit.training.pieces import Pieces
 from nmtkit.training.plan import make_plan
-from nmtkit.training.reading import Reader
-from nmtkit.training.resuming import decide_slots, resume
-from nmtkit.training.saving import Saver, Trained
 from nmtkit.training.seeds import initial_seed
-from nmtkit.training.segmentation import Segmentation
-from nmtkit.training.slots import Cut
-from nmtkit.training.state import RunState
+from nmtkit.training.state import RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
+from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.tensorboard import TensorboardLog
-from nmtkit.training.trainer import Parts, Trainer
-from nmtkit.training.updating import Updater
+from nmtkit.training.trainer import Trainer, end_if_asked, is_complete, owes_validation
 from nmtkit.training.validation import Validator
 
 
-@dataclass(frozen=True)
-class Scene:
-    """What a run is given: settings, data, a place, and whom to listen and talk to."""
-
-    recipe: TrainRecipe
-    dataset: Dataset
-    folder: RunFolder
-    device: torch.device
-    ranks: Ranks
-    reporter: ProgressReporter
-    stop: StopRequest
-
-
-def train(recipe: TrainRecipe, data_dir: Path, run_dir: Path) -> None:
-    """Train a model, or go on with a run that stopped, together with the other ranks.
+def train(
+    recipe: TrainRecipe,
+    data_dir: Path,
+    run_dir: Path,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Train a model, or continue a run that stopped, together with the other ranks.
 
     Args:
         recipe: all settings.
         data_dir: a dataset made by `nmtkit preprocess`.
         run_dir: the run's folder; created if it does not exist, continued if it does.
+        clock: seconds from an arbitrary start, never going back.
 
     Raises:
         ConfigError: the folder holds another run, or something else.
@@ -78,59 +70,180 @@ def train(recipe: TrainRecipe, data_dir: Path, run_dir: Path) -> None:
     device = set_up(recipe.runtime)
     if recipe.engine.deterministic:
         make_deterministic()
-    with StopRequest() as stop, joined(device, recipe.ranks.rank_timeout) as ranks:
+    with StopRequest() as stop, joined(device, recipe.ranks.rank_timeout, clock) as ranks:
         dataset = _open_alike(recipe, data_dir, ranks)
         folder = ranks.share(lambda: RunFolder.create_or_open(run_dir))
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
-            scene = Scene(recipe, dataset, folder, device, ranks, reporter, stop)
-            target_size = dataset.codec.target.size
-            execution = choose_execution(recipe, target_size, device, reporter.message)
-            learner = make_learner(recipe, dataset, device, execution)
-            progress = ranks.share(
-                lambda: resume(folder, learner, recipe, dataset, reporter.message)
+            execution = choose_execution(
+                recipe, dataset.codec.target.size, device, reporter.message
             )
-            learner.copy_from_first(ranks, progress.tensors)
-            parts = build(scene, learner, execution, progress.state)
+            train_state = make_train_state(recipe, dataset, device, execution)
+            restored = ranks.share(
+                lambda: resume(folder, train_state, recipe, dataset, reporter.message)
+            )
+            train_state.copy_from_first(ranks, restored)
+            context = RunContext(
+                recipe=recipe,
+                dataset=dataset,
+                folder=folder,
+                device=device,
+                execution=execution,
+                ranks=ranks,
+                stop=stop,
+                reporter=reporter,
+                logs=_logs(recipe, folder, train_state) if ranks.is_first else (),
+                clock=clock,
+            )
             ranks.share(lambda: folder.write_recipe(recipe))
-            _run(scene, Trainer(parts, progress.state, progress.validations))
+            _continue(context, train_state)
 
 
-def plan(recipe: TrainRecipe, data_dir: Path) -> Iterator[str]:
+def plan(
+    recipe: TrainRecipe, data_dir: Path, clock: Callable[[], float] = time.monotonic
+) -> Iterator[str]:
     """Yield the lines of what a run will take, after some updates that are thrown away.
 
     Raises:
-        ConfigError, DamagedError, ResourceError: what `train` would raise at its start.
+        ConfigError, DamagedError, ResourceError: those that `train` would raise at its start.
     """
     device = set_up(recipe.runtime)
-    dataset = _open(recipe, data_dir)
-    told: list[str] = []
-    execution = choose_execution(recipe, dataset.codec.target.size, device, told.append)
-    yield from told
-    learner = make_learner(recipe, dataset, device, execution)
-    objective = make_objective(recipe, learner.model, execution).train()
-    slots = decide_slots(RunState(), recipe, num_ranks=1)
-    if not slots:
-        with room_for_moments(learner):
-            extremes = _extremes(recipe, dataset)
-            slots = slots_that_fit(objective, extremes, Ranks(), lambda: False) or 0
-    stop = StopRequest()  # which hears of no signal: one ends the plan at once
-    updater = Updater(objective, learner, recipe, Ranks(), stop)
-    with closing(Reader.of(recipe, dataset, Ranks(), device)) as reader:
-        made = make_plan(recipe, dataset, reader, updater, Cut(slots, 1))
+    dataset = open_dataset(recipe, data_dir)
+    notes: list[str] = []
+    execution = choose_execution(recipe, dataset.codec.target.size, device, notes.append)
+    yield from notes
+    train_state = make_train_state(recipe, dataset, device, execution)
+    with tempfile.TemporaryDirectory() as folder:
+        context = RunContext(
+            recipe=recipe,
+            dataset=dataset,
+            folder=RunFolder(Path(folder)),
+            device=device,
+            execution=execution,
+            ranks=Ranks(),
+            stop=StopRequest(),  # it notes no signal: a signal ends a plan immediately
+            reporter=SilentReporter(),
+            logs=(),
+            clock=clock,
+        )
+        history = History(recipe.validation.best_metric, [])
+        with closing(
+            make_trainer(context, train_state, history, Saver(context, train_state))
+        ) as trainer:
+            made = make_plan(trainer)
     yield from made.lines()
 
 
+def _continue(context: RunContext, train_state: TrainState) -> None:
+    """Train from where the run stands, if it is not complete."""
+    recipe, progress, reporter = context.recipe, train_state.progress, context.reporter
+    validations = context.ranks.share(MetricsLog(context.folder.metrics_path).validations)
+    history = History(recipe.validation.best_metric, validations)
+    saver = Saver(context, train_state)
+    # The last session may have been killed before it did so; or that checkpoint was damaged.
+    saver.point_best(history.best_first())
+    if is_complete(recipe, progress, history) and not owes_validation(recipe, progress, history):
+        reporter.message(
+            f"already complete after update {progress.update}; to continue, raise the setting that "
+            "ended it: --max-updates, --max-epochs, --max-minutes or --patience"
+        )
+        return
+    trainer = make_trainer(context, train_state, history, saver)
+    _announce(context, train_state, trainer.schedule)
+    reporter.start(recipe.training.max_updates, progress.update, validations)
+    # Nothing is written once the lock is released.
+    with closing(reporter), closing(trainer):
+        trainer.fit()
+    reporter.message(f"done after update {progress.update}")
+
+
+def make_trainer(
+    context: RunContext, train_state: TrainState, history: History, saver: Saver
+) -> Trainer:
+    """Make the trainer of a run, with the number of micro-batches that fits into memory.
+
+    Raises:
+        StoppedError, InterruptedByUserError: a signal asked for a stop meanwhile.
+        ConfigError, ResourceError: see `decide_micro_batches`.
+    """
+    recipe, dataset, ranks = context.recipe, context.dataset, context.ranks
+    objective = make_objective(recipe, train_state.model, context.execution).train()
+    parallel = ranks.wrap(objective)
+    schedule = decide_micro_batches(context, train_state, objective)
+    end_if_asked(context, train_state.progress.update)
+    validator = Validator(
+        make_objective(recipe, train_state.published, context.execution),
+        dataset,
+        recipe.search if recipe.validation.validate_bleu else None,
+        recipe.training.max_tokens or recipe.training.update_tokens // schedule.initial,
+        context.reporter.message,
+        ranks,
+        history,
+    )
+    loader = BatchLoader.of(recipe, dataset, ranks, context.device)
+    return Trainer(context, train_state, parallel, schedule, loader, validator, saver)
+
+
+def decide_micro_batches(
+    context: RunContext, train_state: TrainState, objective: Objective
+) -> MicroBatchSchedule:
+    """Decide how many micro-batches updates have, from now on; as many as ranks after a stop.
+
+    The first session decides by --max-tokens, or by what fits into memory. Later ones keep the
+    number, and double it only where it does not fit into a GPU any more.
+
+    Raises:
+        ConfigError: the run was begun with fewer micro-batches than there are ranks now.
+        ResourceError: not even one pair at a time fits into memory.
+    """
+    recipe, progress, ranks = context.recipe, train_state.progress, context.ranks
+    training, number = recipe.training, progress.num_micro_batches
+    if 0 < number < ranks.size:
+        raise ranks.told_once(
+            ConfigError(
+                f"the updates of this run have {number} micro-batches, too few for {ranks.size} "
+                f"ranks; continue it with at most {number}"
+            )
+        )
+
+    def is_stopping() -> bool:
+        return context.stop.is_requested
+
+    is_new = not number
+    if is_new and training.max_tokens:
+        # A checkpoint without the number was made on one device.
+        num_ranks = 1 if progress.update else ranks.size
+        number = fewest_micro_batches(training.update_tokens, training.max_tokens, num_ranks)
+    with room_for_moments(train_state.optimizer):
+        if not number:
+            worst_cases = find_worst_cases(recipe, context.dataset)
+            number = find_number(objective, worst_cases, ranks, is_stopping) or ranks.size
+        schedule = ranks.share(lambda: MicroBatchSchedule(context.folder.path, number))
+        current = schedule.at(progress.update + 1)
+        if context.device.type == "cuda" and (training.max_tokens or not is_new):
+            worst_cases = find_worst_cases(recipe, context.dataset)
+            needed = check_number(objective, worst_cases, current, ranks, is_stopping)
+            if needed and needed > current:
+                context.reporter.message(
+                    f"micro-batches do not fit into memory; updates have {needed}, not {current}"
+                )
+                schedule.increase(progress.update + 1, needed, is_writer=ranks.is_first)
+    progress.num_micro_batches = number
+    forget_peak(context.device)
+    return schedule
+
+
 def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution) -> Objective:
-    """Make the objective that trains or validates a model."""
-    smoothing = recipe.training.label_smoothing
-    return Objective(model, smoothing, execution.precision, execution.normalize)
+    """Make the objective that a model is trained and validated by."""
+    return Objective(
+        model, recipe.training.label_smoothing, execution.precision, execution.normalize
+    )
 
 
-def make_learner(
+def make_train_state(
     recipe: TrainRecipe, dataset: Dataset, device: torch.device, execution: Execution
-) -> Learner:
-    """Make a model as it is before the first update, and what trains it."""
+) -> TrainState:
+    """Make a model with its optimiser, as they are before the first update."""
     codec = dataset.codec
     torch.manual_seed(initial_seed(recipe.seed.seed))
     model = Transformer(
@@ -141,131 +254,29 @@ def make_learner(
         tail=execution.tail,
         recompute=recipe.engine.recompute,
     )
-    return Learner.of(model.to(device), recipe.training)
+    return TrainState.of(model.to(device), recipe.training)
 
 
-def build(scene: Scene, learner: Learner, execution: Execution, state: RunState) -> Parts:
-    """Build the parts of a trainer."""
-    recipe, dataset, folder, ranks = scene.recipe, scene.dataset, scene.folder, scene.ranks
-    reporter, training = scene.reporter, recipe.training
-    objective = make_objective(recipe, learner.model, execution)
-    batch_tokens = training.max_tokens or training.update_tokens
-    search = recipe.search if recipe.validation.validate_bleu else None
-    codec = dataset.codec
-    provenance = {
-        "dataset": dataset.fingerprint,
-        "languages": f"{codec.source_lang}-{codec.target_lang}",
-    }
-    trained = Trained(learner, recipe, codec, provenance)
-    return Parts(
-        recipe=recipe,
-        dataset=dataset,
-        ranks=ranks,
-        reader=Reader.of(recipe, dataset, ranks, scene.device),
-        updater=Updater(objective, learner, recipe, ranks, scene.stop),
-        pieces=ranks.share(lambda: Pieces(folder.path)),
-        validator=Validator(
-            make_objective(recipe, learner.published, execution),
-            dataset,
-            search,
-            batch_tokens,
-            reporter.message,
-            ranks,
-        ),
-        saver=Saver(folder, trained, reporter, writes=ranks.is_first),
-        reporter=reporter,
-        logs=_logs(scene, state) if ranks.is_first else (),
-        stop=scene.stop,
-    )
+def find_worst_cases(recipe: TrainRecipe, dataset: Dataset) -> WorstCases:
+    """Find the training pairs that need the most memory, with subword sampling."""
+    subword_sampling = SubwordSampling.of(recipe, dataset.codec)
+    worst_cases = WorstCases.of(dataset.train, recipe.training.update_tokens)
+    growth = subword_sampling.growth(next(shard for shard in dataset.train if len(shard)))
+    return worst_cases.grown(growth, subword_sampling.longest)
 
 
-def _run(scene: Scene, trainer: Trainer) -> None:
-    """Train from where the run stands, if it is not complete."""
-    state, saver, reporter = trainer.state, trainer.parts.saver, scene.reporter
-    # A session may have been killed before it said so; or the best be damaged, and done again.
-    saver.point_best(trainer.history.best_first())
-    if trainer.is_finished() and not trainer.owes_validation():
-        reporter.message(
-            f"already complete after update {state.update}; to go on, raise what ended it: "
-            "--max-updates, --max-epochs, --max-minutes or --patience"
-        )
-        return
-    with trainer.meter.excluded():
-        _make_room(scene, trainer)
-    trainer.end_if_asked()
-    if not scene.recipe.training.max_tokens:  # what was found to fit holds for validation too
-        slot_tokens = scene.recipe.training.update_tokens // state.num_slots
-        trainer.parts.validator.batch_tokens = slot_tokens
-    _announce(scene, trainer)
-    # Nothing is written once the lock is let go.
-    with closing(reporter), closing(saver), closing(trainer.parts.reader):
-        trainer.fit()
-    reporter.message(f"done after update {state.update}")
+def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
+    """Open a dataset, and check that the recipe can train on it.
 
-
-def _make_room(scene: Scene, trainer: Trainer) -> None:
-    """Decide how updates are cut, so that they fit into memory; or not, if asked to stop."""
-    recipe, state, parts = scene.recipe, trainer.state, trainer.parts
-    objective, ranks = parts.updater.objective, scene.ranks
-    state.num_slots = ranks.share(lambda: decide_slots(state, recipe, ranks.size))
-    if state.num_slots and scene.device.type != "cuda":
-        return
-    extremes = _extremes(recipe, scene.dataset)
-
-    def is_stopping() -> bool:
-        return scene.stop.is_requested
-
-    with room_for_moments(parts.updater.learner):
-        if not state.num_slots:
-            state.num_slots = slots_that_fit(objective, extremes, ranks, is_stopping) or 0
-        else:
-            before = Cut(state.num_slots, parts.pieces.at(state.update + 1))
-            pieces = pieces_that_fit(objective, extremes, before, ranks, is_stopping)
-            if pieces and pieces > before.num_pieces:
-                scene.reporter.message(f"slots do not fit into memory; each is cut in {pieces}")
-                parts.pieces.cut(state.update + 1, pieces, writes=ranks.is_first)
-    forget_peak(scene.device)
-
-
-def _extremes(recipe: TrainRecipe, dataset: Dataset) -> Extremes:
-    """Find what needs the most memory, as training reads it."""
-    segmentation = Segmentation.of(recipe, dataset.codec)
-    extremes = Extremes.of(dataset.train, recipe.training.update_tokens)
-    growth = segmentation.growth(next(shard for shard in dataset.train if len(shard)))
-    return extremes.grown(growth, segmentation.longest)
-
-
-def _logs(scene: Scene, state: RunState) -> list[Log]:
-    logs: list[Log] = [MetricsLog(scene.folder.metrics_path)]
-    if scene.recipe.logging.tensorboard:
-        logs.append(TensorboardLog(scene.folder.path, state.update))
-    return logs
-
-
-@contextmanager
-def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
-    """Have rank 0 hold the lock of the run for all."""
-    with ExitStack() as held:
-        ranks.share(lambda: held.enter_context(locked(run_dir)))
-        yield
-
-
-def _open_alike(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
-    """Open the dataset, which must be that of rank 0."""
-    opened = cache(lambda: _open(recipe, data_dir))  # by rank 0, too, once: it is verified then
-    fingerprint = ranks.share(lambda: opened().fingerprint)
-    if opened().fingerprint != fingerprint:
-        raise DamagedError(
-            f"{data_dir}: is another dataset here than rank 0 trains on; give all ranks the same"
-        )
-    return opened()
-
-
-def _open(recipe: TrainRecipe, data_dir: Path) -> Dataset:
+    Raises:
+        ConfigError: a pair is too long for an update or for learned positions; or text cannot be
+            sampled.
+        DamagedError: the dataset is damaged.
+    """
     dataset = Dataset.open(data_dir)
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
-    Segmentation.of(recipe, dataset.codec)  # rank 0 alone tells what it raises
+    SubwordSampling.of(recipe, dataset.codec)  # here rank 0 alone reports what it raises
     return dataset
 
 
@@ -285,30 +296,54 @@ def check_positions(recipe: TrainRecipe, dataset: Dataset) -> None:
         )
 
 
-def _announce(scene: Scene, trainer: Trainer) -> None:
-    """Say what is trained, how, and where the run begins."""
-    recipe, dataset, reporter, state = scene.recipe, scene.dataset, scene.reporter, trainer.state
-    objective = trainer.parts.updater.objective
-    parameters = sum(p.numel() for p in objective.parameters())
-    warmup = recipe.training.warmup_updates
-    peak = learning_rate(warmup, recipe.model.model_size, recipe.training)
-    precision = objective.low_precision or torch.float32
-    reporter.message(
+def _open_alike(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
+    """Open the dataset, which must be that of rank 0."""
+    opened = cache(lambda: open_dataset(recipe, data_dir))  # rank 0 verifies it only once
+    fingerprint = ranks.share(lambda: opened().fingerprint)
+    if opened().fingerprint != fingerprint:
+        raise DamagedError(
+            f"{data_dir}: is another dataset here than rank 0 trains on; give all ranks the same"
+        )
+    return opened()
+
+
+def _logs(recipe: TrainRecipe, folder: RunFolder, train_state: TrainState) -> list[Log]:
+    logs: list[Log] = [MetricsLog(folder.metrics_path)]
+    if recipe.logging.tensorboard:
+        logs.append(TensorboardLog(folder.path, train_state.progress.update))
+    return logs
+
+
+@contextmanager
+def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
+    """Have rank 0 hold the lock of the run for all."""
+    with ExitStack() as held:
+        ranks.share(lambda: held.enter_context(locked(run_dir)))
+        yield
+
+
+def _announce(context: RunContext, train_state: TrainState, schedule: MicroBatchSchedule) -> None:
+    """Report what is trained, how, and where the run begins."""
+    recipe, dataset, progress = context.recipe, context.dataset, train_state.progress
+    parameters = sum(p.numel() for p in train_state.model.parameters())
+    peak = learning_rate(recipe.training.warmup_updates, recipe.model.model_size, recipe.training)
+    precision = context.execution.precision or torch.float32
+    context.reporter.message(
         f"parameters={parameters} pairs={dataset.num_train_pairs} "
         f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
         f"peak_learning_rate={peak:.3g} "
-        f"device={scene.device} ranks={scene.ranks.size} threads={torch.get_num_threads()} "
-        f"slots={state.num_slots} precision={str(precision).removeprefix('torch.')} "
-        f"attention={_attention(recipe.model, scene.device, precision)} "
-        f"compile={'on' if objective.is_compiled else 'off'}"
+        f"device={context.device} ranks={context.ranks.size} threads={torch.get_num_threads()} "
+        f"micro_batches={schedule.at(progress.update + 1)} "
+        f"precision={str(precision).removeprefix('torch.')} "
+        f"attention={_attention(recipe.model, context.device, precision)} "
+        f"compile={'on' if context.execution.is_compiled else 'off'}"
     )
-    if state.update:
-        reporter.message(f"continuing after update {state.update}")
-    reporter.start(recipe.training.max_updates, state.update, trainer.validations)
+    if progress.update:
+        context.reporter.message(f"continuing after update {progress.update}")
 
 
 def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:
-    """Return what computes self-attention, as it is announced."""
+    """Return how self-attention is computed, for the announcement."""
     *_, key_size, value_size, dropout = attention_shape(config)
     if flash.takes(device, precision, (key_size, value_size), dropout):
         return "flash"

@@ -1,6 +1,6 @@
-"""Seeds for what is drawn while training: each a function of the run's seed and its purpose.
+"""Seeds for what training draws at random: each a function of the run's seed and its purpose.
 
-So there is no generator state to save, and what is drawn for one purpose changes nothing else.
+So there is no generator state to save, and a draw for one purpose does not change any other.
 """
 
 import hashlib
@@ -11,13 +11,21 @@ def initial_seed(seed: int) -> int:
     return _derive(f"{seed}/init")
 
 
-def slot_seed(seed: int, update: int, slot: int, piece: int) -> int:
-    """Derive the seed of the dropout in one slot of one update, or in a later piece of it."""
-    return _derive(f"{seed}/{update}/{slot}" + (f"/{piece}" if piece else ""))
+def micro_batch_seed(seed: int, update: int, number: int, initial: int) -> int:
+    """Derive the seed of the dropout in one micro-batch of an update.
+
+    Args:
+        seed: of the run.
+        update: from 1.
+        number: of the micro-batch, from 0.
+        initial: the micro-batches of the run's first update.
+    """
+    first, later = number % initial, number // initial
+    return _derive(f"{seed}/{update}/{first}" + (f"/{later}" if later else ""))
 
 
 def subword_seed(seed: int, update: int, pair: int, side: str) -> int:
-    """Derive the seed of how one side of a pair is cut in one update."""
+    """Derive the seed of how one side of a pair is segmented in one update."""
     return _derive(f"{seed}/{update}/{pair}/{side}")
 
 

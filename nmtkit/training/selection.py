@@ -158,7 +158,8 @@ def _try(
     training = loaded.recipe.training
     objective = Objective(loaded.model, training.label_smoothing, low_precision=None)
     batch_tokens = training.max_tokens or training.update_tokens
-    validator = Validator(objective, dataset, loaded.recipe.search, batch_tokens, report, Ranks())
+    search, history = loaded.recipe.search, History(loaded.recipe.validation.best_metric, [])
+    validator = Validator(objective, dataset, search, batch_tokens, report, Ranks(), history)
     validation = validator.validate(lambda: False)
     assert validation is not None, "nothing asks it to stop"
     report(

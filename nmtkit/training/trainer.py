@@ -1,285 +1,358 @@
-"""The training loop: one update after another, logged, validated, saved, resumable.
+"""The training loop: update after update, logged, validated, saved, resumable.
 
-Everything random in an update follows from (seed, update, slot), so there is no generator state to
-save, and a resumed run repeats the uninterrupted one bit for bit on a CPU. Every rank runs the same
-loop; what it decides by follows from the state, which is the same on all.
+`Trainer.update` is one update; `Trainer.fit` is the run. Everything random in an update follows
+from (seed, update, micro-batch), so there is no generator state to save, and on a CPU a resumed run
+repeats the uninterrupted one bit for bit. Every rank runs the same loop: all decisions follow from
+values that are the same on all ranks.
 """
 
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Update
-from nmtkit.errors import (
-    DivergedError,
-    ResourceError,
-    is_out_of_memory,
-)
+from nmtkit.errors import DivergedError, ResourceError, is_out_of_memory
 from nmtkit.model.likelihood import perplexity
-from nmtkit.progress import ProgressReporter
-from nmtkit.records import Log, Record, SkippedRecord, TrainingRecord, ValidationRecord
+from nmtkit.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
-from nmtkit.training.costs import Costs, device_rate
-from nmtkit.training.distributed import Ranks
+from nmtkit.training.checkpointing import SECONDS_A_MINUTE, Saver
 from nmtkit.training.history import History
-from nmtkit.training.meter import Meter
-from nmtkit.training.optimizer import learning_rate
-from nmtkit.training.pieces import Pieces
-from nmtkit.training.reading import Reader, Reading
-from nmtkit.training.saving import Saver
-from nmtkit.training.slots import Cut
-from nmtkit.training.state import RunState
-from nmtkit.training.stopping import StopRequest
-from nmtkit.training.updating import Sums, Updater
+from nmtkit.training.loader import BatchLoader, LoadedUpdate, MicroBatch
+from nmtkit.training.meter import Costs, Meter, UpdateStats, device_rate
+from nmtkit.training.micro_batches import MicroBatchSchedule
+from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradients
+from nmtkit.training.seeds import micro_batch_seed
+from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.validation import Validator
 
 MAX_SKIPPED_IN_A_ROW = 10
-"""So many updates without a finite gradient in a row mean that training has diverged."""
+"""Training has diverged after this many updates in a row without a finite gradient."""
 
-SECONDS_BETWEEN_GLANCES = 5
+SECONDS_BETWEEN_REFRESHES = 5
 """A live display is refreshed this often where reports are further apart."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a trainer is made of; `run.py` builds it."""
-
-    recipe: TrainRecipe
-    dataset: Dataset
-    ranks: Ranks
-    reader: Reader
-    updater: Updater
-    pieces: Pieces
-    validator: Validator
-    saver: Saver
-    reporter: ProgressReporter
-    logs: Sequence[Log]
-    stop: StopRequest
-
-
 class Trainer:
-    """Trains from a given state until the recipe's end, a stop request, or early stopping."""
+    """Trains until the recipe's end, a stop request, or early stopping."""
 
     def __init__(
-        self, parts: Parts, state: RunState, validations: Sequence[ValidationRecord]
+        self,
+        context: RunContext,
+        train_state: TrainState,
+        objective: nn.Module,
+        schedule: MicroBatchSchedule,
+        loader: BatchLoader,
+        validator: Validator,
+        saver: Saver,
     ) -> None:
-        """Store the parts, and where the run stands: its state and its validations so far."""
-        self.parts = parts
-        self.state = state
-        self.validations = validations
-        self.history = History(parts.recipe.validation.best_metric, validations)
-        objective = parts.updater.objective
-        device = objective.model.output_weight.device
+        """Store the parts.
+
+        Args:
+            context: what the run is given.
+            train_state: what training changes.
+            objective: batch -> loss sums; its backward pass adds up the gradients of all ranks.
+            schedule: the number of micro-batches of each update.
+            loader: loads the updates.
+            validator: validates the published model; it has the run's validations so far.
+            saver: writes the checkpoints.
+        """
+        self.context = context
+        self.train_state = train_state
+        self.objective = objective
+        self.schedule = schedule
+        self.loader = loader
+        self.validator = validator
+        self.saver = saver
+        recipe, device = context.recipe, context.device
         self.meter = Meter(
-            parts.recipe.training,
-            state,
-            parts.dataset.num_train_pairs,
-            parts.ranks.size,
+            recipe.training,
+            train_state.progress,
+            context.dataset.num_train_pairs,
+            context.ranks.size,
             lambda: peak_memory(device),
             Costs(
-                parts.recipe.model,
-                parts.dataset.codec.target.size,
-                device_rate(device, objective.low_precision),
+                recipe.model,
+                context.dataset.codec.target.size,
+                device_rate(device, context.execution.precision),
             ),
+            context.clock,
         )
-        self._session_start = time.monotonic() - state.seconds
-        self._last_glance = time.monotonic()
+        self._session_start = context.clock() - train_state.progress.seconds
+        self._last_refresh = context.clock()
 
     def fit(self) -> None:
         """Train to the end.
 
         Raises:
             StoppedError, InterruptedByUserError: a signal asked for a stop; all is saved.
-            DivergedError: no finite gradient any more.
+            DivergedError: the gradients are not finite any more.
             ResourceError: checkpoints cannot be written any more, or memory does not suffice.
             LostRankError: another rank is gone.
-            ToldElsewhereError: another rank tells the error.
+            ToldElsewhereError: another rank reports the error.
         """
-        state, ranks = self.state, self.parts.ranks
-        self.parts.updater.objective.train()
-        if self._is_validation_due():  # and was cut short by the end of the last session
+        if self._is_validation_due():  # the last session ended during this validation
             with self.meter.excluded():
                 self._validate()
-        while not self.is_finished() and self._run_update():
+        while not self._is_complete() and self.update():
             self._after_update()
         if self.meter.num_updates:
-            self._report()
-        ranks.share(lambda: self.parts.saver.save_now(state))
-        if self.is_finished() and self.owes_validation():
+            self._log_training()
+        self.context.ranks.share(self.saver.save_now)
+        if self._is_complete() and self._owes_validation():
             self._validate()
-        self.end_if_asked()
+        end_if_asked(self.context, self.train_state.progress.update)
 
-    def end_if_asked(self) -> None:
-        """End if any rank was asked to stop, be it after the last update; what is done is saved.
+    def update(self) -> bool:
+        """Run the next update: load, forward and backward, normalize and clip, step, count.
 
-        Raises:
-            StoppedError, InterruptedByUserError: one was.
+        An update that does not fit into memory is run again in more micro-batches.
+
+        Returns:
+            False if some rank was asked to stop; then nothing has changed.
         """
-        stop = self.parts.stop
-        of_all = self.parts.ranks.gather(stop.requests)
-        stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
-        if stop.is_requested:
-            raise self.parts.ranks.told_once(stop.error(self.state.update))
-
-    def is_finished(self) -> bool:
-        """Tell whether the recipe's end, or that of the run's patience, is reached."""
-        config, state = self.parts.recipe.training, self.state
-        patience = self.parts.recipe.validation.patience
-        return (
-            state.update >= config.max_updates
-            or 0 < config.max_epochs <= state.position.epoch
-            or 0 < config.max_minutes * 60 <= state.seconds
-            or 0 < patience <= self.history.num_stale
-        )
-
-    def owes_validation(self) -> bool:
-        """Tell whether the model as it is should be validated where the run ends."""
-        every = self.parts.recipe.validation.validate_every
-        return every > 0 and 0 < self.state.update != self.history.last_update
-
-    def _is_validation_due(self) -> bool:
-        every = self.parts.recipe.validation.validate_every
-        return self.owes_validation() and self.state.update % every == 0
-
-    def _run_update(self) -> bool:
-        """Do one update; False if a stop request came first, and nothing has changed."""
-        state = self.state
-        reading, sums = self._compute()
-        if sums is None:
-            return False
-        state.update += 1
-        state.seconds = sums.elapsed_s
-        if math.isfinite(sums.gradient_norm):
-            self.parts.updater.apply(state.update, self._learning_rate())
-            state.num_skipped_in_a_row = 0
-        else:
-            self.parts.updater.drop()
-            self._skip(reading.update, sums.gradient_norm)
-        self.meter.add(reading.update, state.position.epoch + 1, sums)
-        state.position = reading.position
-        return True
-
-    def _compute(self) -> tuple[Reading, Sums | None]:
-        """Compute the gradients of the next update, its slots cut finer if they do not fit."""
-        parts, number = self.parts, self.state.update + 1
-        num_pairs = parts.recipe.training.update_tokens  # at most, until they are known
-        while True:
-            cut = Cut(self.state.num_slots, parts.pieces.at(number))
+        context, state, progress = self.context, self.train_state, self.train_state.progress
+        number, stats = progress.update + 1, None
+        num_pairs = context.recipe.training.update_tokens  # at most, until they are known
+        while stats is None:
             try:
-                with parts.ranks.exchange(f"in update {number}"):
-                    reading = parts.reader.read(self.state.position, number, cut)
-                num_pairs = len(reading.update.pairs)
-                return reading, parts.updater.compute(reading, self._elapsed)
+                with context.ranks.exchange(f"in update {number}"):
+                    loaded = self.loader.load(progress.position, number, self.schedule.at(number))
+                    num_pairs = len(loaded.update.pairs)
+                    losses = [
+                        self._forward_backward(micro_batch, number, is_last)
+                        for micro_batch, is_last in loaded.in_order()
+                        if self._is_needed(is_last)
+                    ]
+                    stats = self._normalize_and_clip(loaded, losses)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
-                parts.updater.drop()
-                self._cut_finer(number, cut, num_pairs)
+                state.clear_gradients()
+                self._split_from(number, num_pairs)
+        if stats.is_stopped:
+            state.clear_gradients()
+            return False
+        progress.update, progress.seconds = number, stats.elapsed_s
+        progress.position = loaded.next_position
+        if math.isfinite(stats.gradient_norm):
+            state.step(self._learning_rate())
+        else:
+            self._skip(loaded.update, stats.gradient_norm)
+        self.meter.add(stats)
+        return True
 
-    def _cut_finer(self, number: int, cut: Cut, num_pairs: int) -> None:
-        """Have an update that did not fit into memory done in smaller pieces.
+    def close(self) -> None:
+        """End the loader and the saver; nothing is read or written afterwards."""
+        self.loader.close()
+        self.saver.close()
+
+    def _is_needed(self, is_last: bool) -> bool:
+        """Return whether to compute a micro-batch: none is after a request to stop.
+
+        The last one is where there are other ranks, which wait for its exchange of gradients.
+        """
+        return not self.context.stop.is_requested or (is_last and not self.context.ranks.is_alone)
+
+    def _forward_backward(self, micro_batch: MicroBatch, number: int, is_last: bool) -> Tensor:
+        """Add the gradients of a micro-batch's loss sum; return its loss sums (2,)."""
+        ranks, seed = self.context.ranks, self.context.recipe.seed.seed
+        torch.manual_seed(micro_batch_seed(seed, number, micro_batch.number, self.schedule.initial))
+        with self._exchanging_gradients(is_last):
+            losses = self.objective(micro_batch.batch)
+            if is_last:
+                ranks.arrive()
+            # DDP sums the gradients of the ranks and divides them by W.
+            (losses.smoothed * (micro_batch.weight * ranks.size)).backward()
+        return torch.stack((losses.smoothed.detach(), losses.nll)).double() * micro_batch.weight
+
+    def _exchanging_gradients(self, is_last: bool) -> AbstractContextManager[None]:
+        """Exchange gradients in the last backward pass of an update alone."""
+        if is_last or not isinstance(self.objective, DistributedDataParallel):
+            return nullcontext()
+        return self.objective.no_sync()
+
+    def _normalize_and_clip(self, loaded: LoadedUpdate, losses: Sequence[Tensor]) -> UpdateStats:
+        """Sum over all ranks, and make the gradients those of the mean loss, clipped."""
+        context, update = self.context, loaded.update
+        elapsed_s = context.clock() - self._session_start if context.ranks.is_first else 0.0
+        shared = [*context.stop.requests, elapsed_s, *loaded.num_tokens]
+        *requests, elapsed_s, num_source, num_target = context.ranks.sum(
+            torch.tensor(shared, dtype=torch.float64)
+        ).tolist()
+        zeros = torch.zeros(2, dtype=torch.float64, device=context.device)
+        totals = context.ranks.sum(sum(losses, zeros))
+        norm = normalize_and_clip_gradients(
+            self.train_state.model.parameters(), num_target, context.recipe.training.clip_norm
+        ).to(totals)  # without any gradient, as after a request to stop, it is a CPU's 0
+        # The one point of an update where the host waits for the device.
+        context.ranks.await_device(f"in update {self.train_state.progress.update + 1}")
+        smoothed, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
+        context.stop.note(requests)
+        return UpdateStats(
+            smoothed=smoothed,
+            nll=nll,
+            num_pairs=len(update.pairs),
+            num_source_tokens=int(num_source),
+            num_target_tokens=int(num_target),
+            num_planned_tokens=update.num_source_tokens + update.num_target_tokens,
+            epoch=self.train_state.progress.position.epoch + 1,
+            gradient_norm=gradient_norm,
+            elapsed_s=elapsed_s,
+            is_stopped=any(requests),
+        )
+
+    def _split_from(self, number: int, num_pairs: int) -> None:
+        """Double the micro-batches from an update on, which did not fit into memory.
 
         Raises:
-            ResourceError: there are none; or there are other ranks, which wait for this one in
-                vain, so that all must begin again.
+            ResourceError: each has one pair already; or there are other ranks, which wait for
+                this one in vain, so that all must start again.
         """
-        parts = self.parts
-        if cut.num_slots * cut.num_pieces >= num_pairs:
+        context, current = self.context, self.schedule.at(number)
+        if current >= num_pairs:
             raise ResourceError(
-                f"out of memory in update {number}, whose pairs were taken one by one; "
-                "take a smaller model or a larger machine"
+                f"out of memory in update {number}, with one pair in each micro-batch; take a "
+                "smaller model or a larger machine"
             )
-        num_pieces = 2 * cut.num_pieces
-        parts.pieces.cut(number, num_pieces, writes=parts.ranks.is_first_to("cut finer"))
-        what = f"update={number} did not fit into memory; slots are cut in {num_pieces} from here"
-        if not parts.ranks.is_alone:
+        is_writer = context.ranks.is_first_to("split updates")
+        self.schedule.increase(number, 2 * current, is_writer=is_writer)
+        what = (
+            f"update={number} did not fit into memory; updates have {2 * current} micro-batches "
+            "from here on"
+        )
+        if not context.ranks.is_alone:
             raise ResourceError(f"{what}; run the same command again to continue")
-        parts.reporter.message(what)
+        context.reporter.message(what)
 
     def _skip(self, update: Update, gradient_norm: float) -> None:
-        state = self.state
+        """Leave out an update whose gradients are not finite."""
+        progress, context = self.train_state.progress, self.context
+        self.train_state.clear_gradients()
         pairs = update.pairs.tolist()
-        self._log(SkippedRecord(update=state.update, shard=update.shard, pairs=pairs))
-        state.num_skipped += 1
-        state.num_skipped_in_a_row += 1
-        if state.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
-            self.parts.saver.finish()
-            raise self.parts.ranks.told_once(
+        self._log(SkippedRecord(update=progress.update, shard=update.shard, pairs=pairs))
+        progress.num_skipped += 1
+        progress.num_skipped_in_a_row += 1
+        if progress.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
+            self.saver.finish()
+            raise context.ranks.told_once(
                 DivergedError(
                     f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a "
-                    f"row, up to update {state.update}, were not finite; the last checkpoint is "
-                    "kept; begin again in another --out with a lower --learning-rate-scale, more "
+                    f"row, up to update {progress.update}, were not finite; the last checkpoint "
+                    "is kept; begin again in another --out with a lower learning rate, more "
                     "--warmup-updates, or --clip-norm"
                 )
             )
-        self.parts.reporter.message(
-            f"update={state.update} skipped: its gradient norm is {gradient_norm}; metrics.jsonl "
-            "has its pairs"
+        context.reporter.message(
+            f"update={progress.update} skipped: its gradient norm is {gradient_norm}; "
+            "metrics.jsonl has its pairs"
         )
 
-    def _elapsed(self) -> float:
-        """Return the seconds of training, all sessions together."""
-        return time.monotonic() - self._session_start
-
     def _after_update(self) -> None:
-        """Report, save and validate what is due; `fit` does so where the run ends."""
-        is_logged = self.state.update % self.parts.recipe.logging.log_every == 0
-        # The log holds all that a checkpoint has behind it, however the session ends.
-        if is_logged or self.parts.saver.is_due(self.state):
-            self._report()
-        elif time.monotonic() - self._last_glance >= SECONDS_BETWEEN_GLANCES:
-            self._last_glance = time.monotonic()
-            self.parts.reporter.glance(self._record)
-        if self.is_finished():
+        """Log, save and validate what is due; `fit` does so where the run ends."""
+        context, update = self.context, self.train_state.progress.update
+        is_logged = update % context.recipe.logging.log_every == 0
+        # The log holds all updates before a checkpoint, however the session ends.
+        if is_logged or self.saver.is_due():
+            self._log_training()
+        elif context.clock() - self._last_refresh >= SECONDS_BETWEEN_REFRESHES:
+            self._last_refresh = context.clock()
+            context.reporter.glance(self._record)
+        if self._is_complete():
             return
         with self.meter.excluded():
-            if self.parts.saver.is_scheduled(self.state):
-                self.parts.updater.check_agreement(self.state.update)
-            self.parts.saver.save_if_due(self.state)
+            if self.saver.is_scheduled():
+                self.train_state.check_agreement(context.ranks)
+            self.saver.save_if_due()
             if self._is_validation_due():
                 self._validate()
 
-    def _report(self) -> None:
+    def _log_training(self) -> None:
         record = self._record()
-        self.meter.clear(self.state)
+        self.meter.clear(self.train_state.progress)
         self._log(record)
-        self.parts.reporter.update(record)
+        self.context.reporter.update(record)
 
     def _record(self) -> TrainingRecord:
-        return self.meter.record(self.state, self._learning_rate())
+        return self.meter.record(self.train_state.progress, self._learning_rate())
 
     def _learning_rate(self) -> float:
-        recipe = self.parts.recipe
-        return learning_rate(self.state.update, recipe.model.model_size, recipe.training)
+        recipe, update = self.context.recipe, self.train_state.progress.update
+        return learning_rate(update, recipe.model.model_size, recipe.training)
 
     def _validate(self) -> None:
         """Validate, and name the checkpoint if it is the best; nothing if asked to stop."""
-        parts, update = self.parts, self.state.update
-        start = time.monotonic()
-        result = parts.validator.validate(lambda: parts.stop.is_requested)
+        context, update = self.context, self.train_state.progress.update
+        start = context.clock()
+        result = self.validator.validate(lambda: context.stop.is_requested)
         if result is None:
             return
-        parts.saver.finish()
+        self.saver.finish()
         record = ValidationRecord(
             update=update,
             loss=result.loss,
             perplexity=perplexity(result.loss),
             bleu=result.bleu,
             signature=result.signature,
-            is_best=self.history.add(update, result.loss, result.bleu),
-            took_s=time.monotonic() - start,
+            is_best=self.validator.history.add(update, result.loss, result.bleu),
+            took_s=context.clock() - start,
         )
         self._log(record)
-        parts.reporter.validation(record)
-        parts.saver.point_best(self.history.best_first())
+        context.reporter.validation(record)
+        self.saver.point_best(self.validator.history.best_first())
 
     def _log(self, record: Record) -> None:
-        """Append to the run's log; training goes on if it cannot be written."""
-        for log in self.parts.logs:
+        """Append to the run's logs; training continues if one cannot be written."""
+        for log in self.context.logs:
             try:
                 log.append(record)
             except ResourceError as error:
-                self.parts.reporter.message(f"update={record.update} not logged: {error}")
+                self.context.reporter.message(f"update={record.update} not logged: {error}")
+
+    def _is_complete(self) -> bool:
+        return is_complete(self.context.recipe, self.train_state.progress, self.validator.history)
+
+    def _owes_validation(self) -> bool:
+        return owes_validation(
+            self.context.recipe, self.train_state.progress, self.validator.history
+        )
+
+    def _is_validation_due(self) -> bool:
+        every = self.context.recipe.validation.validate_every
+        return self._owes_validation() and self.train_state.progress.update % every == 0
+
+
+def is_complete(recipe: TrainRecipe, progress: Progress, history: History) -> bool:
+    """Return whether the recipe's end, or that of the run's patience, is reached."""
+    config, patience = recipe.training, recipe.validation.patience
+    return (
+        progress.update >= config.max_updates
+        or 0 < config.max_epochs <= progress.position.epoch
+        or 0 < config.max_minutes * SECONDS_A_MINUTE <= progress.seconds
+        or 0 < patience <= history.num_stale
+    )
+
+
+def owes_validation(recipe: TrainRecipe, progress: Progress, history: History) -> bool:
+    """Return whether the model of the last update should be validated where the run ends."""
+    return recipe.validation.validate_every > 0 and 0 < progress.update != history.last_update
+
+
+def end_if_asked(context: RunContext, update: int) -> None:
+    """End on all ranks if any rank was asked to stop.
+
+    Args:
+        context: of the run.
+        update: the last one that is done and saved.
+
+    Raises:
+        StoppedError, InterruptedByUserError: one was.
+    """
+    of_all = context.ranks.gather(context.stop.requests)
+    context.stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
+    if context.stop.is_requested:
+        raise context.ranks.told_once(context.stop.error(update))

@@ -20,6 +20,7 @@ from nmtkit.data.sampler import cut_sorted
 from nmtkit.decoding.translator import Translator
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.history import History
 from nmtkit.training.objective import Objective
 
 LINES_BETWEEN_STOP_CHECKS = 128
@@ -66,6 +67,7 @@ class Validator:
         batch_tokens: int,
         warn: Callable[[str], None],
         ranks: Ranks,
+        history: History,
     ) -> None:
         """Store the parts.
 
@@ -76,6 +78,7 @@ class Validator:
             batch_tokens: source and target tokens of a batch, at most.
             warn: takes the translator's warnings.
             ranks: who shares the work.
+            history: the validations so far.
         """
         self.objective = objective
         self.dataset = dataset
@@ -83,6 +86,7 @@ class Validator:
         self.batch_tokens = batch_tokens
         self.warn = warn
         self.ranks = ranks
+        self.history = history
 
     def validate(self, is_stopping: Callable[[], bool]) -> Validation | None:
         """Validate, or return None if asked to stop before the end.

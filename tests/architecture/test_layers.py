@@ -65,11 +65,11 @@ WITHOUT_TORCH = (
     "nmtkit.model.cost",
     "nmtkit.model.activations",
     "nmtkit.model.rows",
-    # Processes that read batches.
+    # The loader's worker processes.
+    "nmtkit.training.micro_batches",
     "nmtkit.training.seeds",
-    "nmtkit.training.segmentation",
-    "nmtkit.training.shares",
-    "nmtkit.training.slots",
+    "nmtkit.training.subword_sampling",
+    "nmtkit.training.update_reader",
 )
 # What the command line may load before it knows which command is wanted.
 CHEAP_FOR_CLI = ("nmtkit.version", "nmtkit.config", "nmtkit.errors", "nmtkit_cli")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nmtkit.training import updating
-from nmtkit.training.seeds import slot_seed
+from nmtkit.training import trainer
+from nmtkit.training.seeds import micro_batch_seed
 
 
 def preceded(
@@ -31,11 +31,11 @@ def preceded(
 def in_update(number: int, do: Callable[[], object]) -> Iterator[None]:
     """Have something done when training within the block begins an update, the first time."""
 
-    def is_it(_seed: int, update: int, _slot: int, _piece: int) -> bool:
+    def is_it(_seed: int, update: int, _number: int, _initial: int) -> bool:
         return update == number
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(updating, "slot_seed", preceded(slot_seed, do, is_it))
+        patched.setattr(trainer, "micro_batch_seed", preceded(micro_batch_seed, do, is_it))
         yield
 
 

@@ -82,7 +82,7 @@ def storm(num_rounds: int, seed: int, folder: Path) -> Tally:
 
 
 def training(data: Path, run: Path) -> Callable[[], None]:
-    """Return the call that is killed: slots in each update, each saved, some validated."""
+    """Return the call that is killed: micro-batches in each update, each saved, some validated."""
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
     recipe = replace(
         recipe,

@@ -18,13 +18,13 @@ from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import DivergedError
 from nmtkit.model_path import read_tensors
 from nmtkit.records import MetricsLog, SkippedRecord
-from nmtkit.training import updating
+from nmtkit.training import trainer
 from nmtkit.training.loss import Losses
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
-from nmtkit.training.seeds import slot_seed
+from nmtkit.training.seeds import micro_batch_seed
+from nmtkit.training.state import TrainState
 from nmtkit.training.trainer import MAX_SKIPPED_IN_A_ROW
-from nmtkit.training.updating import Updater
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 NUM_UPDATES = 5
@@ -72,29 +72,30 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, value: float, is_bad: Callable[[int], bool]) -> None:
-    """Have the loss of the last slot of some updates not be finite."""
+    """Have the loss of the last micro-batch of some updates not be finite."""
     seeded, forward = [0], Objective.forward
 
-    def seed(seed: int, update: int, slot: int, piece: int) -> int:
+    def seed(seed: int, update: int, number: int, initial: int) -> int:
         seeded.append(update)
-        return slot_seed(seed, update, slot, piece)
+        return micro_batch_seed(seed, update, number, initial)
 
     def forward_poisoned(self: Objective, batch: Batch) -> Losses:
         losses = forward(self, batch)
         return Losses(losses.smoothed * (value if is_bad(seeded[-1]) else 1), losses.nll)
 
-    monkeypatch.setattr(updating, "slot_seed", seed)
+    monkeypatch.setattr(trainer, "micro_batch_seed", seed)
     monkeypatch.setattr(Objective, "forward", forward_poisoned)
 
 
 def leave_out(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Have Adam not see the gradients of an update."""
-    apply = Updater.apply
+    step = TrainState.step
 
-    def apply_or_drop(self: Updater, update: int, learning_rate: float) -> None:
-        self.drop() if update == number else apply(self, update, learning_rate)
+    def step_or_drop(self: TrainState, learning_rate: float) -> None:
+        is_left_out = self.progress.update == number
+        self.clear_gradients() if is_left_out else step(self, learning_rate)
 
-    monkeypatch.setattr(Updater, "apply", apply_or_drop)
+    monkeypatch.setattr(TrainState, "step", step_or_drop)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

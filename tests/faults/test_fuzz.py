@@ -35,7 +35,7 @@ from nmtkit.records import MetricsLog
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
-from nmtkit.training.pieces import FILE, Pieces
+from nmtkit.training.micro_batches import FILE, MicroBatchSchedule
 from tests.faults.harness import Fault, run_in_child
 from tests.snapshots import tiny_tensors
 from tests.tiny import tiny_codec, tiny_dataset
@@ -253,18 +253,20 @@ def test_a_log_is_records_or_damaged_with_the_number_of_the_line(
 
 @given(
     content=st.binary(max_size=20)
-    | st.lists(objects(from_update=3, pieces=2) | JSON, max_size=3).map(
-        lambda cuts: json.dumps(cuts).encode()
+    | st.lists(objects(from_update=3, micro_batches=2) | JSON, max_size=3).map(
+        lambda increases: json.dumps(increases).encode()
     )
     | st.just(b"[" * 10**5)
 )
 @settings(max_examples=EXAMPLES)
-def test_cuts_of_slots_are_whole_numbers_or_damaged(content: bytes, place: Path) -> None:
+def test_increases_of_micro_batches_are_whole_numbers_or_damaged(
+    content: bytes, place: Path
+) -> None:
     (place / FILE).write_bytes(content)
     with suppress(DamagedError):
-        pieces = Pieces(place)
-        assert all(isinstance(pieces.at(update), int) for update in (1, 3, 10**6))
-        assert pieces.at(1) >= 1
+        schedule = MicroBatchSchedule(place, 1)
+        assert all(isinstance(schedule.at(update), int) for update in (1, 3, 10**6))
+        assert schedule.at(1) >= 1
 
 
 # ---------------------------------------------------------------------------------------- datasets

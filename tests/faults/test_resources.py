@@ -12,7 +12,7 @@ import pytest
 from nmtkit.checkpoint import RunFolder
 from nmtkit.errors import ResourceError
 from nmtkit.model_folder import load_tensors
-from nmtkit.training import updating
+from nmtkit.training import trainer
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, run_in_child
 from tests.faults.moments import in_update
@@ -57,7 +57,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_any_update(
     def compute(*_: object) -> int:
         pytest.fail("an update was begun")
 
-    monkeypatch.setattr(updating, "slot_seed", compute)
+    monkeypatch.setattr(trainer, "micro_batch_seed", compute)
     monkeypatch.setattr(os, "mkdir", refusing(errno.EROFS))
     with pytest.raises(ResourceError, match=r"^.*: Read-only file system; choose a place that can"):
         train(RECIPE, data, tmp_path / "run")

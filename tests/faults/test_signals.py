@@ -9,7 +9,7 @@ import pytest
 
 from nmtkit.checkpoint import RunFolder, Snapshot
 from nmtkit.errors import NmtkitError
-from nmtkit.training import updating, validation
+from nmtkit.training import trainer, validation
 from nmtkit.training.run import train
 from tests.faults.moments import in_update, preceded, send
 from tests.faults.results import Result, result_of
@@ -20,8 +20,12 @@ EXIT_CODES = {signal.SIGTERM: 75, signal.SIGUSR1: 75, signal.SIGINT: 130}
 
 # Before which call of which function the signal comes: the first whose arguments fit.
 MOMENTS: dict[str, tuple[object, str, Callable[..., object]]] = {
-    "in the first update": (updating, "slot_seed", lambda *_: True),
-    "between slots": (updating, "slot_seed", lambda _seed, update, slot, _: update > 1 and slot),
+    "in the first update": (trainer, "micro_batch_seed", lambda *_: True),
+    "between micro-batches": (
+        trainer,
+        "micro_batch_seed",
+        lambda _seed, update, number, _: update > 1 and number,
+    ),
     "in validation": (validation, "gather", lambda *_: True),
     "after the translations": (validation, "score_corpus", lambda *_: True),
     "while the first checkpoint is written": (RunFolder, "save", lambda *_: True),

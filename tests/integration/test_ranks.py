@@ -18,11 +18,11 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
 from nmtkit.errors import LostRankError
 from nmtkit.model_path import read_tensors
-from nmtkit.training import objective, updating
+from nmtkit.training import objective
+from nmtkit.training.checkpointing import Saver
 from nmtkit.training.loss import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
-from nmtkit.training.saving import Saver
-from nmtkit.training.state import RunState
+from nmtkit.training.state import TrainState
 from tests.ranks import DONE, NUM_UPDATES, RankEnd, once, recipe_of, run_ranks, train_on
 from tests.tiny import tiny_dataset, tiny_subword_dataset
 
@@ -51,9 +51,9 @@ def records(run: Path, event: str, *names: str) -> list[tuple[float, ...]]:
 
 @pytest.fixture(scope="module")
 def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run in four slots that one process did without a break."""
+    """Return a run in four micro-batches that one process did without a break."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    assert train_on(1, recipe_of(dropout=0.1, num_slots=4), data, run) == [DONE]
+    assert train_on(1, recipe_of(dropout=0.1, micro_batches=4), data, run) == [DONE]
     return run
 
 
@@ -66,8 +66,8 @@ def assert_same_model(run: Path, whole: Path) -> None:
 def test_any_number_of_ranks_trains_the_same_model(
     size: int, data: Path, whole: Path, tmp_path: Path
 ) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=4)
-    if size == 3:  # which would begin with six slots, and so goes on with a run that has four
+    recipe = recipe_of(dropout=0.1, micro_batches=4)
+    if size == 3:  # which would begin with six, and so continues with a run that has four
         assert train_on(1, with_updates(recipe, 1), data, tmp_path) == [DONE]
     assert train_on(size, recipe, data, tmp_path) == [DONE] * size
     assert_same_model(tmp_path, whole)
@@ -77,12 +77,12 @@ def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
     return replace(recipe, training=replace(recipe.training, max_updates=max_updates))
 
 
-def test_without_dropout_the_number_of_slots_does_not_matter_either(
+def test_without_dropout_the_number_of_micro_batches_does_not_matter_either(
     data: Path, tmp_path: Path
 ) -> None:
     for size in (1, 2, 4):
         run = tmp_path / str(size)
-        assert train_on(size, recipe_of(0.0, num_slots=size), data, run) == [DONE] * size
+        assert train_on(size, recipe_of(0.0, micro_batches=size), data, run) == [DONE] * size
     for size in (2, 4):
         assert_same_model(tmp_path / str(size), tmp_path / "1")
 
@@ -90,7 +90,7 @@ def test_without_dropout_the_number_of_slots_does_not_matter_either(
 def test_a_moving_average_is_the_same_on_any_number_of_ranks_and_goes_on(
     data: Path, tmp_path: Path
 ) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=2)
+    recipe = recipe_of(dropout=0.1, micro_batches=2)
     recipe = replace(recipe, training=replace(recipe.training, average_decay=0.9))
     assert train_on(1, recipe, data, tmp_path / "1") == [DONE]
     for updates in (7, NUM_UPDATES):
@@ -99,10 +99,12 @@ def test_a_moving_average_is_the_same_on_any_number_of_ranks_and_goes_on(
     assert_same_model(tmp_path / "2", tmp_path / "1")
 
 
-def test_texts_are_cut_alike_on_any_number_of_ranks_and_in_any_slots(tmp_path: Path) -> None:
+def test_texts_are_cut_alike_on_any_number_of_ranks_and_in_any_micro_batches(
+    tmp_path: Path,
+) -> None:
     data = tiny_subword_dataset(tmp_path)
-    for size, num_slots in ((1, 1), (2, 2), (3, 6)):
-        recipe = recipe_of(dropout=0.0, num_slots=num_slots)
+    for size, micro_batches in ((1, 1), (2, 2), (3, 6)):
+        recipe = recipe_of(dropout=0.0, micro_batches=micro_batches)
         training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
         recipe = replace(recipe, training=training)
         for updates in (7, NUM_UPDATES):  # and going on, too
@@ -123,13 +125,13 @@ def test_a_request_that_comes_after_the_last_update_ends_all_alike(
     def work(rank: int) -> None:
         save = Saver.save_now
 
-        def save_and_stop(self: Saver, state: RunState) -> None:
-            save(self, state)
+        def save_and_stop(self: Saver) -> None:
+            save(self)
             signal.raise_signal(signal.SIGTERM)
 
         if rank == 0:
             Saver.save_now = save_and_stop  # type: ignore[method-assign]
-        train(recipe_of(dropout=0.1, num_slots=2, max_updates=5), data, tmp_path)
+        train(recipe_of(dropout=0.1, micro_batches=2, max_updates=5), data, tmp_path)
 
     first, second = run_ranks(2, work)
     assert (first.exit_code, second) == (75, RankEnd(75, ""))
@@ -142,7 +144,7 @@ def test_ranks_that_do_not_find_each_other_say_so(
     for name, value in (("RANK", "1"), ("WORLD_SIZE", "2"), ("MASTER_PORT", "1")):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-    recipe = recipe_of(dropout=0.1, num_slots=2)
+    recipe = recipe_of(dropout=0.1, micro_batches=2)
     recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=1 / 60))
     with pytest.raises(LostRankError, match=r"rank 1 did not find the others at 127\.0\.0\.1"):
         train(recipe, data, tmp_path)
@@ -151,7 +153,7 @@ def test_ranks_that_do_not_find_each_other_say_so(
 def test_in_single_precision_gradients_and_losses_agree_to_rounding(
     data: Path, tmp_path: Path
 ) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=4)
+    recipe = recipe_of(dropout=0.1, micro_batches=4)
     for size in (1, 4):
         assert train_on(size, recipe, data, tmp_path / str(size), torch.float32) == [DONE] * size
     one, four = (records(tmp_path / str(n), "training", "gradient_norm", "loss") for n in (1, 4))
@@ -162,7 +164,7 @@ def test_in_single_precision_gradients_and_losses_agree_to_rounding(
 def test_ranks_see_the_same_in_validation_as_one_process(
     data: Path, whole: Path, tmp_path: Path
 ) -> None:
-    assert train_on(2, recipe_of(0.1, num_slots=4), data, tmp_path) == [DONE] * 2
+    assert train_on(2, recipe_of(0.1, micro_batches=4), data, tmp_path) == [DONE] * 2
     found, expected = (
         records(run, "validation", "update", "loss", "bleu") for run in (tmp_path, whole)
     )
@@ -171,25 +173,28 @@ def test_ranks_see_the_same_in_validation_as_one_process(
 
 
 def test_a_run_goes_on_with_any_number_of_ranks(data: Path, whole: Path, tmp_path: Path) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=4)
+    recipe = recipe_of(dropout=0.1, micro_batches=4)
     for size, updates in ((4, 3), (1, 7), (2, 8), (3, 13), (4, NUM_UPDATES)):
         ends = train_on(size, with_updates(recipe, updates), data, tmp_path)
         assert ends == [DONE] * size
     assert_same_model(tmp_path, whole)
 
 
-def test_more_ranks_than_slots_are_refused(data: Path, tmp_path: Path) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=2, max_updates=1)
+def test_more_ranks_than_micro_batches_are_refused(data: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(dropout=0.1, micro_batches=2, max_updates=1)
     assert train_on(1, recipe, data, tmp_path) == [DONE]
     first, *others = train_on(3, with_updates(recipe, 2), data, tmp_path)
     assert first.exit_code == 2
-    assert "cut into 2 slots, too few for 3 ranks; continue it with at most 2" in first.told
+    assert (
+        "of this run have 2 micro-batches, too few for 3 ranks; continue it with at most 2"
+        in first.told
+    )
     assert others == [RankEnd(2, "")] * 2
 
 
 def test_an_error_of_rank_0_is_told_once_and_ends_all(data: Path, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"not a run")
-    first, second = train_on(2, recipe_of(0.1, num_slots=2), data, tmp_path)
+    first, second = train_on(2, recipe_of(0.1, micro_batches=2), data, tmp_path)
     assert first.exit_code == 2
     assert "is not the folder of a run" in first.told
     assert second == RankEnd(2, "")
@@ -202,7 +207,7 @@ def test_an_error_of_rank_0_is_told_once_and_ends_all(data: Path, tmp_path: Path
 def test_a_signal_to_one_rank_stops_all_after_the_same_update(
     signalled: int, number: signal.Signals, data: Path, whole: Path, tmp_path: Path
 ) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=4)
+    recipe = recipe_of(dropout=0.1, micro_batches=4)
 
     def stop(rank: int, update: int) -> None:
         if rank == signalled and update == 8:
@@ -221,7 +226,7 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_update(
 def test_a_rank_that_dies_is_named_and_nothing_is_lost_beyond_the_last_checkpoint(
     lost: int, data: Path, whole: Path, tmp_path: Path
 ) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=4)
+    recipe = recipe_of(dropout=0.1, micro_batches=4)
 
     def die(rank: int, update: int) -> None:
         if rank == lost and update == 9:
@@ -238,7 +243,7 @@ def test_a_rank_that_dies_is_named_and_nothing_is_lost_beyond_the_last_checkpoin
 
 
 def test_a_rank_that_hangs_is_named_when_its_time_is_over(data: Path, tmp_path: Path) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=4)
+    recipe = recipe_of(dropout=0.1, micro_batches=4)
     recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=2 / 60))
 
     def hang(rank: int, update: int) -> None:
@@ -265,7 +270,7 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_update_on_all(
     def work(rank: int) -> None:
         if rank == 1:
             vars(objective)["smoothed_cross_entropy"] = compute_or_overflow
-        train(recipe_of(dropout=0.1, num_slots=4, max_updates=6), data, tmp_path)
+        train(recipe_of(dropout=0.1, micro_batches=4, max_updates=6), data, tmp_path)
 
     assert run_ranks(2, work) == [DONE] * 2
     skipped = [number for (number,) in records(tmp_path, "training", "skipped_updates")]
@@ -274,17 +279,17 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_update_on_all(
 
 
 def test_ranks_whose_weights_differ_are_found_out(data: Path, tmp_path: Path) -> None:
-    applied = updating.Updater.apply
+    step = TrainState.step
 
-    def apply_wrongly(self: updating.Updater, number: int, learning_rate: float) -> None:
-        applied(self, number, learning_rate)
-        if number == 3:
-            next(iter(self.objective.parameters())).data.add_(1e-3)
+    def step_wrongly(self: TrainState, learning_rate: float) -> None:
+        step(self, learning_rate)
+        if self.progress.update == 3:
+            next(self.model.parameters()).data.add_(1e-3)
 
     def work(rank: int) -> None:
         if rank == 1:
-            updating.Updater.apply = apply_wrongly  # type: ignore[method-assign]
-        train(recipe_of(dropout=0.1, num_slots=2), data, tmp_path)
+            TrainState.step = step_wrongly  # type: ignore[method-assign]
+        train(recipe_of(dropout=0.1, micro_batches=2), data, tmp_path)
 
     first, second = run_ranks(2, work)
     assert (first.exit_code, second) == (7, RankEnd(7, ""))
@@ -294,7 +299,7 @@ def test_ranks_whose_weights_differ_are_found_out(data: Path, tmp_path: Path) ->
 def test_a_rank_without_memory_ends_all_and_the_next_start_cuts_finer(
     data: Path, tmp_path: Path
 ) -> None:
-    recipe = recipe_of(dropout=0.0, num_slots=2)
+    recipe = recipe_of(dropout=0.0, micro_batches=2)
 
     def run_out(rank: int, update: int) -> None:
         if rank == 1 and update == 9:
@@ -302,7 +307,9 @@ def test_a_rank_without_memory_ends_all_and_the_next_start_cuts_finer(
 
     first, second = train_on(2, recipe, data, tmp_path / "cut", hook=once(run_out))
     assert (first, second.exit_code) == (RankEnd(5, ""), 5)
-    assert "update=9 did not fit into memory; slots are cut in 2 from here" in second.told
+    assert (
+        "update=9 did not fit into memory; updates have 4 micro-batches from here on" in second.told
+    )
     assert train_on(2, recipe, data, tmp_path / "cut") == [DONE] * 2
     assert train_on(1, recipe, data, tmp_path / "uncut") == [DONE]
     assert_same_model(tmp_path / "cut", tmp_path / "uncut")
@@ -311,7 +318,7 @@ def test_a_rank_without_memory_ends_all_and_the_next_start_cuts_finer(
 def test_memory_of_one_process_is_made_room_for_without_a_new_start(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = recipe_of(dropout=0.0, num_slots=1)
+    recipe = recipe_of(dropout=0.0, micro_batches=1)
     train(recipe, data, tmp_path / "uncut")
 
     forward = objective.Objective.forward
@@ -323,8 +330,11 @@ def test_memory_of_one_process_is_made_room_for_without_a_new_start(
 
     monkeypatch.setattr(objective.Objective, "forward", forward_few)
     train(recipe, data, tmp_path / "cut")
-    assert "did not fit into memory; slots are cut in 4 from here" in capsys.readouterr().err
+    assert (
+        "did not fit into memory; updates have 4 micro-batches from here on"
+        in capsys.readouterr().err
+    )
     uncut, cut = (records(tmp_path / name, "training", "loss") for name in ("uncut", "cut"))
     assert [loss for (loss,) in cut] == pytest.approx([loss for (loss,) in uncut], rel=1e-4)
-    cuts = json.loads((tmp_path / "cut" / "pieces.json").read_text("utf-8"))
-    assert re.fullmatch(r"2,4", ",".join(str(one["pieces"]) for one in cuts))
+    cuts = json.loads((tmp_path / "cut" / "micro_batches.json").read_text("utf-8"))
+    assert re.fullmatch(r"2,4", ",".join(str(one["micro_batches"]) for one in cuts))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.training import distributed, memory, updating
+from nmtkit.training import distributed, memory_search
+from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
-from nmtkit.training.saving import Saver
-from nmtkit.training.state import RunState
+from nmtkit.training.state import TrainState
 from tests.ranks import DONE, RankEnd, once, recipe_of, run_ranks, train_on
 from tests.tiny import TRAIN_LINES, tiny_dataset
 
@@ -27,7 +27,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_rank_that_is_merely_late_is_not_called_lost(data: Path, tmp_path: Path) -> None:
     """The time of who came later ends later, so that it cannot answer yet."""
     vars(distributed)["ROLL_CALL_S"], kept = 0.5, distributed.ROLL_CALL_S
-    recipe = recipe_of(dropout=0.1, num_slots=3)
+    recipe = recipe_of(dropout=0.1, micro_batches=3)
     recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=3 / 60))
 
     def hang(rank: int, update: int) -> None:
@@ -47,7 +47,7 @@ def test_a_rank_that_dies_before_the_first_update_is_named(data: Path, tmp_path:
     def work(rank: int) -> None:
         if rank == 1:
             distributed.Ranks.wrap = lambda *_: os._exit(9)  # type: ignore[method-assign]
-        train(recipe_of(dropout=0.1, num_slots=2), data, tmp_path)
+        train(recipe_of(dropout=0.1, micro_batches=2), data, tmp_path)
 
     first, _ = run_ranks(2, work)
     assert first.exit_code == 7
@@ -58,7 +58,7 @@ def test_ranks_with_other_datasets_are_refused(data: Path, tmp_path: Path) -> No
     other = tiny_dataset(tmp_path, [*TRAIN_LINES[::-1], "a b"])
 
     def work(rank: int) -> None:
-        train(recipe_of(dropout=0.1, num_slots=2), other if rank else data, tmp_path / "run")
+        train(recipe_of(dropout=0.1, micro_batches=2), other if rank else data, tmp_path / "run")
 
     first, second = run_ranks(2, work)
     assert (first, second.exit_code) == (RankEnd(4, ""), 4)
@@ -66,23 +66,25 @@ def test_ranks_with_other_datasets_are_refused(data: Path, tmp_path: Path) -> No
 
 
 def test_a_dataset_that_is_not_there_is_told_once(tmp_path: Path) -> None:
-    first, second = train_on(2, recipe_of(0.1, num_slots=2), tmp_path / "none", tmp_path / "run")
+    first, second = train_on(
+        2, recipe_of(0.1, micro_batches=2), tmp_path / "none", tmp_path / "run"
+    )
     assert first.exit_code == 4
     assert "no such folder" in first.told
     assert second == RankEnd(4, "")
 
 
 def test_weights_that_are_finite_on_no_rank_have_diverged(data: Path, tmp_path: Path) -> None:
-    applied = updating.Updater.apply
+    step = TrainState.step
 
-    def apply_and_ruin(self: updating.Updater, number: int, learning_rate: float) -> None:
-        applied(self, number, learning_rate)
-        if number == 5:
-            next(iter(self.objective.parameters())).data.fill_(math.nan)
+    def step_and_ruin(self: TrainState, learning_rate: float) -> None:
+        step(self, learning_rate)
+        if self.progress.update == 5:
+            next(self.model.parameters()).data.fill_(math.nan)
 
     def work(_rank: int) -> None:
-        updating.Updater.apply = apply_and_ruin  # type: ignore[method-assign]
-        train(recipe_of(dropout=0.1, num_slots=2), data, tmp_path)
+        TrainState.step = step_and_ruin  # type: ignore[method-assign]
+        train(recipe_of(dropout=0.1, micro_batches=2), data, tmp_path)
 
     first, second = run_ranks(2, work)
     assert (first.exit_code, second) == (6, RankEnd(6, ""))
@@ -92,13 +94,13 @@ def test_weights_that_are_finite_on_no_rank_have_diverged(data: Path, tmp_path: 
 def test_a_rank_that_has_no_memory_for_anything_but_gradients_tells_the_others(
     data: Path, tmp_path: Path
 ) -> None:
-    def run_out(self: updating.Updater, number: int, learning_rate: float) -> None:  # noqa: ARG001
+    def run_out(self: TrainState, learning_rate: float) -> None:  # noqa: ARG001
         raise torch.OutOfMemoryError("no room")
 
     def work(rank: int) -> None:
         if rank == 1:
-            updating.Updater.apply = run_out  # type: ignore[method-assign]
-        train(recipe_of(dropout=0.1, num_slots=2), data, tmp_path)
+            TrainState.step = run_out  # type: ignore[method-assign]
+        train(recipe_of(dropout=0.1, micro_batches=2), data, tmp_path)
 
     first, second = run_ranks(2, work)
     assert (first, second.exit_code) == (RankEnd(5, ""), 5)
@@ -106,9 +108,9 @@ def test_a_rank_that_has_no_memory_for_anything_but_gradients_tells_the_others(
 
 
 def test_a_request_to_one_rank_while_memory_is_tried_stops_all(data: Path, tmp_path: Path) -> None:
-    recipe = recipe_of(dropout=0.1, num_slots=2)
+    recipe = recipe_of(dropout=0.1, micro_batches=2)
     recipe = replace(recipe, training=replace(recipe.training, max_tokens=0))
-    tried = memory.fits
+    tried = memory_search.fits
 
     def stop_and_try(*arguments: Any) -> bool:
         signal.raise_signal(signal.SIGTERM)
@@ -116,7 +118,7 @@ def test_a_request_to_one_rank_while_memory_is_tried_stops_all(data: Path, tmp_p
 
     def work(rank: int) -> None:
         if rank == 1:
-            vars(memory)["fits"] = stop_and_try
+            vars(memory_search)["fits"] = stop_and_try
         train(recipe, data, tmp_path)
 
     first, second = run_ranks(2, work)
@@ -132,14 +134,14 @@ def test_ranks_that_are_stopped_part_in_order(data: Path, tmp_path: Path) -> Non
         leave(self)
         (tmp_path / f"left-{self.rank}").touch()
 
-    def save_and_stop(self: Saver, state: RunState) -> None:
-        save(self, state)
+    def save_and_stop(self: Saver) -> None:
+        save(self)
         signal.raise_signal(signal.SIGTERM)
 
     def work(_rank: int) -> None:
         distributed.Ranks.leave = leave_and_note  # type: ignore[method-assign]
         Saver.save_now = save_and_stop  # type: ignore[method-assign]
-        train(recipe_of(dropout=0.1, num_slots=2, max_updates=2), data, tmp_path / "run")
+        train(recipe_of(dropout=0.1, micro_batches=2, max_updates=2), data, tmp_path / "run")
 
     assert [end.exit_code for end in run_ranks(2, work)] == [75, 75]
     assert {path.name for path in tmp_path.glob("left-*")} == {"left-0", "left-1"}

@@ -17,18 +17,16 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.errors import DamagedError, ResourceError, StoppedError
 from nmtkit.model_path import read_tensors
-from nmtkit.training import updating
+from nmtkit.training import trainer
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.reading import Reader
+from nmtkit.training.loader import BatchLoader
 from nmtkit.training.run import train
-from nmtkit.training.seeds import slot_seed
-from nmtkit.training.slots import Cut
+from nmtkit.training.seeds import micro_batch_seed
 from tests.launching import children, is_running, start, wait_for, wait_for_checkpoint
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
 
 CPU = torch.device("cpu")
 BEGIN = Position(0, 0, 0)
-CUT = Cut(2, 1)
 
 
 @pytest.fixture
@@ -49,30 +47,29 @@ def recipe_with(read_workers: int, max_updates: int = 6) -> TrainRecipe:
     return replace(recipe, training=training, engine=engine)
 
 
-def reader_of(data: Path, read_workers: int) -> Reader:
-    return Reader.of(recipe_with(read_workers), Dataset.open(data), Ranks(), CPU)
+def loader_of(data: Path, read_workers: int) -> BatchLoader:
+    return BatchLoader.of(recipe_with(read_workers), Dataset.open(data), Ranks(), CPU)
 
 
-def ids_of(reader: Reader, num_updates: int) -> list[list[int]]:
+def ids_of(loader: BatchLoader, num_updates: int) -> list[list[int]]:
     position, found = BEGIN, []
     for number in range(1, num_updates + 1):
-        reading = reader.read(position, number, CUT)
-        for _, batch in reading.slots:
+        loaded = loader.load(position, number, 2)
+        for micro_batch in loaded.micro_batches:
+            batch = micro_batch.batch
             found += [batch.source.values.tolist(), batch.target_out.tolist()]
-        position = reading.position
+        position = loaded.next_position
     return found
 
 
-def read_on(reader: Reader, position: Position, numbers: range) -> Position:
+def read_on(loader: BatchLoader, position: Position, numbers: range) -> Position:
     for number in numbers:
-        reading = reader.read(position, number, CUT)
-        list(reading.slots)
-        position = reading.position
+        position = loader.load(position, number, 2).next_position
     return position
 
 
 def test_several_processes_read_what_one_reads(data: Path) -> None:
-    with closing(reader_of(data, 0)) as alone, closing(reader_of(data, 3)) as shared:
+    with closing(loader_of(data, 0)) as alone, closing(loader_of(data, 3)) as shared:
         assert ids_of(shared, 12) == ids_of(alone, 12)
 
 
@@ -93,26 +90,26 @@ def test_a_run_is_the_same_with_processes_that_read_and_may_go_on_with_others(
 def test_a_request_to_stop_that_reaches_all_processes_stops_the_run_as_ever(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop_all(seed: int, update: int, slot: int, piece: int) -> int:
+    def stop_all(seed: int, update: int, number: int, initial: int) -> int:
         if update == 3:
             for child in multiprocessing.active_children():
                 os.kill(child.pid or 0, signal.SIGTERM)
             signal.raise_signal(signal.SIGTERM)
-        return slot_seed(seed, update, slot, piece)
+        return micro_batch_seed(seed, update, number, initial)
 
-    monkeypatch.setattr(updating, "slot_seed", stop_all)
+    monkeypatch.setattr(trainer, "micro_batch_seed", stop_all)
     with pytest.raises(StoppedError, match="stopped by SIGTERM after update 2, which is saved"):
         train(recipe_with(1), data, tmp_path / "run")
 
 
 def test_the_death_of_a_process_that_reads_ends_the_run(data: Path) -> None:
-    with closing(reader_of(data, 1)) as reader:
-        position = read_on(reader, BEGIN, range(1, 2))
+    with closing(loader_of(data, 1)) as loader:
+        position = read_on(loader, BEGIN, range(1, 2))
         (child,) = multiprocessing.active_children()
         child.kill()
         told = r"ended early \(exit code -9\); if memory is short, take fewer --read-workers"
         with pytest.raises(ResourceError, match=told):
-            read_on(reader, position, range(2, 10_000))  # what is in the pipe still comes
+            read_on(loader, position, range(2, 10_000))  # what is in the pipe still comes
 
 
 def test_processes_that_read_end_when_their_trainer_is_killed(data: Path, tmp_path: Path) -> None:
@@ -134,9 +131,9 @@ def test_what_a_process_that_reads_finds_damaged_is_told(data: Path) -> None:
     dataset = Dataset.open(data)
     path = data / "train.00000.source.ids"
     path.write_bytes(bytes(path.stat().st_size))
-    reader = Reader.of(recipe_with(2), dataset, Ranks(), CPU)
-    with closing(reader), pytest.raises(DamagedError, match=r"train\.00000\.source\.ids"):
-        reader.read(BEGIN, 1, CUT)
+    loader = BatchLoader.of(recipe_with(2), dataset, Ranks(), CPU)
+    with closing(loader), pytest.raises(DamagedError, match=r"train\.00000\.source\.ids"):
+        loader.load(BEGIN, 1, 2)
 
 
 @pytest.mark.parametrize("read_workers", [0, 2])
@@ -145,9 +142,9 @@ def test_shards_that_are_removed_are_told_whoever_reads(
 ) -> None:
     monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
     data = tiny_subword_dataset(tmp_path)
-    with closing(reader_of(data, read_workers)) as reader:
-        position = read_on(reader, BEGIN, range(1, 4))  # by then all have opened the dataset
+    with closing(loader_of(data, read_workers)) as loader:
+        position = read_on(loader, BEGIN, range(1, 4))  # by then all have opened the dataset
         for path in data.glob("train.*.offsets"):
             path.unlink()
         with pytest.raises(DamagedError, match=r"train\.0000[0-9]\.\w+\.offsets: is gone; restore"):
-            read_on(reader, position, range(4, 10_000))  # what is mapped is still there
+            read_on(loader, position, range(4, 10_000))  # what is mapped is still there

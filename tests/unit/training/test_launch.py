@@ -62,20 +62,22 @@ def test_a_process_that_was_launched_as_a_rank_launches_nothing(
     assert num_processes(recipe_of(8, "cpu")) == 1
 
 
-def starts_of(run: Path, monkeypatch: pytest.MonkeyPatch, num_cuts: int) -> tuple[int, list[str]]:
-    """Launch ranks that run out of memory for ever, the first times with finer cuts noted.
+def starts_of(
+    run: Path, monkeypatch: pytest.MonkeyPatch, num_increases: int
+) -> tuple[int, list[str]]:
+    """Launch ranks that run out of memory for ever, the first times with more micro-batches.
 
     Returns:
         How often they were started, and what was told.
     """
-    cuts: list[dict[str, int]] = []
+    increases: list[dict[str, int]] = []
     starts: list[int] = []
 
     def run_out(*_: object) -> tuple[int, str]:
         starts.append(1)
-        if len(cuts) < num_cuts:
-            cuts.append({"from_update": 1, "pieces": 2 ** (len(cuts) + 1)})
-            (run / "pieces.json").write_text(json.dumps(cuts), encoding="ascii")
+        if len(increases) < num_increases:
+            increases.append({"from_update": 1, "micro_batches": 2 ** (len(increases) + 1)})
+            (run / "micro_batches.json").write_text(json.dumps(increases), encoding="ascii")
         return 5, "rank 1 ended with exit code 5"
 
     told: list[str] = []
@@ -84,16 +86,16 @@ def starts_of(run: Path, monkeypatch: pytest.MonkeyPatch, num_cuts: int) -> tupl
     return len(starts), told
 
 
-def test_finer_cuts_are_progress_and_without_them_want_of_memory_ends_it(
+def test_more_micro_batches_are_progress_and_without_them_want_of_memory_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    num_cuts = MAX_STARTS_WITHOUT_PROGRESS + 2
-    num_starts, told = starts_of(tmp_path, monkeypatch, num_cuts)
-    assert num_starts == num_cuts + 1
+    num_increases = MAX_STARTS_WITHOUT_PROGRESS + 2
+    num_starts, told = starts_of(tmp_path, monkeypatch, num_increases)
+    assert num_starts == num_increases + 1
     assert (
         told
         == ["rank 1 ended with exit code 5; starting all ranks again from the last checkpoint"]
-        * num_cuts
+        * num_increases
     )
 
 

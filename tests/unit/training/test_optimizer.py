@@ -5,6 +5,7 @@ import torch
 
 from nmtkit.config.training import TrainingConfig
 from nmtkit.training.optimizer import (
+    SCHEDULES,
     learning_rate,
     make_adam,
     optimizer_tensors,
@@ -27,6 +28,29 @@ def test_the_schedule_rises_linearly_then_falls_with_the_inverse_square_root() -
     assert learning_rate(57, 256, config) == pytest.approx(57 * first, rel=1e-12)
     at_400, at_1600 = (learning_rate(update, 256, config) for update in (400, 1600))
     assert at_400 == pytest.approx(2 * at_1600, rel=1e-12)
+
+
+@pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - {"paper"}))
+def test_other_schedules_rise_linearly_to_their_peak(schedule: str) -> None:
+    config = TrainingConfig(schedule=schedule, warmup_updates=100, learning_rate=5e-4)
+    rates = [learning_rate(update, 512, config) for update in range(1, 1001)]
+    assert rates[:100] == pytest.approx([5e-4 * n / 100 for n in range(1, 101)], rel=1e-12)
+    assert max(rates) == rates[99]
+    assert rates == [learning_rate(update, 64, config) for update in range(1, 1001)]
+
+
+def test_the_inverse_sqrt_schedule_is_the_papers_up_to_its_peak() -> None:
+    paper = TrainingConfig(warmup_updates=100)
+    peak = learning_rate(100, 512, paper)
+    config = TrainingConfig(schedule="inverse-sqrt", warmup_updates=100, learning_rate=peak)
+    for update in (1, 50, 100, 101, 5000):
+        expected = learning_rate(update, 512, paper)
+        assert learning_rate(update, 512, config) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_constant_schedule_stays_at_its_peak() -> None:
+    config = TrainingConfig(schedule="constant", warmup_updates=100, learning_rate=5e-4)
+    assert {learning_rate(update, 512, config) for update in (100, 101, 10**6)} == {5e-4}
 
 
 def test_three_updates_follow_the_formula_of_adam() -> None:

@@ -1,6 +1,7 @@
 """A plan says of a run what the run then is, and writes nothing."""
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.training import plan as planning
-from nmtkit.training.compiling import Execution
-from nmtkit.training.run import make_learner, plan
+from nmtkit.training.run import make_train_state, plan
 from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.training import CPU, FLOAT32
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def facts(recipe: TrainRecipe, data: Path) -> dict[str, str]:
 
 def test_size_and_epochs_are_those_of_the_run(recipe: TrainRecipe, data: Path) -> None:
     dataset = Dataset.open(data)
-    model = make_learner(recipe, dataset, torch.device("cpu"), Execution(precision=None)).model
+    model = make_train_state(recipe, dataset, CPU, FLOAT32).model
     told = facts(recipe, data)
     size = sum(p.numel() for p in model.parameters())
     assert told["parameters"].startswith(f"{size:,} (")
@@ -82,6 +83,5 @@ def test_no_further_update_is_done_once_the_time_for_it_is_over(
 
 
 def test_the_measured_peak_is_that_of_products() -> None:
-    cpu = torch.device("cpu")
-    assert planning.product_rate(cpu, None) > 1e6
-    assert planning.product_rate(cpu, torch.bfloat16) > 1e6
+    for precision in (None, torch.bfloat16):
+        assert planning.product_rate(CPU, precision, time.monotonic) > 1e6

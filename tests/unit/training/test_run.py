@@ -8,8 +8,8 @@ import pytest
 
 from nmtkit.data.binary import Dataset
 from nmtkit.training import run
-from nmtkit.training.memory import Extremes
-from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.memory_search import WorstCases
+from nmtkit.training.subword_sampling import SubwordSampling
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
 
 UPDATE_TOKENS = 60
@@ -37,32 +37,32 @@ def test_what_is_tried_for_memory_has_the_lengths_of_texts_that_are_drawn(
         subword_alpha=0.5,
     )
     recipe = replace(recipe, training=training)
-    tried: list[Extremes] = []
+    tried: list[WorstCases] = []
 
-    def see(_objective: object, extremes: Extremes, *_: object) -> None:
-        tried.append(extremes)
+    def see(_objective: object, worst_cases: WorstCases, *_: object) -> None:
+        tried.append(worst_cases)
         raise _SeenError
 
-    monkeypatch.setattr(run, "slots_that_fit", see)
+    monkeypatch.setattr(run, "find_number", see)
     with pytest.raises(_SeenError):
         next(run.plan(recipe, data))
 
     dataset = Dataset.open(data)
     (pairs,) = dataset.train
-    segmentation, everything = Segmentation.of(recipe, dataset.codec), np.arange(len(pairs))
+    sampling, everything = SubwordSampling.of(recipe, dataset.codec), np.arange(len(pairs))
     drawn = np.array(
         [
-            [len(side.ids) for side in segmentation.read(pairs, everything, update)]
+            [len(side.ids) for side in sampling.read(pairs, everything, update)]
             for update in range(20)
         ]
     )
-    stored = Extremes.of(dataset.train, UPDATE_TOKENS)
+    stored = WorstCases.of(dataset.train, UPDATE_TOKENS)
     for name, side, of_update in (("source", pairs.source, 0), ("target", pairs.target, 1)):
         before, after = (one.updates[of_update][:, of_update] for one in (stored, tried[0]))
         growth = drawn[:, of_update] / side.lengths().sum()
         expected = before.sum() * growth.mean()
         if sides in (name, "both"):
-            # A sample is told by another one; lengths are whole.
+            # One sample is estimated from another; lengths are whole.
             tolerance = 4 * before.sum() * growth.std() + len(before)
             assert after.sum() == pytest.approx(expected, abs=tolerance)
             assert after.sum() > 1.2 * before.sum()

@@ -21,6 +21,7 @@ from nmtkit.model_folder import describe_model
 from nmtkit.model_path import load_model, read_tensors
 from nmtkit.records import MetricsLog, ValidationRecord
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.history import History
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
 from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
@@ -226,7 +227,13 @@ def test_each_count_scores_what_its_mean_scores_once_it_is_written(
         average(last_checkpoints(run, count), tmp_path / str(count), {}, overwrite=False)
         model = load_model(tmp_path / str(count), CPU).model
         validator = Validator(
-            Objective(model, 0.0, None), dataset, RECIPE.search, 100, pytest.fail, Ranks()
+            Objective(model, 0.0, None),
+            dataset,
+            RECIPE.search,
+            100,
+            pytest.fail,
+            Ranks(),
+            History("loss", []),
         )
         found = validator.validate(lambda: False)
         assert found is not None

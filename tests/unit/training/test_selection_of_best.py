@@ -11,8 +11,8 @@ from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.model_path import load_model, read_tensors
+from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
-from nmtkit.training.saving import Saver
 from nmtkit.training.validation import Validation, Validator
 from tests.tiny import tiny_dataset, tiny_train_recipe
 

@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import Batch
+from nmtkit.training.loader import MicroBatch
 from nmtkit.training.run import train
-from nmtkit.training.slots import Slot
-from nmtkit.training.updating import Updater
+from nmtkit.training.trainer import Trainer
 from tests.clock import Clock
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
@@ -23,16 +21,15 @@ MANY_UPDATES = 50
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the trainer's clock; every update takes a minute of it."""
     made = Clock()
-    accumulate = Updater._accumulate
+    forward_backward = Trainer._forward_backward
 
-    def accumulate_for_a_minute(
-        self: Updater, batch: Batch, slot: Slot, number: int
+    def take_a_minute(
+        self: Trainer, micro_batch: MicroBatch, number: int, is_last: bool
     ) -> torch.Tensor:
-        made.now += 60 if slot.is_last else 0
-        return accumulate(self, batch, slot, number)
+        made.now += 60 if is_last else 0
+        return forward_backward(self, micro_batch, number, is_last)
 
-    monkeypatch.setattr("nmtkit.training.trainer.time", SimpleNamespace(monotonic=made))
-    monkeypatch.setattr(Updater, "_accumulate", accumulate_for_a_minute)
+    monkeypatch.setattr(Trainer, "_forward_backward", take_a_minute)
     return made
 
 
@@ -56,13 +53,13 @@ def last_update(run: Path) -> int:
 def test_a_run_ends_with_the_first_update_after_its_minutes(
     max_minutes: float, updates: int, data: Path, tmp_path: Path, clock: Clock
 ) -> None:
-    train(recipe_of_minutes(max_minutes), data, tmp_path)
+    train(recipe_of_minutes(max_minutes), data, tmp_path, clock)
     assert last_update(tmp_path) == updates
     assert clock.now == 1000 + 60 * updates
 
 
 def test_minutes_of_0_are_no_limit(data: Path, tmp_path: Path, clock: Clock) -> None:
-    train(recipe_of_minutes(0.0, max_updates=6), data, tmp_path)
+    train(recipe_of_minutes(0.0, max_updates=6), data, tmp_path, clock)
     assert last_update(tmp_path) == 6
     assert clock.now == 1000 + 60 * 6
 
@@ -70,19 +67,19 @@ def test_minutes_of_0_are_no_limit(data: Path, tmp_path: Path, clock: Clock) -> 
 def test_minutes_of_all_sessions_count_and_the_time_between_them_does_not(
     data: Path, tmp_path: Path, clock: Clock
 ) -> None:
-    train(recipe_of_minutes(5.0, max_updates=2), data, tmp_path)
+    train(recipe_of_minutes(5.0, max_updates=2), data, tmp_path, clock)
     clock.now += 1e6
-    train(recipe_of_minutes(5.0), data, tmp_path)
+    train(recipe_of_minutes(5.0), data, tmp_path, clock)
     assert last_update(tmp_path) == 5
 
 
 def test_a_run_whose_minutes_are_over_is_complete_until_they_are_raised(
     data: Path, tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(recipe_of_minutes(2.0), data, tmp_path)
+    train(recipe_of_minutes(2.0), data, tmp_path, clock)
     clock.now = 5.0  # another machine, or another boot
     capsys.readouterr()
-    train(recipe_of_minutes(2.0), data, tmp_path)
+    train(recipe_of_minutes(2.0), data, tmp_path, clock)
     assert "already complete after update 2" in capsys.readouterr().err
-    train(recipe_of_minutes(4.0), data, tmp_path)
+    train(recipe_of_minutes(4.0), data, tmp_path, clock)
     assert last_update(tmp_path) == 4

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +14,11 @@ from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
 from nmtkit.model_path import read_tensors
 from nmtkit.training import run as running
-from nmtkit.training import updating
+from nmtkit.training import trainer as training
 from nmtkit.training.run import train
-from nmtkit.training.seeds import slot_seed
+from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.validation import Validation, Validator
+from tests.clock import Clock
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_subword_dataset, tiny_train_recipe
 
 NUM_UPDATES = 9
@@ -96,7 +96,7 @@ def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
     assert_equal(last_model(tmp_path / "with"), last_model(tmp_path / "without"))
 
 
-def test_the_number_of_slots_changes_nothing_but_rounding_without_dropout(
+def test_the_number_of_micro_batches_changes_nothing_but_rounding_without_dropout(
     data: Path, tmp_path: Path
 ) -> None:
     runs = []
@@ -120,13 +120,13 @@ def test_a_stop_request_drops_the_unfinished_update_and_the_run_goes_on(
     train(recipe, data, tmp_path / "whole")
     calls: list[int] = []
 
-    def seed_and_stop(seed: int, update: int, slot: int, piece: int) -> int:
+    def seed_and_stop(seed: int, update: int, number: int, initial: int) -> int:
         calls.append(update)
-        if len(calls) == 6:  # in the middle of an update of several slots
+        if len(calls) == 6:  # in the middle of an update of several micro-batches
             signal.raise_signal(signal.SIGTERM)
-        return slot_seed(seed, update, slot, piece)
+        return micro_batch_seed(seed, update, number, initial)
 
-    monkeypatch.setattr(updating, "slot_seed", seed_and_stop)
+    monkeypatch.setattr(training, "micro_batch_seed", seed_and_stop)
     with pytest.raises(StoppedError, match=r"stopped by SIGTERM after update \d+, which is saved"):
         train(recipe, data, tmp_path / "parts")
     train(recipe, data, tmp_path / "parts")
@@ -224,18 +224,6 @@ def test_epochs_stop_a_run_at_the_end_of_the_corpus(data: Path, tmp_path: Path) 
     assert 1 < len(epochs) < 1000
 
 
-def test_seeds_of_slots_differ_in_every_part() -> None:
-    seeds = {
-        slot_seed(seed, update, slot, piece)
-        for seed in range(3)
-        for update in range(1, 30)
-        for slot in range(4)
-        for piece in range(2)
-    }
-    assert len(seeds) == 3 * 29 * 4 * 2
-    assert all(0 <= seed < 2**63 for seed in seeds)
-
-
 def test_what_a_checkpoint_has_behind_it_is_logged(data: Path, tmp_path: Path) -> None:
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
     recipe = replace(
@@ -252,22 +240,28 @@ def test_what_is_found_to_fit_holds_for_validation_and_its_time_is_in_no_rate(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch_tokens: list[int] = []
-    validate = Validator.validate
+    validate, clock = Validator.validate, Clock()
 
     def find_slowly(*_: object) -> int:
-        time.sleep(0.4)
+        clock.now += 1000
         return 2
 
     def note_and_validate(self: Validator, is_stopping: Callable[[], bool]) -> Validation | None:
         batch_tokens.append(self.batch_tokens)
         return validate(self, is_stopping)
 
-    monkeypatch.setattr(running, "slots_that_fit", find_slowly)
+    def tick() -> float:
+        clock.now += 0.001
+        return clock.now
+
+    monkeypatch.setattr(running, "find_number", find_slowly)
     monkeypatch.setattr(Validator, "validate", note_and_validate)
     recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
     recipe = replace(recipe, training=replace(recipe.training, max_tokens=0))
-    train(recipe, data, tmp_path)
+    train(recipe, data, tmp_path, tick)
     assert batch_tokens == [recipe.training.update_tokens // 2]
-    first = records(tmp_path)[0]
+    first, *_, last = [one for one in records(tmp_path) if one["event"] == "training"]
     assert isinstance(first["updates_per_second"], float)
-    assert first["updates_per_second"] > 1 / 0.4
+    assert first["updates_per_second"] > 1
+    assert isinstance(last["elapsed_s"], float)
+    assert last["elapsed_s"] < 1

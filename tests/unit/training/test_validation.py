@@ -23,6 +23,7 @@ from nmtkit.model_path import load_model
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.history import History
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
 from nmtkit.training.validation import Validator
@@ -76,7 +77,13 @@ def validator_of(
 ) -> Validator:
     objective = Objective(model, recipe.training.label_smoothing, None).train()
     return Validator(
-        objective, Dataset.open(dataset), recipe.search, batch_tokens, pytest.fail, Ranks()
+        objective,
+        Dataset.open(dataset),
+        recipe.search,
+        batch_tokens,
+        pytest.fail,
+        Ranks(),
+        History(recipe.validation.best_metric, []),
     )
 
 

@@ -15,7 +15,7 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
-from nmtkit.training.segmentation import Segmentation
+from nmtkit.training.subword_sampling import SubwordSampling
 from tests.tiny import tiny_codec, tiny_subword_dataset
 
 CPU = torch.device("cpu")
@@ -31,10 +31,10 @@ def pairs(dataset: Dataset) -> Pairs:
     return dataset.train[0]
 
 
-def segmentation_of(dataset: Dataset, sides: str, **settings: int) -> Segmentation:
+def segmentation_of(dataset: Dataset, sides: str, **settings: int) -> SubwordSampling:
     alpha = {} if sides == "none" else {"subword_alpha": 0.5}
     recipe = build(TrainRecipe, {"subword_sampling": sides, **alpha, **settings})
-    return Segmentation.of(recipe, dataset.codec)
+    return SubwordSampling.of(recipe, dataset.codec)
 
 
 def sides_of(batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
@@ -44,7 +44,7 @@ def sides_of(batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def read(
-    segmentation: Segmentation, pairs: Pairs, indices: list[int], update: int
+    segmentation: SubwordSampling, pairs: Pairs, indices: list[int], update: int
 ) -> tuple[list[list[int]], list[list[int]]]:
     return sides_of(batch_of(*segmentation.read(pairs, np.array(indices), update), CPU))
 
@@ -132,12 +132,12 @@ def test_none_may_be_longer_than_an_update_or_the_learned_positions(
 def test_a_closed_vocabulary_has_nothing_to_draw_from(chosen: str, side: str) -> None:
     recipe = build(TrainRecipe, {"subword_sampling": chosen})
     expected = (
-        rf"subword_sampling \('{chosen}'\) has no effect: the {side} vocabulary has one way alone "
-        r"to cut a text; leave it out, or preprocess with --segmentation bpe or unigram"
+        rf"subword_sampling \('{chosen}'\) has no effect: the {side} vocabulary has only one "
+        r"segmentation of a text; leave it out, or preprocess with --segmentation bpe or unigram"
     )
     with pytest.raises(ConfigError, match=expected):
-        Segmentation.of(recipe, tiny_codec())
-    assert Segmentation.of(TrainRecipe(), tiny_codec()).source is None
+        SubwordSampling.of(recipe, tiny_codec())
+    assert SubwordSampling.of(TrainRecipe(), tiny_codec()).source is None
 
 
 @pytest.mark.parametrize(("closed", "other"), [("source", "target"), ("target", "source")])
@@ -149,11 +149,11 @@ def test_where_one_side_alone_can_be_cut_anew_the_message_names_it(
     codec = TextCodec("en", "de", source, target, is_shared=False)
     recipe = build(TrainRecipe, {"subword_sampling": "both"})
     told = (
-        rf"the {closed} vocabulary has one way alone to cut a text; take --subword-sampling "
+        rf"the {closed} vocabulary has only one segmentation of a text; take --subword-sampling "
         rf"{other}, or preprocess with "
     )
     with pytest.raises(ConfigError, match=told):
-        Segmentation.of(recipe, codec)
+        SubwordSampling.of(recipe, codec)
 
 
 def test_text_that_moses_has_tokenised_is_cut_anew_by_the_vocabulary_behind_it(
@@ -163,8 +163,8 @@ def test_text_that_moses_has_tokenised_is_cut_anew_by_the_vocabulary_behind_it(
     assert isinstance(dataset.codec.target, Subword)
     codec = replace(dataset.codec, target=Tokenised(dataset.codec.target, "en"))
     indices = list(range(len(pairs)))
-    expected = read(Segmentation.of(recipe, dataset.codec), pairs, indices, update=1)
-    assert read(Segmentation.of(recipe, codec), pairs, indices, update=1) == expected
+    expected = read(SubwordSampling.of(recipe, dataset.codec), pairs, indices, update=1)
+    assert read(SubwordSampling.of(recipe, codec), pairs, indices, update=1) == expected
 
 
 def test_growth_is_how_much_longer_texts_become(dataset: Dataset, pairs: Pairs) -> None:

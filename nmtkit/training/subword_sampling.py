@@ -1,8 +1,8 @@
-"""Subword regularisation: the text of training pairs is cut anew each time it is seen.
+"""Subword sampling: the text of training pairs is segmented at random each time it is read.
 
-What the dataset holds is cut at random once more, by the vocabulary that made it; what is drawn
-follows from (seed, update, pair, side), so that ranks, slots and what was drawn before do
-not matter. Validation and translation cut text as the dataset does.
+The vocabulary that made the dataset segments its text again. The draw follows from (seed, update,
+pair, side), so ranks, micro-batches and earlier draws do not change it. Validation and translation
+segment text as the dataset does.
 Source: Kudo 2018, https://arxiv.org/abs/1804.10959; Provilkov et al. 2020,
 https://arxiv.org/abs/1910.13267
 """
@@ -22,18 +22,18 @@ from nmtkit.text.tokenised import Tokenised
 from nmtkit.training.seeds import subword_seed
 
 GROWTH_PAIRS = 1000
-"""So many pairs tell how much longer texts become."""
+"""Number of pairs on which the growth of texts is measured."""
 
 
 @dataclass(frozen=True)
-class Segmentation:
-    """How the text of training pairs is cut.
+class SubwordSampling:
+    """How the text of training pairs is segmented.
 
     Attributes:
-        source, target: what cuts a side anew; None = as it is stored.
+        source, target: the resampler of a side; None = ids as stored.
         seed: of the run.
-        longest: tokens of a sequence at most, its end symbol counted; one that would be longer
-            stays as it is stored.
+        longest: largest number of tokens of a sequence, its end symbol counted; a sequence that
+            would become longer stays as stored.
     """
 
     source: Resampler | None
@@ -42,16 +42,16 @@ class Segmentation:
     longest: int
 
     @staticmethod
-    def of(recipe: TrainRecipe, codec: TextCodec) -> "Segmentation":
+    def of(recipe: TrainRecipe, codec: TextCodec) -> "SubwordSampling":
         """Return what a recipe asks for.
 
         Raises:
-            ConfigError: a vocabulary that has one way alone to cut a text.
+            ConfigError: a vocabulary has only one segmentation of a text.
         """
         limits = [recipe.training.update_tokens]
         if recipe.model.positions == "learned":
             limits.append(recipe.model.max_positions)
-        return Segmentation(
+        return SubwordSampling(
             source=_resampler(recipe, "source", codec.source, codec.target),
             target=_resampler(recipe, "target", codec.target, codec.source),
             seed=recipe.seed.seed,
@@ -59,8 +59,8 @@ class Segmentation:
         )
 
     @property
-    def is_anew(self) -> bool:
-        """Some text is cut anew, which takes its time."""
+    def is_active(self) -> bool:
+        """Some side is sampled, which takes time."""
         return self.source is not None or self.target is not None
 
     def read(self, pairs: Pairs, indices: Indices, update: int) -> tuple[Sequences, Sequences]:
@@ -68,11 +68,11 @@ class Segmentation:
 
         Args:
             pairs: the shard.
-            indices: (B,) which of its pairs.
-            update: the one that they are for, from 1.
+            indices: (B,) of the pairs to read.
+            update: number of the update that they are for, from 1.
 
         Returns:
-            their sources, and their targets.
+            their sources and their targets.
         """
 
         def read_side(name: str, side: Side, resampler: Resampler | None) -> Sequences:
@@ -81,11 +81,11 @@ class Segmentation:
                 return stored
             ends = np.cumsum(stored.lengths, dtype=np.int64).tolist()
             ids = stored.ids.tolist()
-            cut = [
-                self._cut(resampler, ids[first:end], subword_seed(self.seed, update, pair, name))
+            sampled = [
+                self._sample(resampler, ids[first:end], subword_seed(self.seed, update, pair, name))
                 for (first, end), pair in zip(pairwise([0, *ends]), indices.tolist(), strict=True)
             ]
-            return Sequences.pack(cut, stored.ids.dtype.name)
+            return Sequences.pack(sampled, stored.ids.dtype.name)
 
         return (
             read_side("source", pairs.source, self.source),
@@ -93,8 +93,8 @@ class Segmentation:
         )
 
     def growth(self, pairs: Pairs) -> tuple[float, float]:
-        """Measure how many times as long as they are stored some sources, and targets, become."""
-        if not self.is_anew:
+        """Measure by which factor sources, and targets, become longer than they are stored."""
+        if not self.is_active:
             return 1.0, 1.0
         some = np.linspace(0, len(pairs) - 1, min(len(pairs), GROWTH_PAIRS)).astype(np.int64)
         drawn = self.read(pairs, some, update=0)
@@ -104,7 +104,7 @@ class Segmentation:
         )
         return source, target
 
-    def _cut(self, resampler: Resampler, stored: list[int], seed: int) -> list[int]:
+    def _sample(self, resampler: Resampler, stored: list[int], seed: int) -> list[int]:
         drawn = resampler.resample(stored, seed)  # the end symbol stays where it is
         return drawn if len(drawn) <= self.longest else stored
 
@@ -112,7 +112,7 @@ class Segmentation:
 def _resampler(
     recipe: TrainRecipe, side: str, vocabulary: Vocabulary, other_vocabulary: Vocabulary
 ) -> Resampler | None:
-    """Return what cuts a side anew, if anything is to."""
+    """Return the resampler of a side; None if it is not sampled."""
     chosen = recipe.training.subword_sampling
     if chosen not in (side, "both"):
         return None
@@ -122,15 +122,15 @@ def _resampler(
         has_other = chosen == "both" and _resampled(other_vocabulary)
         instead = f"take --subword-sampling {other}" if has_other else "leave it out"
         raise ConfigError(
-            f"subword_sampling ({chosen!r}) has no effect: the {side} vocabulary has one way alone "
-            f"to cut a text; {instead}, or preprocess with --segmentation bpe or unigram "
-            "[training.subword_sampling]"
+            f"subword_sampling ({chosen!r}) has no effect: the {side} vocabulary has only "
+            f"one segmentation of a text; {instead}, or preprocess with --segmentation bpe or "
+            "unigram [training.subword_sampling]"
         )
     return Resampler(subword.data, recipe.training.subword_alpha)
 
 
 def _resampled(vocabulary: Vocabulary) -> Subword | None:
-    """Return what of a vocabulary has several ways to cut a text, if anything has."""
+    """Return the part of a vocabulary that has several segmentations of a text, if there is one."""
     if isinstance(vocabulary, Tokenised):
         vocabulary = vocabulary.vocabulary
     if isinstance(vocabulary, Subword) and can_resample(vocabulary.data):

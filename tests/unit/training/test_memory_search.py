@@ -1,4 +1,4 @@
-"""Slots are as large as memory allows, and the largest that the data can bring are tried."""
+"""Micro-batches are as large as memory allows; the worst cases of the data are tried."""
 
 import multiprocessing
 import resource
@@ -16,22 +16,22 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import ResourceError
 from nmtkit.model.transformer import Transformer
-from nmtkit.training import memory
+from nmtkit.training import memory_search
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.learner import Learner
-from nmtkit.training.memory import (
-    SHARE,
-    Extremes,
+from nmtkit.training.memory_search import (
+    USABLE_SHARE,
     Lengths,
+    WorstCases,
     batches_of,
-    fewest_slots,
+    check_number,
+    find_number,
     fits,
-    pieces_that_fit,
     room_for_moments,
-    slots_that_fit,
+    smallest_number,
 )
+from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.objective import Objective
-from nmtkit.training.slots import Cut, cut_into_slots
+from nmtkit.training.optimizer import make_adam
 from tests.tiny import tiny_dataset
 
 CPU = torch.device("cpu")
@@ -65,8 +65,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture
-def extremes(dataset: Dataset) -> Extremes:
-    return Extremes.of(dataset.train, update_tokens=64)
+def worst_cases(dataset: Dataset) -> WorstCases:
+    return WorstCases.of(dataset.train, update_tokens=64)
 
 
 @pytest.fixture
@@ -82,15 +82,15 @@ def no_request() -> bool:
     return False
 
 
-def test_extremes_are_the_longest_sides_and_the_shortest_pair(
-    dataset: Dataset, extremes: Extremes
+def test_worst_cases_are_the_longest_sides_and_the_shortest_pair(
+    dataset: Dataset, worst_cases: WorstCases
 ) -> None:
     pairs = [
         (int(source), int(target))
         for shard in dataset.train
         for source, target in zip(shard.source.lengths(), shard.target.lengths(), strict=True)
     ]
-    longest_source, longest_target, shortest = map(tuple, extremes.pairs.tolist())
+    longest_source, longest_target, shortest = map(tuple, worst_cases.pairs.tolist())
     assert {longest_source, longest_target, shortest} <= set(pairs)
     assert longest_source[0] == max(source for source, _ in pairs)
     assert longest_target[1] == max(target for _, target in pairs)
@@ -98,24 +98,26 @@ def test_extremes_are_the_longest_sides_and_the_shortest_pair(
 
 
 def test_texts_that_are_cut_finer_grow_side_by_side_up_to_the_longest_that_is_drawn(
-    extremes: Extremes,
+    worst_cases: WorstCases,
 ) -> None:
-    def lengths(one: Extremes) -> list[list[list[int]]]:
+    def lengths(one: WorstCases) -> list[list[list[int]]]:
         return [pairs.tolist() for pairs in (one.pairs, *one.updates)]
 
-    assert lengths(extremes.grown((1.0, 1.0), longest=64)) == lengths(extremes)
-    target_doubled = extremes.grown((1.0, 2.0), longest=64)
-    assert target_doubled.update_tokens == 2 * extremes.update_tokens
+    assert lengths(worst_cases.grown((1.0, 1.0), longest=64)) == lengths(worst_cases)
+    target_doubled = worst_cases.grown((1.0, 2.0), longest=64)
+    assert target_doubled.update_tokens == 2 * worst_cases.update_tokens
     assert lengths(target_doubled) == [
-        [[source, 2 * target] for source, target in pairs] for pairs in lengths(extremes)
+        [[source, 2 * target] for source, target in pairs] for pairs in lengths(worst_cases)
     ]
     # What is drawn too long stays as it is stored, which is never longer than that.
-    assert extremes.grown((5.0, 5.0), longest=9).longest == 9
+    assert worst_cases.grown((5.0, 5.0), longest=9).longest == 9
 
 
 @pytest.mark.parametrize("tokens", [1, 10, 64])
-def test_the_batches_of_equal_pairs_fill_a_slot(tokens: int, extremes: Extremes) -> None:
-    equal = [slot for slot in extremes.slots(tokens, 1) if (slot == slot[0]).all()]
+def test_the_batches_of_equal_pairs_fill_a_micro_batch(
+    tokens: int, worst_cases: WorstCases
+) -> None:
+    equal = [one for one in worst_cases.micro_batches(tokens, 1) if (one == one[0]).all()]
     assert len(equal) >= 3
     for batch, lengths in zip(batches_of(iter(equal), CPU), equal, strict=True):
         layouts = (batch.source.layout, batch.target_in.layout)
@@ -126,24 +128,24 @@ def test_the_batches_of_equal_pairs_fill_a_slot(tokens: int, extremes: Extremes)
         assert batch.target_out.shape == (layouts[1].num_tokens,)
 
 
-@pytest.mark.parametrize("num_slots", [1, 3, 8])
-def test_no_slot_of_any_update_pads_to_larger_blocks_than_those_that_are_tried(
-    num_slots: int,
+@pytest.mark.parametrize("number", [1, 3, 8])
+def test_no_micro_batch_of_any_update_pads_to_larger_blocks_than_those_that_are_tried(
+    number: int,
 ) -> None:
     random = np.random.default_rng(1)
     lengths = random.integers(2, 16, (2, 4000, 2))
     lengths[1, 7] = (250, 9)  # among pairs of nine tokens, each is padded to 250
     lengths[0, 8] = (3, 200)
     shards = [Shard(Side(one[:, 0]), Side(one[:, 1])) for one in lengths]
-    tried = list(Extremes.of(shards, 2000).slots(2000 // num_slots, num_slots))  # type: ignore[arg-type]
+    tried = list(WorstCases.of(shards, 2000).micro_batches(2000 // number, number))  # type: ignore[arg-type]
     updates = Sampler(shards, 2000, seed=3).updates(Position(0, 0, 0))
     for position, update in updates:
-        for pairs in cut_into_slots(update, num_slots):
-            slot = lengths[update.shard][pairs]
+        for j in range(min(number, len(update.pairs))):
+            found = lengths[update.shard][pairs_of(update.pairs, j, number)]
             for side in (0, 1):
-                longest = int(slot[:, side].max())
+                longest = int(found[:, side].max())
                 most = max(len(one) * int(one[:, side].max()) for one in tried)
-                assert len(slot) * longest <= most + longest  # slots differ by one pair
+                assert len(found) * longest <= most + longest  # they differ by one pair
         if position.epoch == 2:
             break
 
@@ -174,7 +176,7 @@ def test_what_does_not_fit_is_no_error(
 @pytest.mark.parametrize("num_ranks", [1, 2, 8])
 @pytest.mark.parametrize("limit", [2e3, 5e3, 3e4, 2e5, 1e7])
 @pytest.mark.parametrize("curve", [0.0, 1e-5])
-def test_the_fewest_slots_that_fit_are_taken(num_ranks: int, limit: float, curve: float) -> None:
+def test_the_smallest_number_that_fit_are_taken(num_ranks: int, limit: float, curve: float) -> None:
     update_tokens, smallest = 25_000, 20
     most = 0.0
 
@@ -188,45 +190,49 @@ def test_the_fewest_slots_that_fit_are_taken(num_ranks: int, limit: float, curve
         most = max(most, bytes_of(tokens))  # what was needed at most, as devices tell it
         return int(most)
 
-    def is_enough(slots: int) -> bool:
-        return bytes_of(-(-update_tokens // slots)) <= limit * SHARE
+    def is_enough(number: int) -> bool:
+        return bytes_of(-(-update_tokens // number)) <= limit * USABLE_SHARE
 
-    slots = fewest_slots(update_tokens, num_ranks, smallest, need, int(limit))
-    assert slots % num_ranks == 0
-    assert bytes_of(-(-update_tokens // slots)) <= limit
+    number = smallest_number(update_tokens, num_ranks, smallest, need, int(limit))
+    assert number % num_ranks == 0
+    assert bytes_of(-(-update_tokens // number)) <= limit
     fewest = next(n for n in range(num_ranks, update_tokens, num_ranks) if is_enough(n))
-    assert slots <= max(1.3 * fewest, fewest + num_ranks)
+    assert number <= max(1.3 * fewest, fewest + num_ranks)
 
 
 @pytest.mark.parametrize("fits_once", [False, True])
 def test_memory_for_nothing_is_an_error(fits_once: bool) -> None:
     answers = iter([5] if fits_once else [])
     with pytest.raises(ResourceError, match="even for one pair at a time; take a smaller model"):
-        fewest_slots(100, 1, 20, lambda _tokens: next(answers, None), 10)
+        smallest_number(100, 1, 20, lambda _tokens: next(answers, None), 10)
 
 
-def test_slots_of_a_tiny_model_fit_as_they_are(objective: Objective, extremes: Extremes) -> None:
-    assert slots_that_fit(objective, extremes, Ranks(), no_request) == 1
-    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request) == 1
+def test_updates_of_a_tiny_model_fit_whole(objective: Objective, worst_cases: WorstCases) -> None:
+    assert find_number(objective, worst_cases, Ranks(), no_request) == 1
+    assert check_number(objective, worst_cases, 1, Ranks(), no_request) == 1
 
 
-def test_slots_that_do_not_fit_are_cut_until_they_do(
-    objective: Objective, extremes: Extremes, monkeypatch: pytest.MonkeyPatch
+LONGEST_WORST_CASE = 64 // 4 + 6
+"""Tokens of a quarter of an update, and of the longest sequence, by which parts may differ."""
+
+
+def test_micro_batches_that_do_not_fit_are_split_until_they_do(
+    objective: Objective, worst_cases: WorstCases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hold_little(batch: Batch) -> object:
-        if batch.source.layout.num_tokens > 20:
+        if batch.source.layout.num_tokens > LONGEST_WORST_CASE:
             raise torch.OutOfMemoryError("no room")
         return Objective.forward(objective, batch)
 
     monkeypatch.setattr(objective, "forward", hold_little)
-    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request) == 4
+    assert check_number(objective, worst_cases, 1, Ranks(), no_request) == 4
     monkeypatch.setattr(objective, "forward", runs_out)
     with pytest.raises(ResourceError, match="even for one pair at a time"):
-        pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request)
+        check_number(objective, worst_cases, 1, Ranks(), no_request)
 
 
 def test_what_was_needed_before_does_not_count(
-    objective: Objective, extremes: Extremes, monkeypatch: pytest.MonkeyPatch
+    objective: Objective, worst_cases: WorstCases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a stand-in for a GPU, which has a peak that can be forgotten."""
     limit, peak = 10_000, 9_999
@@ -241,12 +247,12 @@ def test_what_was_needed_before_does_not_count(
         return Objective.forward(objective, batch)
 
     monkeypatch.setattr(objective, "forward", compute)
-    monkeypatch.setattr(memory, "forget_peak", forget)
-    monkeypatch.setattr(memory, "peak_memory", lambda _device: peak)
-    monkeypatch.setattr(memory, "memory_limit", lambda _device: limit)
-    assert slots_that_fit(objective, extremes, Ranks(), no_request) == 1
+    monkeypatch.setattr(memory_search, "forget_peak", forget)
+    monkeypatch.setattr(memory_search, "peak_memory", lambda _device: peak)
+    monkeypatch.setattr(memory_search, "memory_limit", lambda _device: limit)
+    assert find_number(objective, worst_cases, Ranks(), no_request) == 1
     peak = 9_999
-    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), no_request) == 1
+    assert check_number(objective, worst_cases, 1, Ranks(), no_request) == 1
 
 
 def stopping_after(calls: int) -> Callable[[], bool]:
@@ -258,7 +264,7 @@ def stopping_after(calls: int) -> Callable[[], bool]:
 def test_a_request_to_stop_ends_trying_before_the_next_batch(
     num_batches: int,
     objective: Objective,
-    extremes: Extremes,
+    worst_cases: WorstCases,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[Batch] = []
@@ -269,10 +275,10 @@ def test_a_request_to_stop_ends_trying_before_the_next_batch(
 
     monkeypatch.setattr(objective, "forward", note)
     is_stopping = stopping_after(num_batches)
-    assert slots_that_fit(objective, extremes, Ranks(), is_stopping) is None
+    assert find_number(objective, worst_cases, Ranks(), is_stopping) is None
     assert len(tried) == num_batches
     is_stopping = stopping_after(num_batches)
-    assert pieces_that_fit(objective, extremes, Cut(1, 1), Ranks(), is_stopping) is None
+    assert check_number(objective, worst_cases, 1, Ranks(), is_stopping) is None
     assert len(tried) == 2 * num_batches
 
 
@@ -285,10 +291,10 @@ def resident() -> int:
 def take_room() -> None:
     large = ModelConfig(encoder_layers=0, decoder_layers=0, model_size=1024, heads=1)
     model = Transformer(large, 2**15, 2**15, is_shared=True)
-    learner = Learner.of(model, TrainingConfig())
+    optimizer = make_adam(model, TrainingConfig())
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     before = resident()
-    with room_for_moments(learner):
+    with room_for_moments(optimizer):
         assert resident() - before > 1.5 * weights
 
 

@@ -1,0 +1,202 @@
+"""The loader: batches of the updates, on the device that computes them.
+
+What is loaded follows from the run alone: never from how far ahead it is read, nor from which
+process reads it. For a GPU a background thread prepares updates ahead and copies them to the
+device. On a CPU nothing is read ahead, because reading takes time from computing, unless
+`--read-workers` asks for processes.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+
+import torch
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.binary import Dataset
+from nmtkit.data.sampler import Position, Update
+from nmtkit.runtime import background_thread
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.micro_batches import numbers_of_rank
+from nmtkit.training.subword_sampling import SubwordSampling
+from nmtkit.training.update_reader import (
+    Assignment,
+    Start,
+    UpdateIds,
+    UpdateReader,
+    UpdateStream,
+    updates_by_workers,
+)
+
+NUM_AHEAD = 2
+"""Largest number of updates that wait for the device."""
+
+MAX_USEFUL_WORKERS = 4
+"""Largest number of processes that are started by themselves."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What one forward and backward pass of a rank computes.
+
+    Attributes:
+        number: its place in the update, from 0; it seeds the dropout.
+        batch: its pairs.
+        weight: 1, or 0 on a rank that has no micro-batch of its own and only takes part.
+    """
+
+    number: int
+    batch: Batch
+    weight: int
+
+
+@dataclass(frozen=True)
+class LoadedUpdate:
+    """An update as one rank computes it.
+
+    Attributes:
+        update: all of its pairs.
+        next_position: where the next update is found.
+        micro_batches: of this rank, at least one.
+    """
+
+    update: Update
+    next_position: Position
+    micro_batches: list[MicroBatch]
+
+    @property
+    def num_tokens(self) -> tuple[int, int]:
+        """Source and target tokens that this rank adds to the update."""
+        sizes = [
+            (m.weight * x, m.weight * y) for m in self.micro_batches for x, y in [m.batch.sizes]
+        ]
+        return sum(x for x, _ in sizes), sum(y for _, y in sizes)
+
+    def in_order(self) -> Iterator[tuple[MicroBatch, bool]]:
+        """Yield the micro-batches, each with whether it is the last one."""
+        for micro_batch in self.micro_batches:
+            yield micro_batch, micro_batch is self.micro_batches[-1]
+
+
+class BatchLoader:
+    """Loads one update after another; the next one is usually prepared already."""
+
+    def __init__(
+        self,
+        open_stream: Callable[[Start], UpdateStream],
+        ranks: Ranks,
+        device: torch.device,
+        num_ahead: int,
+    ) -> None:
+        """Store the parts.
+
+        Args:
+            open_stream: returns the ids of all updates from a start on.
+            ranks: for one of which it loads.
+            device: where batches go.
+            num_ahead: updates that a background thread prepares ahead; 0 = none, and no thread.
+        """
+        self._open_stream = open_stream
+        self._ranks = ranks
+        self._device = device
+        self._num_ahead = num_ahead
+        self._stream: UpdateStream | None = None
+        self._thread: Executor | None = None
+        self._prepared: deque[Future[LoadedUpdate]] = deque()
+        self._expected: Start | None = None
+        self._num_micro_batches = 0
+
+    @staticmethod
+    def of(
+        recipe: TrainRecipe, dataset: Dataset, ranks: Ranks, device: torch.device
+    ) -> "BatchLoader":
+        """Return the loader of a rank, with workers where the recipe asks for them."""
+        reader = UpdateReader.of(recipe, dataset, ranks.rank, ranks.size)
+        num_workers = recipe.engine.read_workers or useful_workers(reader.subword_sampling, device)
+        num_ahead = NUM_AHEAD if num_workers or device.type == "cuda" else 0
+        if not num_workers:
+            return BatchLoader(reader.updates, ranks, device, num_ahead)
+
+        def open_stream(start: Start) -> UpdateStream:
+            task = Assignment(dataset.folder, recipe, ranks.rank, ranks.size, 0, num_workers, start)
+            return updates_by_workers(lambda number: replace(task, worker=number), num_workers)
+
+        return BatchLoader(open_stream, ranks, device, num_ahead)
+
+    def load(self, position: Position, number: int, num_micro_batches: int) -> LoadedUpdate:
+        """Load an update.
+
+        Args:
+            position: where it is found.
+            number: of the update, from 1.
+            num_micro_batches: M, of the whole update.
+
+        Raises:
+            DamagedError: the dataset changed since it was written.
+            ResourceError: a worker process was killed.
+            MemoryError, RuntimeError: out of memory.
+            OSError: the system cannot read the dataset.
+        """
+        start = Start(position, number, num_micro_batches)
+        if start != self._expected:
+            self._restart(start)
+        self._expected = None  # an update that fails to load is read again
+        loaded = self._next()
+        self._expected = Start(loaded.next_position, number + 1, num_micro_batches)
+        return loaded
+
+    def close(self) -> None:
+        """Stop reading ahead; thread and workers have ended when this returns."""
+        self._expected = None
+        self._prepared.clear()
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+            self._thread = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _restart(self, start: Start) -> None:
+        self.close()
+        self._stream = self._open_stream(start)
+        self._num_micro_batches = start.num_micro_batches
+        if self._num_ahead:
+            self._thread = background_thread("loader")
+            for _ in range(self._num_ahead):
+                self._prepared.append(self._thread.submit(self._prepare))
+
+    def _next(self) -> LoadedUpdate:
+        if self._thread is None:
+            return self._prepare()
+        first = self._prepared.popleft()
+        self._prepared.append(self._thread.submit(self._prepare))
+        return first.result()
+
+    def _prepare(self) -> LoadedUpdate:
+        assert self._stream is not None, "the loader is closed"
+        return self._on_device(next(self._stream))
+
+    def _on_device(self, ids: UpdateIds) -> LoadedUpdate:
+        position, update, sides = ids
+        ranks = self._ranks
+        own = numbers_of_rank(len(update.pairs), self._num_micro_batches, ranks.rank, ranks.size)
+        micro_batches = [
+            MicroBatch(number, batch_of(source, target, self._device), weight=int(bool(own)))
+            for number, (source, target) in zip(own or (0,), sides, strict=True)
+        ]
+        return LoadedUpdate(update, position, micro_batches)
+
+
+def useful_workers(subword_sampling: SubwordSampling, device: torch.device) -> int:
+    """Return the number of worker processes for a rank unless the recipe says one; 0 = none.
+
+    Segmenting text takes longer than a GPU computes. It is Python's work, so a thread would hold
+    the interpreter's lock that the computing thread needs.
+    """
+    if device.type != "cuda" or not subword_sampling.is_active:
+        return 0
+    cores = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return min(max(cores - 1, 1), MAX_USEFUL_WORKERS)

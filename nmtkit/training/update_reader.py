@@ -1,0 +1,143 @@
+"""Ids of the updates' micro-batches, read from a dataset by this process or by workers.
+
+Everything read follows from where reading begins. This module does not import torch, so worker
+processes start without it; `loader.py` turns ids into batches.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.binary import Dataset, Pairs, Sequences
+from nmtkit.data.sampler import Position, Sampler, Update
+from nmtkit.processes import Worker
+from nmtkit.training.micro_batches import numbers_of_rank, pairs_of
+from nmtkit.training.subword_sampling import SubwordSampling
+
+_REMEDY = "take fewer --read-workers"
+
+UpdateIds = tuple[Position, Update, list[tuple[Sequences, Sequences]]]
+"""An update, the position after it, and source and target ids of each micro-batch of a rank."""
+
+UpdateStream = Generator[UpdateIds, None, None]
+"""Updates in their order, without end; closed when no more are needed."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where reading begins.
+
+    Attributes:
+        position: of the first update.
+        number: of that update, from 1.
+        num_micro_batches: of that update and of those after it.
+    """
+
+    position: Position
+    number: int
+    num_micro_batches: int
+
+
+@dataclass(frozen=True)
+class UpdateReader:
+    """Reads what one rank computes of each update.
+
+    Attributes:
+        shards: the training pairs.
+        sampler: plans which of them an update holds.
+        subword_sampling: how their text is segmented.
+        rank, num_ranks: which rank, of how many.
+    """
+
+    shards: Sequence[Pairs]
+    sampler: Sampler
+    subword_sampling: SubwordSampling
+    rank: int
+    num_ranks: int
+
+    @staticmethod
+    def of(recipe: TrainRecipe, dataset: Dataset, rank: int, num_ranks: int) -> "UpdateReader":
+        """Return the reader of a rank for a dataset and a recipe."""
+        return UpdateReader(
+            shards=dataset.train,
+            sampler=Sampler(dataset.train, recipe.training.update_tokens, recipe.seed.seed),
+            subword_sampling=SubwordSampling.of(recipe, dataset.codec),
+            rank=rank,
+            num_ranks=num_ranks,
+        )
+
+    def updates(self, start: Start, first: int = 0, step: int = 1) -> UpdateStream:
+        """Read every `step`-th update from the `first` on, counted from where reading begins.
+
+        A rank without a micro-batch of its own reads the first pair: it takes part in the exchange
+        of gradients, with a weight of 0.
+        """
+        planned = enumerate(self.sampler.updates(start.position), start.number)
+        for number, (position, update) in islice(planned, first, None, step):
+            shard, count = self.shards[update.shard], start.num_micro_batches
+            own = numbers_of_rank(len(update.pairs), count, self.rank, self.num_ranks)
+            parts = [pairs_of(update.pairs, j, count) for j in own] or [update.pairs[:1]]
+            yield (
+                position,
+                update,
+                [self.subword_sampling.read(shard, pairs, number) for pairs in parts],
+            )
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a worker process must know.
+
+    Attributes:
+        folder: of the dataset.
+        recipe: all settings.
+        rank, num_ranks: which rank it reads for, of how many.
+        worker, num_workers: which of the rank's workers it is; it reads every
+            num_workers-th update.
+        start: where reading begins.
+    """
+
+    folder: Path
+    recipe: TrainRecipe
+    rank: int
+    num_ranks: int
+    worker: int
+    num_workers: int
+    start: Start
+
+
+def updates_by_workers(assign: Callable[[int], Assignment], num_workers: int) -> UpdateStream:
+    """Read updates in worker processes, each at most two updates ahead.
+
+    Args:
+        assign: returns the assignment of a worker, by its number.
+        num_workers: the number of processes.
+
+    Raises:
+        ResourceError: a worker was killed.
+        NmtkitError, MemoryError, OSError: a worker raised it.
+    """
+    workers: list[Worker[UpdateIds]] = []
+    try:
+        for number in range(num_workers):
+            workers.append(Worker(_serve, _REMEDY))
+            workers[-1].send(assign(number))
+        while True:
+            for worker in workers:
+                yield worker.receive()
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _serve(connection: "Connection[UpdateIds, Any]") -> None:
+    """Receive an assignment, and send the updates that it asks for."""
+    task: Assignment = connection.recv()
+    dataset = Dataset.open(task.folder)
+    reader = UpdateReader.of(task.recipe, dataset, task.rank, task.num_ranks)
+    for update in reader.updates(task.start, task.worker, task.num_workers):
+        connection.send(update)

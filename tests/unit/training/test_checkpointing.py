@@ -1,0 +1,306 @@
+"""When a run saves, what follows when it cannot, and what it is continued with."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.checkpoint import Resumable, RunFolder, Snapshot
+from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import CheckpointConfig
+from nmtkit.config.validate import check_values
+from nmtkit.data.binary import Dataset
+from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.training.checkpointing import Saver, check_same_run
+from nmtkit.training.selection import last_checkpoints
+from nmtkit.training.state import Progress, TrainState
+from tests.clock import Clock
+from tests.tiny import tiny_codec, tiny_dataset, tiny_model
+from tests.training import run_context
+
+FIELDS = fields_of(TrainRecipe)
+OLD = TrainRecipe()
+# What is learnt depends on these; the rest is how long, how it is watched, and on what machine.
+FIXED_SECTIONS = {"model", "seed"}
+FREE_SECTIONS = {"checkpoints", "search", "logging", "runtime", "engine", "ranks"}
+FREE_IN_TRAINING = {"max_updates", "max_epochs", "max_minutes"}
+FIXED_IN_VALIDATION = {"best_metric"}
+
+NEVER = 10**6
+"""More updates than any run here has."""
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return Dataset.open(tiny_dataset(tmp_path_factory.mktemp("corpus")))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+class SavedRun:
+    """A run whose model stays as it is while its updates are counted."""
+
+    def __init__(self, folder: Path, dataset: Dataset, clock: Clock) -> None:
+        self.folder, self.dataset, self.clock = folder, dataset, clock
+        self.stream = io.StringIO()
+        model = tiny_model(tiny_codec())
+        optimizer = torch.optim.Adam(model.parameters())
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+        self.state = TrainState(model, optimizer, None)
+
+    def saver(self, config: CheckpointConfig) -> Saver:
+        recipe = replace(TrainRecipe(model=self.state.model.config), checkpoints=config)
+        context = run_context(recipe, self.dataset, self.folder, self.clock, self.stream)
+        return Saver(context, self.state)
+
+    def at(self, update: int) -> None:
+        self.state.progress = Progress(update=update)
+
+
+@pytest.fixture
+def run(tmp_path: Path, dataset: Dataset, clock: Clock) -> SavedRun:
+    return SavedRun(tmp_path, dataset, clock)
+
+
+def saved(folder: Path) -> list[tuple[int, bool]]:
+    """Return the update of each checkpoint, and whether it is scheduled."""
+    return [(one.update, one.is_scheduled) for one in RunFolder(folder).checkpoints()]
+
+
+def save_if_due(run: SavedRun, saver: Saver, update: int) -> None:
+    """Save if it is due, and wait until that is done."""
+    run.at(update)
+    saver.save_if_due()
+    saver.finish()
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, *updates: int) -> None:
+    """Have the checkpoints of some updates not find room."""
+    save = RunFolder.save
+
+    def save_or_fail(self: RunFolder, snapshot: Snapshot) -> None:
+        if snapshot.update in updates:
+            raise ResourceError("no room")
+        save(self, snapshot)
+
+    monkeypatch.setattr(RunFolder, "save", save_or_fail)
+
+
+def test_a_save_by_time_is_made_when_none_was_for_long_and_averaging_does_not_count_it(
+    run: SavedRun, tmp_path: Path, clock: Clock
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=4, save_minutes=2))
+    for update in range(1, 9):
+        clock.now += 50
+        save_if_due(run, saver, update)
+        if update == 3:
+            assert saved(tmp_path) == [(3, False)]  # 150 s after the start
+    # Of those made by time, only one that is among the two newest stays.
+    assert saved(tmp_path) == [(4, True), (7, False), (8, True)]
+    assert [path.name for path in last_checkpoints(tmp_path, 2)] == ["00000004", "00000008"]
+    with pytest.raises(ConfigError, match="has 2 checkpoints made by --save-every, fewer than"):
+        last_checkpoints(tmp_path, 3)
+
+
+def test_a_save_on_schedule_starts_the_time_again(
+    run: SavedRun, tmp_path: Path, clock: Clock
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=4, save_minutes=2))
+    for update, seconds in ((4, 119), (5, 119), (6, 1)):
+        clock.now += seconds
+        save_if_due(run, saver, update)
+    assert saved(tmp_path) == [(4, True), (6, False)]
+
+
+def test_no_save_is_made_by_time_where_the_minutes_are_0(
+    run: SavedRun, tmp_path: Path, clock: Clock
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=2, save_minutes=0))
+    for update in range(1, 4):
+        clock.now += 1e9
+        save_if_due(run, saver, update)
+    assert saved(tmp_path) == [(2, True)]
+
+
+def test_the_end_of_a_run_is_saved_without_a_schedule_unless_nothing_was_done(
+    run: SavedRun, tmp_path: Path
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=NEVER))
+    saver.save_now()
+    assert saved(tmp_path) == []
+    run.at(3)
+    saver.save_now()
+    assert saved(tmp_path) == [(3, False)]
+
+
+def test_the_best_checkpoint_stays_beside_the_two_to_go_on_from(
+    run: SavedRun, tmp_path: Path
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=1, keep=1))
+    for update in range(1, 6):
+        save_if_due(run, saver, update)
+        if update == 2:
+            saver.point_best([2])
+    best = RunFolder(tmp_path).best()
+    assert best is not None
+    assert best.name == "00000002"
+    assert saved(tmp_path) == [(2, True), (4, True), (5, True)]
+
+
+def test_a_best_that_cannot_be_named_is_told_and_training_goes_on(
+    run: SavedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=1))
+
+    def refuse(_self: RunFolder, _best_first: Sequence[int]) -> None:
+        raise ResourceError("no room")
+
+    monkeypatch.setattr(RunFolder, "point_best", refuse)
+    saver.point_best([2])
+    assert run.stream.getvalue() == "`best` still names the checkpoint before: no room\n"
+
+
+def test_what_cannot_be_tidied_up_is_told_and_training_goes_on(
+    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=1))
+
+    def refuse(_self: RunFolder, _keep: int, _best: object, _warn: object) -> None:
+        raise ResourceError("no permission")
+
+    monkeypatch.setattr(RunFolder, "prune", refuse)
+    for update in (1, 2):
+        save_if_due(run, saver, update)
+    assert saved(tmp_path) == [(1, True), (2, True)]
+    assert run.stream.getvalue() == "not tidied up: no permission\n" * 2
+
+
+def test_a_failed_save_is_told_and_forgotten_with_the_next_good_one(
+    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=1))
+    fail_at(monkeypatch, 1, 3, 5)
+    for update in range(1, 6):
+        save_if_due(run, saver, update)
+    assert saved(tmp_path) == [(2, True), (4, True)]
+    assert run.stream.getvalue() == "".join(
+        f"update={update} not saved, training continues: no room\n" for update in (1, 3, 5)
+    )
+
+
+def test_two_failed_saves_in_a_row_are_an_error(
+    run: SavedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=2))
+    fail_at(monkeypatch, 2, 4)
+    for update in range(1, 4):
+        save_if_due(run, saver, update)
+    with pytest.raises(ResourceError, match="no room"):
+        save_if_due(run, saver, 4)
+
+
+def test_a_failed_save_by_time_is_not_tried_again_at_once(
+    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=NEVER, save_minutes=1))
+    fail_at(monkeypatch, 1)
+    for update, seconds in ((1, 60), (2, 59), (3, 1)):
+        clock.now += seconds
+        save_if_due(run, saver, update)
+    assert saved(tmp_path) == [(3, False)]
+
+
+def test_a_failed_save_at_the_end_is_an_error_at_once(
+    run: SavedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=NEVER))
+    fail_at(monkeypatch, 3)
+    run.at(3)
+    with pytest.raises(ResourceError, match="no room"):
+        saver.save_now()
+
+
+def resumable(fingerprint: str) -> Resumable:
+    """Return a checkpoint of a run with the settings of `OLD`."""
+    return Resumable(
+        path=Path("exp/run/checkpoints/00000007"),
+        update=7,
+        model={},
+        recipe=OLD,
+        provenance={"dataset": fingerprint},
+        state_tensors={},
+        state_values={},
+    )
+
+
+def with_values(**values: Value) -> TrainRecipe:
+    return recipe_of(TrainRecipe, {**values_of(OLD), **values})
+
+
+def another_value(field: Field) -> Value:
+    """Return a permitted value that is not the default."""
+    if field.kind is bool:
+        return not field.default
+    if field.setting.choices:
+        return next(one for one in field.setting.choices if one != field.default)
+    assert isinstance(field.default, int | float), f"{field.name} is of a new kind"
+    return field.default + (1 if field.kind is int else 0.001)
+
+
+def is_expected_to_be_fixed(field: Field) -> bool:
+    if field.section == "training":
+        return field.name not in FREE_IN_TRAINING
+    if field.section == "validation":
+        return field.name in FIXED_IN_VALIDATION
+    assert field.section in FIXED_SECTIONS | FREE_SECTIONS, f"{field.section} is new"
+    return field.section in FIXED_SECTIONS
+
+
+@pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
+def test_every_setting_is_free_or_fixed_by_what_is_learnt(field: Field) -> None:
+    expected = "fixed" if is_expected_to_be_fixed(field) else "free"
+    assert field.setting.on_resume == expected
+
+
+@pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
+def test_a_fixed_setting_that_changes_is_refused_by_name_and_a_free_one_is_not(
+    field: Field, dataset: Dataset
+) -> None:
+    new = another_value(field)
+    values, problems = check_values(TrainRecipe, {field.name: new})
+    assert not problems
+    recipe, old = with_values(**values), resumable(dataset.fingerprint)
+    assert recipe != OLD
+    if field.setting.on_resume == "free":
+        check_same_run(old, recipe, dataset)
+        return
+    with pytest.raises(ConfigError) as raised:
+        check_same_run(old, recipe, dataset)
+    assert str(raised.value) == (
+        "exp/run: cannot continue this run with other settings: "
+        f"{field.name} was {field.default!r} and is now {new!r}; "
+        "run the same command again, or choose another --out"
+    )
+
+
+def test_all_settings_that_changed_are_named_at_once(dataset: Dataset) -> None:
+    recipe = with_values(heads=4, max_updates=7, seed=2)
+    with pytest.raises(
+        ConfigError, match="settings: heads was 8 and is now 4; seed was 1 and is now 2; run"
+    ):
+        check_same_run(resumable(dataset.fingerprint), recipe, dataset)
+
+
+def test_the_same_settings_with_another_dataset_are_refused(dataset: Dataset) -> None:
+    check_same_run(resumable(dataset.fingerprint), OLD, dataset)
+    with pytest.raises(DamagedError, match=r"^exp/run: this run was begun with other data"):
+        check_same_run(resumable("0123"), OLD, dataset)

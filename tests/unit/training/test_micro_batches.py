@@ -1,0 +1,129 @@
+"""Micro-batches share an update, ranks share micro-batches, and their number only grows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtkit.data.sampler import cut_sorted
+from nmtkit.errors import DamagedError
+from nmtkit.training.micro_batches import (
+    FILE,
+    FIRST_FILE,
+    MicroBatchSchedule,
+    fewest_micro_batches,
+    numbers_of_rank,
+    pairs_of,
+)
+from nmtkit.training.seeds import micro_batch_seed
+
+
+@pytest.mark.parametrize(
+    ("update_tokens", "max_tokens", "num_ranks", "expected"),
+    [
+        (25_000, 4096, 1, 7),
+        (4096, 4096, 1, 1),
+        (4097, 4096, 1, 2),
+        (100, 4096, 1, 1),
+        (25_000, 4096, 4, 8),
+        (100, 4096, 3, 3),
+    ],
+)
+def test_an_update_has_the_micro_batches_that_its_tokens_and_ranks_need(
+    update_tokens: int, max_tokens: int, num_ranks: int, expected: int
+) -> None:
+    assert fewest_micro_batches(update_tokens, max_tokens, num_ranks) == expected
+
+
+pair_lengths = st.tuples(st.integers(1, 20), st.integers(1, 20))
+
+
+@given(st.lists(pair_lengths, min_size=1, max_size=60), st.integers(1, 9))
+def test_micro_batches_share_an_update_evenly(lengths: list[tuple[int, int]], number: int) -> None:
+    source, target = np.array(lengths).T
+    (pairs,) = cut_sorted(source, target, 20 * 60)
+    parts = [pairs_of(pairs, j, number) for j in numbers_of_rank(len(pairs), number, 0, 1)]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
+    assert len(parts) == min(number, len(lengths))
+    assert all(len(part) for part in parts)
+    tokens = [int(target[part].sum()) for part in parts]
+    assert max(tokens) - min(tokens) <= target.max(), "of the sorted side"
+
+
+@given(st.integers(1, 30), st.integers(1, 36), st.integers(1, 5))
+def test_ranks_share_all_micro_batches(num_pairs: int, number: int, num_ranks: int) -> None:
+    of_ranks = [numbers_of_rank(num_pairs, number, rank, num_ranks) for rank in range(num_ranks)]
+    whole = numbers_of_rank(num_pairs, number, 0, 1)
+    assert sorted(j for own in of_ranks for j in own) == list(whole)
+    seen = [pair for j in whole for pair in pairs_of(np.arange(num_pairs), j, number).tolist()]
+    assert sorted(seen) == list(range(num_pairs))
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 40))
+def test_finer_micro_batches_are_parts_of_the_first_ones(
+    initial: int, factor: int, num_pairs: int
+) -> None:
+    """As version 0.1 had it: part p of slot s holds the pairs[s::S][p::P], and has their seed."""
+    pairs, number = np.arange(num_pairs), initial * factor
+    for j in range(number):
+        slot, part = j % initial, j // initial
+        assert pairs_of(pairs, j, number).tolist() == pairs[slot::initial][part::factor].tolist()
+        if part == 0:
+            assert micro_batch_seed(1, 5, j, initial) == micro_batch_seed(1, 5, slot, initial)
+
+
+def test_seeds_of_runs_that_never_split_stay_what_they_were() -> None:
+    assert micro_batch_seed(1, 1, 0, 7) == 767289077112119324
+    assert micro_batch_seed(1, 1, 6, 7) == 1991831438379718041
+    assert micro_batch_seed(1, 1, 8, 7) == 3496152779115468922
+
+
+def test_seeds_differ_in_every_part() -> None:
+    seeds = {
+        micro_batch_seed(seed, update, number, initial=4)
+        for seed in range(3)
+        for update in range(1, 30)
+        for number in range(8)
+    }
+    assert len(seeds) == 3 * 29 * 8
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_a_schedule_begins_with_the_initial_number(tmp_path: Path) -> None:
+    assert MicroBatchSchedule(tmp_path, 3).at(1) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_increases_hold_from_their_update_on_and_are_kept_with_the_run(tmp_path: Path) -> None:
+    schedule = MicroBatchSchedule(tmp_path, 3)
+    schedule.increase(7, 6, is_writer=True)
+    schedule.increase(20, 12, is_writer=True)
+    for known in (schedule, MicroBatchSchedule(tmp_path, 3)):
+        assert [known.at(n) for n in (1, 6, 7, 19, 20, 10**6)] == [3, 3, 6, 6, 12, 12]
+
+
+def test_a_rank_that_does_not_write_splits_all_the_same(tmp_path: Path) -> None:
+    schedule = MicroBatchSchedule(tmp_path, 3)
+    schedule.increase(7, 6, is_writer=False)
+    assert schedule.at(7) == 6
+    assert MicroBatchSchedule(tmp_path, 3).at(7) == 3
+
+
+def test_the_file_of_version_0_1_is_read_and_continued(tmp_path: Path) -> None:
+    cuts = [{"from_update": 7, "pieces": 2}, {"from_update": 20, "pieces": 4}]
+    (tmp_path / FIRST_FILE).write_text(json.dumps(cuts), encoding="utf-8")
+    schedule = MicroBatchSchedule(tmp_path, 3)
+    assert [schedule.at(n) for n in (6, 7, 20)] == [3, 6, 12]
+    schedule.increase(30, 24, is_writer=True)
+    assert [MicroBatchSchedule(tmp_path, 3).at(n) for n in (6, 7, 20, 30)] == [3, 6, 12, 24]
+
+
+@pytest.mark.parametrize("name", [FILE, FIRST_FILE])
+@pytest.mark.parametrize("content", ["{", "[1]", '[{"pieces": 2}]', '{"from_update": 1}'])
+def test_a_file_with_something_else_is_damaged(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DamagedError, match=rf"{name}: not a list of increases .*; delete the file"):
+        MicroBatchSchedule(tmp_path, 1)
