@@ -5,10 +5,13 @@ The frozen examples are made by freeze.py. A refactoring leaves these tests as t
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import CheckpointConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.info import describe
 from nmtkit.data.sampler import Sampler
@@ -19,9 +22,21 @@ from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translation
 from tests.golden.freeze_codec import FROZEN as FROZEN_CODEC
 from tests.golden.freeze_codec import LINES
 from tests.golden.freeze_dataset import FROZEN as FROZEN_WITH_WEIGHTS
-from tests.tiny import TRAIN_LINES
+from tests.tiny import TRAIN_LINES, tiny_train_recipe
 
+FROZEN_SPLIT = Path(__file__).parent / "formats-4"
 EXPECTED = json.loads((FROZEN / "expected.json").read_text(encoding="utf-8"))
+
+
+def split_recipe(max_updates: int) -> TrainRecipe:
+    """Return the recipe of the run whose updates were split."""
+    tiny = tiny_train_recipe(max_updates, dropout=0.1)
+    return replace(
+        tiny,
+        training=replace(tiny.training, update_tokens=40, max_tokens=20),
+        checkpoints=CheckpointConfig(save_every=4, keep=1),
+        validation=replace(tiny.validation, best_metric="bleu"),
+    )
 
 
 def test_a_frozen_dataset_is_read_to_the_last_token() -> None:
@@ -77,3 +92,16 @@ def test_twenty_updates_have_the_losses_they_had(tmp_path: Path) -> None:
     # Another processor adds in another order: a change in the seventh digit, which grows with
     # every update.
     assert losses(tmp_path / "run") == pytest.approx(EXPECTED["losses"][:20], rel=1e-4)
+
+
+def test_a_frozen_run_whose_updates_were_split_continues_with_their_pairs_and_masks(
+    tmp_path: Path,
+) -> None:
+    """Of version 0.1, which wrote pieces.json and num_slots; it continued with these losses."""
+    shutil.copytree(FROZEN_SPLIT, tmp_path / "frozen")
+    run = tmp_path / "frozen" / "run"
+    assert (run / "pieces.json").exists()
+    train(split_recipe(8), tmp_path / "frozen" / "dataset", run)
+    expected = json.loads((FROZEN_SPLIT / "expected.json").read_text(encoding="utf-8"))
+    # Micro-batches are summed in another order than slots and their pieces were.
+    assert losses(run) == pytest.approx(expected["loss"], rel=1e-5)
