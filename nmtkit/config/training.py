@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from nmtkit.config.setting import setting
+from nmtkit.config.shared import PrecisionConfig
 
 
 @dataclass(frozen=True)
@@ -278,17 +279,9 @@ class LoggingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineConfig:
+class EngineConfig(PrecisionConfig):
     """How updates are computed."""
 
-    precision: str = setting(
-        "auto",
-        "Arithmetic of matrix products; weights, sums and the loss are float32 always. "
-        "auto: bfloat16 on GPUs that have it, and on CPUs with instructions for it if the model "
-        "size is 256 or more; else float32.",
-        choices=("auto", "float32", "bfloat16"),
-        on_resume="free",
-    )
     recompute: bool = setting(
         False,
         "Keep the inputs of layers alone, and compute the rest again in the backward pass: "
