@@ -121,8 +121,7 @@ def choose_precision(
     has_bfloat16 = device.type == "cpu" or torch.cuda.is_bf16_supported(including_emulation=False)
     if setting == "bfloat16" and not has_bfloat16:
         raise ConfigError(
-            "precision ('bfloat16'): this GPU does not have it; take --precision float32 "
-            "[engine.precision]"
+            "precision ('bfloat16'): this GPU does not have it; take --precision float32"
         )
     if setting == "auto" and device.type == "cpu":
         is_wide = trained_size is not None and trained_size >= MIN_BFLOAT16_SIZE

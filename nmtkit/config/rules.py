@@ -24,7 +24,7 @@ from nmtkit.config.schema import (
     TrainRecipe,
     TranslateRecipe,
 )
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import POSITIONS, ModelConfig
 
 SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
 SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "extra_length")
@@ -48,8 +48,9 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
                 "compile ('on') chooses among kernels by their speed, so that equal runs differ; "
                 "leave out --compile or --deterministic [engine.compile]",
             )
-        if recipe.model.positions != "learned":
-            yield from _without_effect(recipe, ("max_positions",), "with sinusoidal positions")
+        positions = recipe.model.positions
+        if not POSITIONS[positions].is_learned:
+            yield from _without_effect(recipe, ("max_positions",), f"with {positions} positions")
         if not (recipe.validation.validate_every and recipe.validation.validate_bleu):
             yield from _without_effect(recipe, SEARCH, "in training without validation BLEU")
     if isinstance(recipe, TranslateRecipe):
@@ -214,15 +215,16 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             f"heads ({heads}) must divide model_size ({size}); try {_divisors_near(heads, size)}, "
             "or give both key_size and value_size [model.heads]",
         )
-    if size % 2 and model.positions == "sinusoidal":
+    positions = POSITIONS[model.positions]
+    if size % 2 and positions.needs_even_size:
         yield Problem(
             ("model_size", "positions"),
-            f"model_size ({size}) must be even for sinusoidal positions; "
+            f"model_size ({size}) must be even for {model.positions} positions; "
             f"try {size - 1} or {size + 1} [model.model_size]",
         )
     # The encoder sees all from twice the largest distance on, the decoder from the length on.
     whole = max(2 * (model.max_positions - 1), model.max_positions)
-    if model.positions == "learned" and model.window >= whole:
+    if positions.is_learned and model.window >= whole:
         yield Problem(
             ("window", "max_positions", "positions"),
             f"window ({model.window}) restricts nothing, as the {model.max_positions} learned "

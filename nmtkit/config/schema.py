@@ -13,6 +13,7 @@ from nmtkit.config.attention import SelectionConfig, ViewConfig
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.setting import setting
+from nmtkit.config.shared import InferenceConfig
 from nmtkit.config.training import (
     CheckpointConfig,
     EngineConfig,
@@ -180,7 +181,7 @@ class OutputConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationConfig:
+class TranslationConfig(InferenceConfig):
     """How lines are read and grouped."""
 
     batch_size: int = setting(
@@ -191,25 +192,12 @@ class TranslationConfig:
         minimum=1,
         on_resume="free",
     )
-    max_tokens: int = setting(
-        4096,
-        "Source tokens translated together, at most (padding and forced beginnings counted), which "
-        "bounds the memory; with a beam W above 4, 4/W as many.",
-        unit="tokens",
-        minimum=1,
-        on_resume="free",
-    )
     chunk_lines: int = setting(
         4096,
         "Lines read ahead, sorted by length and answered together; on a terminal always 1.",
         unit="lines",
         minimum=1,
         on_resume="free",
-    )
-    precision: str = setting(
-        "auto",
-        "Type of matrix products: auto takes bfloat16 on GPUs that have it, float32 elsewhere.",
-        choices=("auto", "float32", "bfloat16"),
     )
     shortlist: str = setting(
         "",
@@ -273,26 +261,14 @@ class TranslateRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoringConfig:
+class ScoringConfig(InferenceConfig):
     """How a model scores, with --model."""
 
-    max_tokens: int = setting(
-        4096,
-        "Source tokens, and target tokens, scored together, at most (padding counted), which "
-        "bounds the memory.",
-        unit="tokens",
-        minimum=1,
-    )
     max_length: int = setting(
         4096,
         "A line with more tokens on either side, its end symbol counted, is an error.",
         unit="tokens",
         minimum=2,
-    )
-    precision: str = setting(
-        "auto",
-        "Type of matrix products: auto takes bfloat16 on GPUs that have it, float32 elsewhere.",
-        choices=("auto", "float32", "bfloat16"),
     )
 
 

@@ -1,5 +1,6 @@
 """What is known of a setting beside its type and default; schema.py holds the settings."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ class Setting:
         unit: what a number counts, in the plural ("tokens", "minutes"), or "".
         metavar: what stands for a text in `--help` ("FILE"), instead of its choices if it has some.
         zero: how 0 is written ("auto"), where it means something else than the number.
-        choices: the permitted values of a text setting; empty = any.
+        choices: the permitted values of a text setting, or a table with these keys; empty = any.
         minimum, maximum: the inclusive range of a number.
         on_resume: "fixed" settings make the model what it is and may not change between the
             sessions of one run; "free" ones may.
@@ -24,7 +25,7 @@ class Setting:
     unit: str = ""
     metavar: str = ""
     zero: str = ""
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     minimum: float | None = None
     maximum: float | None = None
     on_resume: Literal["fixed", "free"] = "fixed"

@@ -1,8 +1,63 @@
-"""The sections of a recipe that training alone has; see schema.py for the rest."""
+"""The sections of a recipe that training alone has; see schema.py for the rest.
 
+The tables of choices hold the facts that settings and counts need without torch. The tables of
+implementations have the same keys: positions in nmtkit/model/embedding.py, norms and activations in
+nmtkit/model/layers.py.
+"""
+
+import sys
 from dataclasses import dataclass
 
 from nmtkit.config.setting import setting
+from nmtkit.config.shared import PrecisionConfig
+
+
+@dataclass(frozen=True)
+class PositionEncoding:
+    """Facts about a position encoding.
+
+    Attributes:
+        is_learned: each stack learns a vector for each of --max-positions positions; longer
+            sequences are an error. Otherwise nothing is learned, and there is no limit.
+        needs_even_size: the model size must be even.
+    """
+
+    is_learned: bool
+    needs_even_size: bool
+
+
+POSITIONS = {
+    "sinusoidal": PositionEncoding(is_learned=False, needs_even_size=True),
+    "learned": PositionEncoding(is_learned=True, needs_even_size=False),
+}
+
+
+@dataclass(frozen=True)
+class Norm:
+    """Facts about a place of LayerNorm.
+
+    Attributes:
+        has_final_norm: each stack ends with one more LayerNorm.
+    """
+
+    has_final_norm: bool
+
+
+NORMS = {"post": Norm(has_final_norm=False), "pre": Norm(has_final_norm=True)}
+
+
+@dataclass(frozen=True)
+class Activation:
+    """Facts about an activation.
+
+    Attributes:
+        keeps_input: its gradient needs its input besides its output.
+    """
+
+    keeps_input: bool
+
+
+ACTIVATIONS = {"relu": Activation(keeps_input=False), "silu": Activation(keeps_input=True)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +73,7 @@ class ModelConfig:
     activation: str = setting(
         "relu",
         "Between the two feed-forward layers: relu, the paper's, or silu, x * sigmoid(x).",
-        choices=("relu", "silu"),
+        choices=ACTIVATIONS,
     )
     heads: int = setting(8, "Attention heads h.", minimum=1)
     key_size: int = setting(
@@ -52,16 +107,16 @@ class ModelConfig:
         "post",
         "post: LayerNorm(x + Sublayer(x)), the paper's; pre: x + Sublayer(LayerNorm(x)), "
         "with one more LayerNorm at the end of each stack.",
-        choices=("post", "pre"),
+        choices=NORMS,
     )
     norm_epsilon: float = setting(1e-5, "Epsilon of LayerNorm.", minimum=1e-12)
     positions: str = setting(
         "sinusoidal",
         "Position encoding: fixed sinusoids, or learned.",
-        choices=("sinusoidal", "learned"),
+        choices=POSITIONS,
     )
     max_positions: int = setting(
-        1024, "Learned positions there are; longer input is an error.", unit="tokens", minimum=1
+        1024, "Number of learned positions; longer input is an error.", unit="tokens", minimum=1
     )
     tie_embeddings: bool = setting(
         True,
@@ -69,6 +124,11 @@ class ModelConfig:
         "the vocabulary is shared, the source embedding.",
     )
     output_bias: bool = setting(False, "Add a learned bias to the logits of each vocabulary entry.")
+
+    @property
+    def longest_sequence(self) -> int:
+        """The number of tokens that a sequence may have; sys.maxsize = no limit."""
+        return self.max_positions if POSITIONS[self.positions].is_learned else sys.maxsize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,17 +287,9 @@ class LoggingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineConfig:
+class EngineConfig(PrecisionConfig):
     """How updates are computed."""
 
-    precision: str = setting(
-        "auto",
-        "Arithmetic of matrix products; weights, sums and the loss are float32 always. "
-        "auto: bfloat16 on GPUs that have it, and on CPUs with instructions for it if the model "
-        "size is 256 or more; else float32.",
-        choices=("auto", "float32", "bfloat16"),
-        on_resume="free",
-    )
     recompute: bool = setting(
         False,
         "Keep the inputs of layers alone, and compute the rest again in the backward pass: "

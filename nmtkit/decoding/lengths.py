@@ -1,6 +1,5 @@
 """Lengths of sequences: which are decoded together, and how long one may be."""
 
-import sys
 from collections.abc import Iterator, Sequence
 
 from nmtkit.config.schema import SearchConfig
@@ -37,7 +36,7 @@ def narrowed(limit: int, width: int) -> int:
 
 def num_positions(config: ModelConfig) -> int:
     """Return the longest sequence that a model can read or write."""
-    return config.max_positions if config.positions == "learned" else sys.maxsize
+    return config.longest_sequence
 
 
 def longest_translation(search: SearchConfig, num_source: int) -> int:

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
-from nmtkit.interop.limits import NUM_POSITIONS, attention_limits
+from nmtkit.interop.limits import NUM_POSITIONS, attention_limits, choice_limits, num_positions
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.interop.sentencepiece import write_sentencepiece
-from nmtkit.model.embedding import Embedding, LearnedPositions, sinusoids
+from nmtkit.model.embedding import Embedding
 from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer
 from nmtkit.model_folder import LoadedModel
@@ -30,11 +31,15 @@ _BATCH_SENTENCES = 8
 """Scored together; CTranslate2 holds the logits of all their tokens."""
 
 _ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
+_PRE_NORM = {"post": False, "pre": True}
 
 
 def refusals(loaded: LoadedModel) -> Iterator[Problem]:
     """Yield what CTranslate2 cannot hold of a model."""
-    yield from attention_limits(loaded.model.config)
+    config = loaded.model.config
+    yield from attention_limits(config)
+    yield from choice_limits(config, "activation", _ACTIVATIONS)
+    yield from choice_limits(config, "norm", _PRE_NORM)
     if isinstance(loaded.codec.target, TreeTokens):
         yield Problem(
             ("kind",),
@@ -54,7 +59,7 @@ def write(loaded: LoadedModel, folder: Path) -> None:
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
-        pre_norm=config.norm == "pre",
+        pre_norm=_PRE_NORM[config.norm],
         activation=specs.Activation[_ACTIVATIONS[config.activation]],
     )
     _set_weights(spec, loaded.model)
@@ -90,25 +95,22 @@ def _set_weights(spec: Any, model: Transformer) -> None:
     (source_embeddings,) = spec.encoder.embeddings
     _set_stack(spec.encoder, model.encoder, model.encoder_norm)
     _set_stack(spec.decoder, model.decoder, model.decoder_norm)
-    _set_embedding(source_embeddings, spec.encoder, model.source_embedding)
-    _set_embedding(spec.decoder.embeddings, spec.decoder, model.target_embedding)
+    longest = num_positions(model.config)
+    _set_embedding(source_embeddings, spec.encoder, model.source_embedding, longest)
+    _set_embedding(spec.decoder.embeddings, spec.decoder, model.target_embedding, longest)
     spec.decoder.projection.weight = _array(model.output_weight)
     if model.output_bias is not None:
         spec.decoder.projection.bias = _array(model.output_bias)
 
 
-def _set_embedding(tokens_spec: Any, stack_spec: Any, embedding: Embedding) -> None:
+def _set_embedding(tokens_spec: Any, stack_spec: Any, embedding: Embedding, longest: int) -> None:
     """Set token embeddings, which CTranslate2 scales as we do, and the table of positions.
 
     The sinusoids that it makes without a table are others, and begin at position 1.
     """
     tokens_spec.weight = _array(embedding.tokens.weight)
-    positions = embedding.positions
-    stack_spec.position_encodings.encodings = _array(
-        positions.table.weight
-        if isinstance(positions, LearnedPositions)
-        else sinusoids(NUM_POSITIONS, embedding.tokens.embedding_dim)
-    )
+    table = embedding.positions(torch.arange(longest), longest)
+    stack_spec.position_encodings.encodings = _array(table)
 
 
 def _set_stack(

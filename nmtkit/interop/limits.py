@@ -1,9 +1,9 @@
 """What other formats limit: the length of sequences, the sizes and the reach of attention."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from nmtkit.config.problems import Problem
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import POSITIONS, ModelConfig
 
 NUM_POSITIONS = 2048
 """Longest sequence of an exported model: other libraries hold the sinusoids as a table."""
@@ -11,7 +11,8 @@ NUM_POSITIONS = 2048
 
 def num_positions(config: ModelConfig) -> int:
     """Return the longest sequence that a model can read or write once it is exported."""
-    return config.max_positions if config.positions == "learned" else NUM_POSITIONS
+    is_learned = POSITIONS[config.positions].is_learned
+    return config.max_positions if is_learned else NUM_POSITIONS
 
 
 def attention_limits(config: ModelConfig) -> Iterator[Problem]:
@@ -22,6 +23,13 @@ def attention_limits(config: ModelConfig) -> Iterator[Problem]:
             yield refusal(name, size, f"model_size / heads ({own})")
     if config.window:
         yield refusal("window", config.window, "0")
+
+
+def choice_limits(config: ModelConfig, name: str, known: Collection[str]) -> Iterator[Problem]:
+    """Yield the problem of a choice that a format has no word for."""
+    value = vars(config)[name]
+    if value not in known:
+        yield refusal(name, value, " or ".join(known))
 
 
 def refusal(name: str, value: object, wanted: str) -> Problem:

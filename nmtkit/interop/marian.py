@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
-from nmtkit.interop.limits import NUM_POSITIONS, attention_limits, refusal
+from nmtkit.interop.limits import NUM_POSITIONS, attention_limits, choice_limits, refusal
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.interop.sentencepiece import sentencepiece_model, write_sentencepiece
 from nmtkit.model_folder import LoadedModel, save_tensors
@@ -33,6 +33,9 @@ TOKENIZER = "tokenizer_config.json"
 BIAS = "final_logits_bias"
 NORM_EPSILON = 1e-5
 """That of its LayerNorm, which is no setting there."""
+
+ACTIVATIONS = {"relu": "relu", "silu": "silu"}
+"""Its name of each of our activations."""
 
 _LIBRARY = "transformers"
 _EXTRA = "huggingface"
@@ -99,6 +102,7 @@ def refusals(loaded: LoadedModel) -> Iterator[Problem]:
         found = vars(config)[name]
         if found != value:
             yield refusal(name, found, str(value))
+    yield from choice_limits(config, "activation", ACTIVATIONS)
     yield from attention_limits(config)
     for side, vocabulary in (("source", loaded.codec.source), ("target", loaded.codec.target)):
         if sentencepiece_model(vocabulary) is None:
@@ -193,7 +197,7 @@ def _description(config: ModelConfig, codec: TextCodec) -> dict[str, object]:
         "encoder_layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
         **stacks,
-        "activation_function": config.activation,
+        "activation_function": ACTIVATIONS[config.activation],
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         "activation_dropout": config.activation_dropout,

@@ -20,6 +20,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.marian import (
+    ACTIVATIONS,
     CONFIG,
     NORM_EPSILON,
     TARGET_VOCABULARY,
@@ -36,7 +37,7 @@ from nmtkit.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 
-_ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu"}
+_ACTIVATIONS = {stored: own for own, stored in ACTIVATIONS.items()} | {"swish": "silu"}
 _UNDERSTOOD: dict[str, tuple[object, ...]] = {
     "model_type": ("marian",),
     "activation_function": tuple(_ACTIVATIONS),

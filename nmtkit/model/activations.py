@@ -8,7 +8,7 @@ top, as does what pads blocks. So do the masks of the blocks of self-attention w
 
 from dataclasses import dataclass
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import ACTIVATIONS, NORMS, ModelConfig
 from nmtkit.model.cost import Parameters, Shape
 from nmtkit.model.rows import LEAST_STEP
 
@@ -29,7 +29,7 @@ INDEX_BYTES = 8
 """Of a token's id, and of its place in the blocks of attention."""
 
 NUM_MOMENTS = 2
-"""Of Adam's, as large as the weights each."""
+"""Moments of Adam, each as large as the weights."""
 
 STATISTICS_BYTES = 8
 """LayerNorm keeps a mean and a reciprocal deviation, in float32."""
@@ -154,7 +154,7 @@ def activations(config: ModelConfig, product_bytes: int, recompute: bool) -> Act
     sizes, vector = Shape.of(config), FLOAT32_BYTES * config.model_size
     product = product_bytes * config.model_size
     dropped = MASK_BYTES * config.model_size if config.dropout else 0
-    last_norm = vector + STATISTICS_BYTES if config.norm == "pre" else 0
+    last_norm = vector + STATISTICS_BYTES if NORMS[config.norm].has_final_norm else 0
     # The sum of embedding and position is the first layer's input.
     entry = INDEX_BYTES + dropped
     if recompute:
@@ -189,7 +189,6 @@ def activations(config: ModelConfig, product_bytes: int, recompute: bool) -> Act
 def _feed_forward(config: ModelConfig, product_bytes: int) -> int:
     """Return the bytes of the inner vectors of a feed-forward layer, a token."""
     inner = config.feed_forward_size
-    # The result of relu tells its gradient; silu's needs what it was computed of.
-    kept = product_bytes * inner * (2 if config.activation == "silu" else 1)
+    kept = product_bytes * inner * (2 if ACTIVATIONS[config.activation].keeps_input else 1)
     dropout = (MASK_BYTES + product_bytes) * inner if config.activation_dropout else 0
     return kept + dropout

@@ -8,7 +8,7 @@ it needs; computing it by blocks takes more.
 
 from dataclasses import dataclass
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import NORMS, POSITIONS, ModelConfig
 
 BACKWARD_AND_FORWARD = 3
 
@@ -93,14 +93,14 @@ def count_parameters(
     norm = 2 * config.model_size
     attention = shape.attention + 2 * shape.keys + shape.values + config.model_size
     feed_forward = shape.feed_forward + shape.inner + config.model_size
-    last_norm = norm if config.norm == "pre" else 0
+    last_norm = norm if NORMS[config.norm].has_final_norm else 0
     output_bias = target_size if config.output_bias else 0
     matrices = [target_size]
     if not (config.tie_embeddings and is_shared):
         matrices.append(source_size)
     if not config.tie_embeddings:
         matrices.append(target_size)
-    if config.positions == "learned":
+    if POSITIONS[config.positions].is_learned:
         matrices += 2 * [config.max_positions]
     return Parameters(
         embeddings=sum(matrices) * config.model_size + output_bias,

@@ -1,18 +1,26 @@
-"""Embeddings with positions: what enters the first layer of encoder and decoder.
+"""Embeddings and position encodings: the input of the first layer of encoder and decoder.
 
 Source: paper, sections 3.4 (scaling, tying) and 3.5 (positions).
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import DataError
 from nmtkit.model.dropout import Dropout
 
 WAVELENGTH_BASE = 10_000.0
 """Wavelengths grow from 2 pi to this times 2 pi (section 3.5)."""
+
+POSITIONS: dict[str, Callable[[ModelConfig], nn.Module]] = {
+    "sinusoidal": lambda config: SinusoidalPositions(config.model_size),
+    "learned": lambda config: LearnedPositions(config.model_size, config.max_positions),
+}
+"""Builders of position encodings. Each maps positions (...) and their limit to (..., D)."""
 
 
 class Embedding(nn.Module):

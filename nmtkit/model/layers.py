@@ -19,7 +19,7 @@ from nmtkit.model.linear import Linear
 
 Function = Callable[[Tensor], Tensor]
 
-_ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
+ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
 
 
 class FeedForward(nn.Module):
@@ -29,7 +29,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = Linear(config.model_size, config.feed_forward_size)
         self.outer = Linear(config.feed_forward_size, config.model_size)
-        self.activation = _ACTIVATIONS[config.activation]
+        self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.activation_dropout)
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
@@ -44,23 +44,48 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """A sub-layer's dropout, residual connection and LayerNorm. Source: paper, sections 3.1, 5.4.
 
-    post: LayerNorm(x + Dropout(f(x))), the paper's; pre: x + Dropout(f(LayerNorm(x))).
+    The sub-layer computes `leave(x, f(enter(x)))` for its function f.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.norm = layer_norm(config)
         self.dropout = Dropout(config.dropout)
-        self.is_post = config.norm == "post"
 
     def enter(self, x: Tensor) -> Tensor:
-        """Return what the sub-layer's function f is applied to, for x (..., D)."""
-        return x if self.is_post else cast(Tensor, self.norm(x))
+        """Return the argument of f for x (..., D)."""
+        raise NotImplementedError
 
     def leave(self, x: Tensor, result: Tensor) -> Tensor:
-        """Join x (..., D) with the result of f."""
-        joined = x + self.dropout(result)
-        return cast(Tensor, self.norm(joined)) if self.is_post else joined
+        """Add the result of f to x (..., D)."""
+        raise NotImplementedError
+
+
+class PostNorm(Residual):
+    """LayerNorm(x + Dropout(f(x))), as in the paper."""
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Return x."""
+        return x
+
+    def leave(self, x: Tensor, result: Tensor) -> Tensor:
+        """Add, then normalise."""
+        return cast(Tensor, self.norm(x + self.dropout(result)))
+
+
+class PreNorm(Residual):
+    """x + Dropout(f(LayerNorm(x))). Source: Wang et al. 2019 (arXiv 1906.01787)."""
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Normalise x (..., D)."""
+        return cast(Tensor, self.norm(x))
+
+    def leave(self, x: Tensor, result: Tensor) -> Tensor:
+        """Add."""
+        return cast(Tensor, x + self.dropout(result))
+
+
+NORMS: dict[str, Callable[[ModelConfig], Residual]] = {"post": PostNorm, "pre": PreNorm}
 
 
 def add_and_norm(residual: Residual, x: Tensor, context: Tensor) -> Tensor:
@@ -151,5 +176,6 @@ def layer_norm(config: ModelConfig) -> nn.LayerNorm:
 
 
 def _residuals(config: ModelConfig, number: int) -> Sequence[Residual]:
-    """Make a sub-layer's residual connections; type checkers cannot tell what a list holds."""
-    return cast(Sequence[Residual], nn.ModuleList(Residual(config) for _ in range(number)))
+    """Build a layer's residual connections; a ModuleList hides its types from type checkers."""
+    residual = NORMS[config.norm]
+    return cast(Sequence[Residual], nn.ModuleList(residual(config) for _ in range(number)))

@@ -12,13 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nmtkit.config.training import ModelConfig
-from nmtkit.model.embedding import (
-    Embedding,
-    LearnedPositions,
-    SinusoidalPositions,
-    token_embedding,
-)
+from nmtkit.config.training import NORMS, ModelConfig
+from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.inference import InferenceLinear, replace_linears
 from nmtkit.model.layers import (
     EAGER,
@@ -66,16 +61,17 @@ class Transformer(nn.Module):
             if config.tie_embeddings and is_shared
             else token_embedding(source_size, config.model_size)
         )
-        self.source_embedding = Embedding(source_tokens, _positions(config), config.dropout)
-        self.target_embedding = Embedding(target_tokens, _positions(config), config.dropout)
+        positions = POSITIONS[config.positions]
+        self.source_embedding = Embedding(source_tokens, positions(config), config.dropout)
+        self.target_embedding = Embedding(target_tokens, positions(config), config.dropout)
         encoder = nn.ModuleList(EncoderLayer(config, tail) for _ in range(config.encoder_layers))
         decoder = nn.ModuleList(DecoderLayer(config, tail) for _ in range(config.decoder_layers))
         # A ModuleList does not tell type checkers what it holds.
         self.encoder = cast(Sequence[EncoderLayer], encoder)
         self.decoder = cast(Sequence[DecoderLayer], decoder)
-        is_pre = config.norm == "pre"
-        self.encoder_norm = layer_norm(config) if is_pre else nn.Identity()
-        self.decoder_norm = layer_norm(config) if is_pre else nn.Identity()
+        has_final_norm = NORMS[config.norm].has_final_norm
+        self.encoder_norm = layer_norm(config) if has_final_norm else nn.Identity()
+        self.decoder_norm = layer_norm(config) if has_final_norm else nn.Identity()
         self.projection = (
             target_tokens
             if config.tie_embeddings
@@ -191,9 +187,3 @@ class Transformer(nn.Module):
         if self._recompute and torch.is_grad_enabled():
             return cast(Tensor, checkpoint(layer, x, *functions, use_reentrant=False))
         return cast(Tensor, layer(x, *functions))
-
-
-def _positions(config: ModelConfig) -> nn.Module:
-    if config.positions == "learned":
-        return LearnedPositions(config.model_size, config.max_positions)
-    return SinusoidalPositions(config.model_size)

@@ -34,6 +34,7 @@ MIN_TRIAL_TOKENS = 64
 """Tokens per side of the smallest batch that is tried when larger ones do not fit into memory."""
 
 TRIAL_LENGTH = 32
+"""Tokens per sentence of these batches, if the model has that many positions."""
 
 Result = TypeVar("Result")
 
@@ -140,7 +141,8 @@ def _small_objective(
 
 
 def _try(objective: Objective, num_tokens: int, device: torch.device) -> None:
-    while not fits(objective, iter([_batch_of_ends(num_tokens, device)])):
+    longest = objective.model.config.longest_sequence
+    while not fits(objective, iter([_batch_of_ends(num_tokens, longest, device)])):
         if num_tokens <= MIN_TRIAL_TOKENS:
             raise ResourceError(
                 f"out of memory, even for a batch of {num_tokens} tokens; take a smaller model or "
@@ -149,9 +151,9 @@ def _try(objective: Objective, num_tokens: int, device: torch.device) -> None:
         num_tokens = max(num_tokens // 2, MIN_TRIAL_TOKENS)
 
 
-def _batch_of_ends(num_tokens: int, device: torch.device) -> Batch:
+def _batch_of_ends(num_tokens: int, longest: int, device: torch.device) -> Batch:
     """Build a batch of about `num_tokens` per side, at least 2: one alone compiles nothing."""
-    num_sentences = max(2, num_tokens // TRIAL_LENGTH)
-    length = max(1, num_tokens // num_sentences)
+    num_sentences = max(2, num_tokens // min(TRIAL_LENGTH, longest))
+    length = max(1, min(num_tokens // num_sentences, longest))
     ends = Sequences.pack([[EOS_ID] * length] * num_sentences, "uint16")
     return batch_of(ends, ends, device)

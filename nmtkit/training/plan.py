@@ -12,6 +12,7 @@ import torch
 from nmtkit.checkpoint import NUM_WITH_STATE
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.sampler import Sampler
+from nmtkit.model.activations import FLOAT32_BYTES, NUM_MOMENTS
 from nmtkit.model.cost import Parameters, count_parameters
 from nmtkit.progress import duration, prefixed
 from nmtkit.runtime import peak_memory
@@ -23,12 +24,6 @@ MEASURED_S = 60.0
 """No further update is done after so long; on a CPU one of a large model may take minutes."""
 
 SECONDS_A_MINUTE = 60
-
-FLOAT_BYTES = 4
-"""Weights and moments are float32 on disk."""
-
-NUM_MOMENTS = 2
-"""Tensors of Adam's for each one of weights."""
 
 SAMPLED_SHARDS = 4
 """Updates an epoch are counted in so many shards, which are even samples of the corpus."""
@@ -134,7 +129,7 @@ class Plan:
 
     def _disk(self) -> str:
         """Tell the size of a checkpoint, and of all that are kept at the same time."""
-        model = self.parameters.total * FLOAT_BYTES
+        model = self.parameters.total * FLOAT32_BYTES
         state = model * (NUM_MOMENTS + bool(self.recipe.training.average_decay))
         checkpoints = self.recipe.checkpoints
         # The newest scheduled ones, the best, one by time, and the one that is being written.

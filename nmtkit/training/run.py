@@ -288,8 +288,8 @@ def check_positions(recipe: TrainRecipe, dataset: Dataset) -> None:
         for part in ("train", "valid")
         for side in ("source", "target")
     )
-    limit = recipe.model.max_positions
-    if recipe.model.positions == "learned" and longest > limit:
+    limit = recipe.model.longest_sequence
+    if longest > limit:
         raise ConfigError(
             f"the longest sentence has {longest} tokens, more than the {limit} learned positions; "
             f"set --max-positions to at least {longest}"

@@ -48,14 +48,11 @@ class SubwordSampling:
         Raises:
             ConfigError: a vocabulary has only one segmentation of a text.
         """
-        limits = [recipe.training.update_tokens]
-        if recipe.model.positions == "learned":
-            limits.append(recipe.model.max_positions)
         return SubwordSampling(
             source=_resampler(recipe, "source", codec.source, codec.target),
             target=_resampler(recipe, "target", codec.target, codec.source),
             seed=recipe.seed.seed,
-            longest=min(limits),
+            longest=min(recipe.training.update_tokens, recipe.model.longest_sequence),
         )
 
     @property

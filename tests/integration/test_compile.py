@@ -15,7 +15,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig, ModelConfig
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
-from nmtkit.model.layers import Residual, add_and_norm
+from nmtkit.model.layers import PreNorm, add_and_norm
 from nmtkit.model.transformer import Transformer
 from nmtkit.model_path import read_tensors
 from nmtkit.training import objective as objective_module
@@ -142,7 +142,7 @@ def test_losses_and_gradients_are_the_plain_ones_for_any_number_of_tokens(
 
 def test_dropout_follows_from_the_seed_and_drops_its_share() -> None:
     rate, tokens = 0.25, 300
-    residual = Residual(replace(MODEL, norm="pre", dropout=rate))
+    residual = PreNorm(replace(MODEL, norm="pre", dropout=rate))
     x, context = torch.zeros(tokens, MODEL.model_size), torch.ones(tokens, MODEL.model_size)
     run = compiled(add_and_norm)
 

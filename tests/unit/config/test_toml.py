@@ -22,7 +22,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 def permitted(field: Field) -> st.SearchStrategy[Any]:
     setting = field.setting
     if setting.choices:
-        return st.sampled_from(setting.choices)
+        return st.sampled_from([*setting.choices])
     if field.kind is bool:
         return st.booleans()
     if field.kind is tuple:

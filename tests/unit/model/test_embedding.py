@@ -4,8 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmtkit.config import training
+from nmtkit.config.fields import fields_of
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import DataError
 from nmtkit.model.embedding import (
+    POSITIONS,
     Embedding,
     LearnedPositions,
     SinusoidalPositions,
@@ -21,6 +26,26 @@ FLOAT32 = 1e-6
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(1)
+
+
+def test_every_choice_of_positions_has_an_implementation() -> None:
+    choices = fields_of(TrainRecipe)["positions"].setting.choices
+    assert [*POSITIONS] == [*training.POSITIONS] == [*choices]
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions_learn_as_much_as_their_facts_say_and_end_where_these_say(name: str) -> None:
+    config = ModelConfig(model_size=MODEL_SIZE, positions=name, max_positions=7)
+    encoding, facts = POSITIONS[name](config), training.POSITIONS[name]
+    learned = sum(p.numel() for p in encoding.parameters())
+    assert learned == (7 * MODEL_SIZE if facts.is_learned else 0)
+    assert encoding(torch.arange(7), 7).shape == (7, MODEL_SIZE)
+    assert (config.longest_sequence < 8) == facts.is_learned
+    if facts.is_learned:
+        with pytest.raises(DataError):
+            encoding(torch.arange(8), 8)
+    else:
+        assert encoding(torch.arange(8), 8).shape == (8, MODEL_SIZE)
 
 
 def frequencies(model_size: int) -> Tensor:

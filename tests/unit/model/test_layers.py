@@ -6,10 +6,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmtkit.config import training
+from nmtkit.config.fields import fields_of
+from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import SelfAttention
 from nmtkit.model.layers import (
+    ACTIVATIONS,
     EAGER,
+    NORMS,
     DecoderLayer,
     EncoderLayer,
     FeedForward,
@@ -24,7 +29,7 @@ TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
 TOLERANCE = 1e-11
 """In float64 another order of summation changes less than this."""
 
-norms = pytest.mark.parametrize("norm", ["post", "pre"])
+norms = pytest.mark.parametrize("norm", NORMS)
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +180,7 @@ def test_parameter_gradients_of_a_layer_are_those_of_torch(norm: str) -> None:
 @norms
 def test_dropout_of_a_sub_layer_leaves_the_residual_alone(norm: str) -> None:
     p = 0.25
-    residual = Residual(config(norm, p, 0.0)).double()
+    residual = NORMS[norm](config(norm, p, 0.0)).double()
     x = torch.randn(500, MODEL_SIZE, dtype=torch.float64)
     residual.norm = nn.Identity()  # type: ignore[assignment] # to look at what is added to x
     added = residual.leave(x, torch.ones_like(x)) - x
@@ -186,6 +191,27 @@ def test_dropout_of_a_sub_layer_leaves_the_residual_alone(norm: str) -> None:
     assert is_dropped.double().mean().item() == pytest.approx(p, abs=0.022)
     residual.eval()
     torch.testing.assert_close(residual.leave(x, torch.ones_like(x)), x + 1)
+
+
+def test_every_choice_of_norm_and_activation_has_an_implementation() -> None:
+    fields = fields_of(TrainRecipe)
+    assert [*NORMS] == [*training.NORMS] == [*fields["norm"].setting.choices]
+    assert [*ACTIVATIONS] == [*training.ACTIVATIONS] == [*fields["activation"].setting.choices]
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_gradient_of_an_activation_needs_what_its_facts_say(name: str) -> None:
+    kept: list[Tensor] = []
+    x = random_values([5])
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        ACTIVATIONS[name](x)
+    keeps_input = any(torch.equal(tensor, x) for tensor in kept)
+    assert keeps_input is training.ACTIVATIONS[name].keeps_input
 
 
 @pytest.mark.parametrize(

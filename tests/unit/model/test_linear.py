@@ -89,7 +89,7 @@ def test_elsewhere_no_row_is_filled_up(has_gradients: bool) -> None:
 def test_autocast_leaves_doubles_alone() -> None:
     linear = Linear(INPUTS, OUTPUTS).double()
     x = torch.randn(65, INPUTS, dtype=torch.float64)
-    expected = torch.nn.functional.linear(x, linear.weight, linear.bias)
+    expected = nn.functional.linear(x, linear.weight, linear.bias)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(linear(x), expected)
 

@@ -124,5 +124,15 @@ def test_it_is_tried_with_one_layer_per_stack_of_the_widths_of_the_recipe(
     assert objective.training
 
 
+@pytest.mark.parametrize("max_positions", [1, 5, 31])
+def test_it_is_tried_with_sentences_that_the_positions_have_room_for(
+    max_positions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "compiled", lambda function: function)
+    recipe = recipe_of(64)
+    short = replace(recipe.model, positions="learned", max_positions=max_positions)
+    choose_execution(replace(recipe, model=short), SIZE, CPU, pytest.fail)
+
+
 def test_off_nothing_is_told_and_nothing_compiled() -> None:
     assert choose_execution(tiny_train_recipe(1, 0.1), SIZE, CPU, pytest.fail) == EAGER
