@@ -3,14 +3,19 @@
 Whatever the locale says, text is UTF-8, and LF ends a line.
 """
 
+import select
 import sys
 import time
 from collections.abc import Iterable
-from typing import BinaryIO
+from io import FileIO, TextIOWrapper
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from nmtkit.errors import ConfigError, ResourceError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 REPORT_S = 10.0
 """Progress is told this often."""
@@ -21,6 +26,34 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise ConfigError("standard input is closed; redirect a file into it")
     return sys.stdin.buffer
+
+
+class StandardOutput(FileIO):
+    """Standard output, unbuffered; a write returns when all of it is written.
+
+    A disk that is nearly full and a non-blocking pipe take a part of a write. Python's own stream
+    loses the rest of it where PYTHONUNBUFFERED is set, and where the pipe is full.
+    """
+
+    def write(self, data: "ReadableBuffer") -> int:
+        """Write all of the data; waits while a non-blocking pipe is full."""
+        remaining = memoryview(data).cast("B")
+        num_bytes = len(remaining)
+        while remaining:
+            num_written = super().write(remaining)
+            if num_written is None:
+                select.select([], [self], [])
+            else:
+                remaining = remaining[num_written:]
+        return num_bytes
+
+
+def open_standard_output() -> None:
+    """Let `sys.stdout`, unless it is closed, write through a `StandardOutput`."""
+    if sys.stdout is not None:
+        file = StandardOutput(sys.stdout.fileno(), "wb", closefd=False)
+        encoding, errors = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout = TextIOWrapper(file, encoding, errors, write_through=True)
 
 
 def write_lines(lines: Iterable[str]) -> None:
