@@ -5,8 +5,7 @@ Whatever the locale says, text is UTF-8, and LF ends a line.
 
 import select
 import sys
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import FileIO, TextIOWrapper
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 REPORT_S = 10.0
-"""Progress is told this often."""
+"""Time between two reports of progress."""
 
 
 def standard_input() -> BinaryIO:
@@ -70,30 +69,37 @@ def write_bytes(data: bytes) -> None:
 
 
 class Progress:
-    """Tells how far a long reading of lines is, and how fast, every so many seconds."""
+    """Reports at most every `REPORT_S` seconds how many lines are done, and how fast."""
 
-    def __init__(self, verb: str) -> None:
-        """Begin; the verb says what is done with lines: translated."""
+    def __init__(self, verb: str, clock: Callable[[], float]) -> None:
+        """Begin.
+
+        Args:
+            verb: what is done with lines, such as "translated".
+            clock: the time in seconds, from any origin.
+        """
         self._verb = verb
-        self._begin = self._told = time.monotonic()
-        self._num_lines = self._num_told = self._num_tokens = 0
+        self._clock = clock
+        self._begin = self._reported = clock()
+        self._num_lines = self._num_reported = self._num_tokens = 0
 
     def add(self, num_lines: int, num_tokens: int) -> None:
-        """Count what is done."""
+        """Count finished lines and their target tokens."""
         self._num_lines += num_lines
         self._num_tokens += num_tokens
-        if time.monotonic() - self._told > REPORT_S:
-            self._told = time.monotonic()
-            self._tell()
+        now = self._clock()
+        if now - self._reported > REPORT_S:
+            self._reported = now
+            self._report()
 
     def end(self) -> None:
-        """Tell of the last lines, if any were told of."""
-        if 0 < self._num_told < self._num_lines:
-            self._tell()
+        """Report the last lines, if any report came before."""
+        if 0 < self._num_reported < self._num_lines:
+            self._report()
 
-    def _tell(self) -> None:
-        seconds = time.monotonic() - self._begin
-        self._num_told = self._num_lines
+    def _report(self) -> None:
+        seconds = self._clock() - self._begin
+        self._num_reported = self._num_lines
         say(
             f"{self._verb} {counted(self._num_lines, 'lines')}, "
             f"{self._num_lines / seconds:.1f} lines/s, "

@@ -9,6 +9,7 @@ import pytest
 
 from nmtkit.errors import ConfigError, ResourceError
 from nmtkit_cli import streams
+from tests.clock import Clock
 
 
 def test_lines_are_written_as_utf8_ended_by_lf_and_flushed(
@@ -95,3 +96,34 @@ def test_a_number_is_told_with_its_unit(number: float, units: str, told: str) ->
 def test_a_warning_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     streams.warn("this\nis odd")
     assert capsys.readouterr() == ("", "nmtkit: warning: this is odd\n")
+
+
+def test_progress_is_reported_after_some_seconds_and_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    progress = streams.Progress("translated", clock)
+    steps = [
+        (streams.REPORT_S, ""),
+        (streams.REPORT_S + 6, "translated 4 lines, 0.2 lines/s, 125 target tokens/s\n"),
+        (streams.REPORT_S + 10, ""),
+        (2 * streams.REPORT_S + 20, "translated 8 lines, 0.2 lines/s, 100 target tokens/s\n"),
+        (2 * streams.REPORT_S + 30, ""),
+    ]
+    begin = clock.now
+    for seconds, report in steps:
+        clock.now = begin + seconds
+        progress.add(2, 1000)
+        assert capsys.readouterr().err == report
+    progress.end()
+    report = "translated 10 lines, 0.2 lines/s, 100 target tokens/s\n"
+    assert capsys.readouterr().err == report
+    progress.end()
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_that_was_never_reported_has_no_end(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = streams.Progress("scored", Clock())
+    progress.add(2, 1000)
+    progress.end()
+    assert capsys.readouterr().err == ""
