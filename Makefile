@@ -15,7 +15,7 @@ install: $(INSTALLED)  ## set up the environment, with nmtkit in it
 	@echo "nmtkit is installed: $(VENV)/bin/nmtkit --help"
 
 demo: $(INSTALLED)  ## the whole road on a small corpus: preprocess, train, average, translate, score
-	PATH="$$(cd $(BIN) && pwd):$$PATH" examples/demo/run.sh
+	PATH="$$(cd "$(BIN)" && pwd):$$PATH" examples/demo/run.sh
 
 test: $(INSTALLED)  ## all tests but the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
@@ -54,13 +54,13 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	$(BIN)/python -m benchmarks.scaling
 
 wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
-	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*
+	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*
 
 table%: $(INSTALLED)  ## table 3 of the paper, or a row of it: table3-A1; SCALE=tiny CORPUS=/folder on a CPU
-	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wmt14 $@
+	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wmt14 $@
 
 wsj-%: $(INSTALLED)  ## parsers: wsj-only, wsj-semi-supervised, wsj-craft; each with -cell or -grid
-	PATH="$$(cd $(BIN) && pwd):$$PATH" $(MAKE) -C examples/wsj $(if $(filter only%,$*),$@,$*)
+	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wsj $(if $(filter only%,$*),$@,$*)
 
 clean:  ## remove everything that these chores made, but for wmt14 and wsj
 	rm -rf $(VENV) demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -23,6 +23,7 @@ from nmtkit.errors import (
 )
 from nmtkit.version import __version__
 from nmtkit_cli.command import HELP_NAMES, Session, debug_option, write_examples
+from nmtkit_cli.streams import open_standard_output
 
 COMMANDS = {
     "preprocess": "Turn parallel text into a dataset.",
@@ -132,12 +133,8 @@ def group() -> None:
 
 def main() -> NoReturn:
     """Run the command line of this process and end it."""
+    open_standard_output()
     exit_code = run(sys.argv[1:] or ["--help"])
-    try:
-        _flush_output()
-    except OSError as error:
-        exit_code = exit_code or report(error)
-        _discard_output()
     if "RANK" in os.environ:
         # Threads of an exchange may still want the interpreter, whose end would have them abort.
         sys.stderr.flush()
@@ -202,13 +199,3 @@ def _as_told(error: BaseException) -> NmtkitError:
         )
     kind = type(error).__name__
     return NmtkitError(f"a bug in nmtkit: {kind}: {error}; `nmtkit --debug ...` shows where")
-
-
-def _flush_output() -> None:
-    if sys.stdout is not None:
-        sys.stdout.flush()
-
-
-def _discard_output() -> None:
-    """Point standard output to nowhere, or the interpreter complains when it flushes it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

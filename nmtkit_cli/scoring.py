@@ -1,6 +1,7 @@
 """The two ways of `nmtkit score`: against references, and by a model."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +147,7 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
         )
 
     translations = standard_input()
-    progress, totals = Progress("scored"), Totals()
+    progress, totals = Progress("scored", time.monotonic), Totals()
     with open_bytes(source) as stream:
         pairs = pair_lines(
             decode_lines(stream, str(source), "error", warn),

@@ -3,17 +3,21 @@
 Whatever the locale says, text is UTF-8, and LF ends a line.
 """
 
+import select
 import sys
-import time
-from collections.abc import Iterable
-from typing import BinaryIO
+from collections.abc import Callable, Iterable
+from io import FileIO, TextIOWrapper
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from nmtkit.errors import ConfigError, ResourceError
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 REPORT_S = 10.0
-"""Progress is told this often."""
+"""Time between two reports of progress."""
 
 
 def standard_input() -> BinaryIO:
@@ -21,6 +25,34 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise ConfigError("standard input is closed; redirect a file into it")
     return sys.stdin.buffer
+
+
+class StandardOutput(FileIO):
+    """Standard output, unbuffered; a write returns when all of it is written.
+
+    A disk that is nearly full and a non-blocking pipe take a part of a write. Python's own stream
+    loses the rest of it where PYTHONUNBUFFERED is set, and where the pipe is full.
+    """
+
+    def write(self, data: "ReadableBuffer") -> int:
+        """Write all of the data; waits while a non-blocking pipe is full."""
+        remaining = memoryview(data).cast("B")
+        num_bytes = len(remaining)
+        while remaining:
+            num_written = super().write(remaining)
+            if num_written is None:
+                select.select([], [self], [])
+            else:
+                remaining = remaining[num_written:]
+        return num_bytes
+
+
+def open_standard_output() -> None:
+    """Let `sys.stdout`, unless it is closed, write through a `StandardOutput`."""
+    if sys.stdout is not None:
+        file = StandardOutput(sys.stdout.fileno(), "wb", closefd=False)
+        encoding, errors = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout = TextIOWrapper(file, encoding, errors, write_through=True)
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -37,30 +69,37 @@ def write_bytes(data: bytes) -> None:
 
 
 class Progress:
-    """Tells how far a long reading of lines is, and how fast, every so many seconds."""
+    """Reports at most every `REPORT_S` seconds how many lines are done, and how fast."""
 
-    def __init__(self, verb: str) -> None:
-        """Begin; the verb says what is done with lines: translated."""
+    def __init__(self, verb: str, clock: Callable[[], float]) -> None:
+        """Begin.
+
+        Args:
+            verb: what is done with lines, such as "translated".
+            clock: the time in seconds, from any origin.
+        """
         self._verb = verb
-        self._begin = self._told = time.monotonic()
-        self._num_lines = self._num_told = self._num_tokens = 0
+        self._clock = clock
+        self._begin = self._reported = clock()
+        self._num_lines = self._num_reported = self._num_tokens = 0
 
     def add(self, num_lines: int, num_tokens: int) -> None:
-        """Count what is done."""
+        """Count finished lines and their target tokens."""
         self._num_lines += num_lines
         self._num_tokens += num_tokens
-        if time.monotonic() - self._told > REPORT_S:
-            self._told = time.monotonic()
-            self._tell()
+        now = self._clock()
+        if now - self._reported > REPORT_S:
+            self._reported = now
+            self._report()
 
     def end(self) -> None:
-        """Tell of the last lines, if any were told of."""
-        if 0 < self._num_told < self._num_lines:
-            self._tell()
+        """Report the last lines, if any report came before."""
+        if 0 < self._num_reported < self._num_lines:
+            self._report()
 
-    def _tell(self) -> None:
-        seconds = time.monotonic() - self._begin
-        self._num_told = self._num_lines
+    def _report(self) -> None:
+        seconds = self._clock() - self._begin
+        self._num_reported = self._num_lines
         say(
             f"{self._verb} {counted(self._num_lines, 'lines')}, "
             f"{self._num_lines / seconds:.1f} lines/s, "

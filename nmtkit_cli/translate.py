@@ -1,5 +1,6 @@
 """`nmtkit translate`."""
 
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +45,7 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
         recipe = replace(recipe, translation=replace(recipe.translation, chunk_lines=1))
     translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
     lines = decode_lines(text, "standard input", "replace", warn)
-    progress, number = Progress("translated"), 0
+    progress, number = Progress("translated", time.monotonic), 0
     parses: Counter[bool | None] = Counter()
     for chunk in translator.answer_all(read_requests(lines, recipe.output, "standard input")):
         write_lines(line for place, one in enumerate(chunk, number) for line in write(one, place))

@@ -1,4 +1,4 @@
-"""What all tests share: no time limits for single examples, Ctrl-C, no waiting for the disk."""
+"""What all tests share: no time limits for single examples, Ctrl-C, no outer make, no fsync."""
 
 import os
 import signal
@@ -14,6 +14,11 @@ settings.load_profile("nmtkit")
 # under test would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# A make that a test starts is no part of the make that may have started the tests: it would take
+# over flags and variables, and print its folder.
+for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture(autouse=True, scope="module")

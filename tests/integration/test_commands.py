@@ -214,11 +214,11 @@ def wait_for(path: Path) -> None:
 
 
 def test_a_closed_pipe_ends_translation_quietly(run: Path) -> None:
-    command = f"{sys.executable} -m nmtkit_cli translate {run} --chunk-lines 1"
+    command = (sys.executable, "-m", "nmtkit_cli", "translate", str(run), "--chunk-lines", "1")
     # So many that `head` is gone long before the last of them is answered.
     lines = "".join(f"{line}\n" for line in TRAIN_LINES * 400)
     done = subprocess.run(
-        ["bash", "-c", f"{command} | head -n 1; exit ${{PIPESTATUS[0]}}"],
+        ["bash", "-c", '"$@" | head -n 1; exit ${PIPESTATUS[0]}', "bash", *command],
         input=lines.encode(),
         capture_output=True,
         check=False,

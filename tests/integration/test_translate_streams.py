@@ -98,16 +98,3 @@ def test_a_long_translation_tells_how_far_it_is_and_how_fast(
     assert len(reports) == num_reports
     counts = [re.fullmatch(REPORT, line) for line in reports]
     assert [int(found[1]) for found in counts if found] == [2, 3][:num_reports]
-
-
-def test_the_last_lines_are_told_of_at_the_end(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    progress = streams.Progress("translated")
-    monkeypatch.setattr(streams, "REPORT_S", -1.0)
-    progress.add(2, 5)
-    monkeypatch.setattr(streams, "REPORT_S", 60.0)
-    progress.add(1, 5)
-    progress.end()
-    counts = [re.fullmatch(REPORT, line) for line in capfd.readouterr().err.splitlines()]
-    assert [int(found[1]) for found in counts if found] == [2, 3]

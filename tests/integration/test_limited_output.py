@@ -1,0 +1,93 @@
+"""Standard output that takes a part of a write: a file that may not grow, a pipe that is full."""
+
+import fcntl
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.model_folder import write_model
+from tests.tiny import tiny_codec, tiny_model, write_lines
+
+NUM_LINES = 600
+MAX_FILE_BYTES = 500
+COMMANDS = {
+    "translate": "model",
+    "score": "--model model --source source",
+    "attention": "model --format json",
+    "info": "--preset base --vocab-size 37000",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model and lines."""
+    root = tmp_path_factory.mktemp("limited")
+    codec = tiny_codec()
+    model = tiny_model(codec)
+    recipe = TrainRecipe(model=model.config)
+    write_model(root / "model", model.state_dict(), recipe, codec, {}, overwrite=False)
+    write_lines(root / "source", ["a b c"] * NUM_LINES)
+    return root
+
+
+def limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+
+
+def run(folder: Path, line: str, unbuffered: str, is_limited: bool) -> tuple[int, bytes, str]:
+    """Return exit code, what is in the file behind standard output, and standard error."""
+    with (folder / "source").open("rb") as stdin, (folder / "out").open("wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "nmtkit_cli", *line.split()],
+            stdin=stdin,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTHONUNBUFFERED": unbuffered},
+            preexec_fn=limit_files if is_limited else None,  # Python itself ignores SIGXFSZ
+        )
+    return done.returncode, (folder / "out").read_bytes(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_takes_a_part_of_the_output_is_exit_5(folder: Path, command: str) -> None:
+    line = f"{command} {COMMANDS[command]}"
+    code, whole, _ = run(folder, line, "", is_limited=False)
+    assert code == 0
+    assert len(whole) > MAX_FILE_BYTES
+    for unbuffered in ("", "1"):
+        code, part, told = run(folder, line, unbuffered, is_limited=True)
+        assert (code, part) == (5, whole[:MAX_FILE_BYTES])
+        assert told == (
+            "nmtkit: error: standard output: File too large; free space, get the permission, or "
+            "use another place\n"
+        )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_pipe_that_does_not_block_loses_nothing(folder: Path, unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    capacity = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, resource.getpagesize())
+    os.set_blocking(writing, False)
+    (folder / "trees").write_bytes(b"(TOP (NN dog))\n" * capacity)
+    with (
+        (folder / "trees").open("rb") as trees,
+        subprocess.Popen(
+            [sys.executable, "-m", "nmtkit_cli", "trees", "words"],
+            stdin=trees,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTHONUNBUFFERED": unbuffered},
+        ) as process,
+    ):
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            assert pipe.read() == b"dog\n" * capacity
+        assert process.stderr is not None
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
