@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.metrics import BRACKETS, METRICS, MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.config.metrics import METRICS, MetricsConfig, metric_names
 from nmtkit.config.preprocessing import (
     MIN_ENTRIES,
     SENTENCEPIECE,
@@ -265,36 +265,36 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
 
 
 def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
-    names = metric_names(recipe.metrics)
-    for name in names:
-        if name not in METRICS:
-            told = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
-            yield Problem(("metric", "tokenize", "lowercase"), told)
-    if "bleu" not in names:
-        yield from _without_effect(recipe, ("tokenize",), "without the metric bleu")
-    if BRACKETS in names:
-        yield from _brackets(recipe, names)
-    else:
-        yield from _without_effect(recipe, ("prm",), "without the metric brackets")
-    if names == ["ter"]:
-        yield from _without_effect(recipe, ("lowercase",), "on TER, which ignores case anyway")
-
-
-def _brackets(recipe: ScoreRecipe, names: list[str]) -> Iterator[Problem]:
-    if names != [BRACKETS]:
+    names = metric_names(recipe.metrics.metric)
+    unknown = [name for name in names if name not in METRICS]
+    for name in unknown:
+        text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
+        yield Problem(("metric",), text)
+    if unknown:
+        return
+    compared = {METRICS[name].compares for name in names}
+    if len(compared) > 1:
         yield Problem(
             ("metric",),
-            f"metric ({recipe.metrics.metric!r}): brackets compares trees, and others compare "
-            "text; score by each in a call of its own [metrics.metric]",
+            f"metric ({recipe.metrics.metric!r}): some metrics compare trees, others text; score "
+            "by each kind in a call of its own [metrics.metric]",
         )
         return
-    settings = ("lowercase", "test_set", "language_pair", "by_frequency")
-    yield from _without_effect(recipe, settings, "with the metric brackets")
+    used = {setting for name in names for setting in METRICS[name].settings}
+    unused = {setting for info in METRICS.values() for setting in info.settings} - used
+    if compared == {"trees"}:
+        unused |= {"test_set", "language_pair", "by_frequency"}
+    in_order = tuple(name for name in values_of(recipe) if name in unused)
+    yield from _without_effect(recipe, in_order, f"on {', '.join(names)}")
 
 
 def _languages(metrics: MetricsConfig) -> Iterator[Problem]:
     pair = metrics.language_pair
-    needy = [f"metric {name}" for name in metric_names(metrics) if name in MOSES_METRICS]
+    needy = [
+        f"metric {name}"
+        for name in metric_names(metrics.metric)
+        if name in METRICS and METRICS[name].needs_languages
+    ]
     if metrics.test_set:
         needy.append("test_set")
     if pair and not re.fullmatch("[^-]+-[^-]+", pair):
