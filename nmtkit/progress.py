@@ -62,7 +62,7 @@ class PlainReporter:
         """Write a line of progress."""
         self.message(
             f"event=training update={record.update}/{self._max_updates} epoch={record.epoch} "
-            f"loss_per_token={record.loss:.4f} perplexity={record.perplexity:.2f} "
+            f"loss={record.loss:.4f} nll={record.nll:.4f} perplexity={record.perplexity:.2f} "
             f"lr={record.learning_rate:.3e} gradient_norm={record.gradient_norm:.3f} "
             f"source+target_tokens_per_s={record.tokens_per_second:.0f} "
             f"updates_per_s={record.updates_per_second:.2f} "
@@ -80,7 +80,7 @@ class PlainReporter:
         self._best_update = record.update if record.is_best else self._best_update
         self.message(
             f"event=validation update={record.update}/{self._max_updates} "
-            f"loss_per_token={record.loss:.4f} perplexity={record.perplexity:.2f}{bleu} "
+            f"nll={record.nll:.4f} perplexity={record.perplexity:.2f}{bleu} "
             f"best_update={self._best_update} took={duration(record.took_s)}"
         )
 
@@ -218,8 +218,8 @@ def prefixed(number: float) -> str:
 def _training_lines(record: TrainingRecord) -> list[str]:
     skipped = f"  {record.skipped_updates} updates skipped" if record.skipped_updates else ""
     return [
-        f"epoch {record.epoch}  loss {record.loss:.4f} nats/token  "
-        f"perplexity {record.perplexity:.2f}/token  lr {record.learning_rate:.3e}  "
+        f"epoch {record.epoch}  loss {record.loss:.4f}  nll {record.nll:.4f} nats/token  "
+        f"perplexity {record.perplexity:.2f}  lr {record.learning_rate:.3e}  "
         f"gradient norm {record.gradient_norm:.3f}{skipped}",
         f"{record.tokens_per_second:,.0f} source+target tokens/s  "
         f"{record.updates_per_second:.2f} updates/s  fill {record.fill:.0%}  "
@@ -231,6 +231,6 @@ def _training_lines(record: TrainingRecord) -> list[str]:
 def _validation_line(name: str, record: ValidationRecord) -> str:
     bleu = "" if record.bleu is None else f"  BLEU {record.bleu:.2f}"
     return (
-        f"{name} at update {record.update}: loss {record.loss:.4f} nats/token  "
-        f"perplexity {record.perplexity:.2f}/token{bleu}"
+        f"{name} at update {record.update}: nll {record.nll:.4f} nats/token  "
+        f"perplexity {record.perplexity:.2f}{bleu}"
     )

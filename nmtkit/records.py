@@ -28,8 +28,9 @@ class TrainingRecord:
     Attributes:
         update: the last of them.
         epoch: the pass over the corpus that it belongs to, from 1.
-        loss: label-smoothed loss, nats a target token.
-        nll: negative log-likelihood, nats a target token; perplexity is its exp.
+        loss: training objective, which is label-smoothed, in nats per target token.
+        nll: negative log-likelihood without smoothing, in nats per target token; perplexity is
+            its exp.
         learning_rate, gradient_norm: of the last update.
         tokens_per_second: source and target tokens, end symbols counted.
         num_source_tokens, num_target_tokens: how many there were.
@@ -74,14 +75,15 @@ class ValidationRecord:
 
     Attributes:
         update: the update after which it was.
-        loss: negative log-likelihood, nats a target token; perplexity is its exp.
+        nll: negative log-likelihood without smoothing, in nats per target token; perplexity is
+            its exp.
         bleu, signature: if it was translated as well.
         is_best: no validation before was as good, by the metric that decides.
         took_s: seconds that it took.
     """
 
     update: int
-    loss: float
+    nll: float
     perplexity: float
     bleu: float | None
     signature: str | None
@@ -224,6 +226,7 @@ def _record(values: Mapping[str, Any]) -> Record:
     """Rebuild a record from the values of its line; KeyError or TypeError where they are none."""
     event = values["event"]
     kind = _KINDS[event]
+    values = _upgraded(event, values)
     types = _types(event)
     found = {name: values[name] for name in types if name in values or name not in _ADDED}
     if None in found.values():
@@ -232,6 +235,13 @@ def _record(values: Mapping[str, Any]) -> Record:
     if not all(isinstance(value, types[name]) for name, value in found.items()):
         raise TypeError(found)
     return kind(**found)
+
+
+def _upgraded(event: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return today's values of a record that an earlier version wrote."""
+    if event == VALIDATION and "loss" in values:
+        return {"nll": values["loss"], **values}
+    return values
 
 
 @cache

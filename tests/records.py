@@ -26,7 +26,7 @@ TRAINING = TrainingRecord(
 )
 VALIDATION = ValidationRecord(
     update=100,
-    loss=3.25,
+    nll=3.25,
     perplexity=math.exp(3.25),
     bleu=26.331,
     signature="tok:13a",

@@ -254,7 +254,7 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
         yield Problem(
             ("best_metric", "validate_bleu", "validate_every"),
             "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
-            "--validate-every, or set --best-metric loss [validation.best_metric]",
+            "--validate-every, or set --best-metric nll [validation.best_metric]",
         )
     if validation.patience and not every:
         yield Problem(

@@ -188,9 +188,9 @@ class ValidationConfig:
         True, "Also translate the validation set and compute BLEU.", on_resume="free"
     )
     best_metric: str = setting(
-        "loss",
-        "What makes a checkpoint the best, and what early stopping watches.",
-        choices=("loss", "bleu"),
+        "nll",
+        "Metric of the best checkpoint and of early stopping.",
+        choices=("nll", "bleu"),
     )
     patience: int = setting(
         0,

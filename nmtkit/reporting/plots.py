@@ -14,8 +14,8 @@ MAX_POINTS = 500
 def plots(runs: Sequence[Run]) -> list[Plot]:
     """Return the plots of all runs, without those that would be empty."""
     wanted = [
-        _plot("Training loss, label-smoothed, nats a token", runs, _training_loss, False),
-        _plot("Dev loss, nats a token", runs, _dev_loss, False),
+        _plot("Training loss, label-smoothed, nats per token", runs, _training_loss, False),
+        _plot("Dev nll, nats per token", runs, _dev_nll, False),
         _plot("Dev BLEU", runs, _dev_bleu, False),
         _plot("Speed, source and target tokens a second", runs, _speed, True),
         _plot("Learning rate", runs, _learning_rate, True),
@@ -34,8 +34,8 @@ def _training_loss(run: Run) -> Points:
     return [(record.update, record.loss) for record in run.training]
 
 
-def _dev_loss(run: Run) -> Points:
-    return [(record.update, record.loss) for record in run.validations]
+def _dev_nll(run: Run) -> Points:
+    return [(record.update, record.nll) for record in run.validations]
 
 
 def _dev_bleu(run: Run) -> Points:

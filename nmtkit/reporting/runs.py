@@ -55,9 +55,9 @@ class Run:
         return _known_sum(record.paper_operations for record in self.training)
 
     @property
-    def best_loss(self) -> ValidationRecord | None:
-        """The validation with the lowest loss, the earliest of equal ones; None without one."""
-        return min(self.validations, key=lambda one: one.loss, default=None)
+    def best_nll(self) -> ValidationRecord | None:
+        """The validation with the lowest nll, the earliest of equal ones; None without one."""
+        return min(self.validations, key=lambda one: one.nll, default=None)
 
     @property
     def best_bleu(self) -> ValidationRecord | None:
@@ -73,7 +73,7 @@ def bleu(record: ValidationRecord) -> float:
 
 
 def have_one_vocabulary(runs: Sequence[Run]) -> bool:
-    """Tell whether a loss a token means the same in all runs, as far as is known."""
+    """Tell whether a loss per token means the same in all runs, as far as is known."""
     return len({run.codec for run in runs} - {None}) <= 1
 
 

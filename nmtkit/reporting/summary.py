@@ -11,7 +11,7 @@ _HEADERS = (
     "updates",
     "epoch",
     "time",
-    "best dev loss",
+    "best dev nll",
     "perplexity",
     "best BLEU",
     "tokens/s",
@@ -35,25 +35,25 @@ _SECONDS_AN_HOUR = 3600
 def summary(runs: Sequence[Run]) -> Section:
     """Return the table of what runs came to; of several, the best results stand out."""
     is_contest = len(runs) > 1
-    is_loss_fair = is_contest and have_one_vocabulary(runs)
-    losses = [run.best_loss.loss for run in runs if run.best_loss and is_loss_fair]
+    is_nll_fair = is_contest and have_one_vocabulary(runs)
+    nlls = [run.best_nll.nll for run in runs if run.best_nll and is_nll_fair]
     bleus = [bleu(run.best_bleu) for run in runs if run.best_bleu and is_contest]
-    least, highest = min(losses, default=None), max(bleus, default=None)
+    least, highest = min(nlls, default=None), max(bleus, default=None)
     rows = [[Cell(run.name), *_results(run, least, highest), *_cost(run)] for run in runs]
     notes = ["bold: the best of the runs", *_NOTES] if is_contest else _NOTES
     return Section("Summary", Table(_HEADERS, rows), notes)
 
 
-def _results(run: Run, least_loss: float | None, highest_bleu: float | None) -> list[Cell]:
-    last, by_loss, by_bleu = run.last, run.best_loss, run.best_bleu
-    loss = perplexity = score = NOTHING
-    if by_loss is not None:
-        loss = Cell(f"{by_loss.loss:.4f} at {by_loss.update:,}", by_loss.loss == least_loss)
-        perplexity = Cell(f"{by_loss.perplexity:,.2f}", loss.is_best)
+def _results(run: Run, least_nll: float | None, highest_bleu: float | None) -> list[Cell]:
+    last, by_nll, by_bleu = run.last, run.best_nll, run.best_bleu
+    nll = perplexity = score = NOTHING
+    if by_nll is not None:
+        nll = Cell(f"{by_nll.nll:.4f} at {by_nll.update:,}", by_nll.nll == least_nll)
+        perplexity = Cell(f"{by_nll.perplexity:,.2f}", nll.is_best)
     if by_bleu is not None:
         score = Cell(f"{bleu(by_bleu):.2f} at {by_bleu.update:,}", bleu(by_bleu) == highest_bleu)
     done = (f"{last.update:,}", f"{last.epoch:,}", duration(last.elapsed_s))
-    return [*map(Cell, done), loss, perplexity, score]
+    return [*map(Cell, done), nll, perplexity, score]
 
 
 def _cost(run: Run) -> list[Cell]:

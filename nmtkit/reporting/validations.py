@@ -1,4 +1,4 @@
-"""Dev loss and BLEU as they went: a row an update, up to two columns a run."""
+"""Dev nll and BLEU by update: a row an update, up to two columns a run."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -28,13 +28,13 @@ def validations(runs: Sequence[Run]) -> Section:
 
 
 def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[str, list[Cell]]]:
-    """Yield the loss and, where the validation set was translated, BLEU: header and cells."""
+    """Yield nll and, where the validation set was translated, BLEU: header and cells."""
     by_update = {record.update: record for record in run.validations}
     records = [by_update.get(update) for update in updates]
-    best_loss, best_bleu = run.best_loss, run.best_bleu
+    best_nll, best_bleu = run.best_nll, run.best_bleu
     yield (
-        f"{prefix}dev loss",
-        [Cell(f"{one.loss:.4f}", one is best_loss) if one else NOTHING for one in records],
+        f"{prefix}dev nll",
+        [Cell(f"{one.nll:.4f}", one is best_nll) if one else NOTHING for one in records],
     )
     if best_bleu:
         yield (
@@ -67,5 +67,5 @@ def _shown(times: Mapping[int, int], telling: Set[int]) -> list[int]:
 
 def _telling(run: Run) -> Iterator[int]:
     """Yield the updates of the best validations and of the last."""
-    yield from (record.update for record in (run.best_loss, run.best_bleu) if record)
+    yield from (record.update for record in (run.best_nll, run.best_bleu) if record)
     yield from (record.update for record in run.validations[-1:])

@@ -10,24 +10,24 @@ from nmtkit.records import ValidationRecord
 
 
 class History:
-    """Validations, oldest first, compared by loss or BLEU."""
+    """Validations, oldest first, compared by nll or BLEU."""
 
     def __init__(self, metric: str, records: Sequence[ValidationRecord]) -> None:
         """Take the validations so far.
 
         Args:
-            metric: "loss" or "bleu".
+            metric: "nll" or "bleu".
             records: in the order of their updates.
         """
         self._metric = metric
         self._updates: list[int] = []
         self._costs: list[float] = []
         for record in records:
-            self.add(record.update, record.loss, record.bleu)
+            self.add(record.update, record.nll, record.bleu)
 
-    def add(self, update: int, loss: float, bleu: float | None) -> bool:
+    def add(self, update: int, nll: float, bleu: float | None) -> bool:
         """Add the validation after an update; returns whether it is the best so far."""
-        cost = loss if self._metric == "loss" else -_known(bleu)
+        cost = nll if self._metric == "nll" else -_known(bleu)
         cost = math.inf if math.isnan(cost) else cost
         is_best = all(cost < earlier for earlier in self._costs)
         self._updates.append(update)

@@ -34,9 +34,9 @@ class _Trial:
     validation: Validation
 
     def cost(self) -> tuple[float, float]:
-        """Return what is smaller the better it does: by BLEU, and of equal ones by loss."""
+        """Return what is smaller the better it does: by BLEU, and of equal ones by nll."""
         assert self.validation.bleu is not None, "validated without translating"
-        return -self.validation.bleu, self.validation.loss
+        return -self.validation.bleu, self.validation.nll
 
 
 def last_checkpoints(run: Path, count: int) -> list[Path]:
@@ -100,7 +100,7 @@ def average_best_count(
     """Write the mean of so many of a run's last checkpoints as does best on its validation set.
 
     The mean of each count is validated as training validates. The best has the highest BLEU; of
-    equal ones the lowest loss; and then it is the first.
+    equal ones the lowest nll; and then it is the first.
 
     Args:
         run: the folder of the run.
@@ -162,7 +162,7 @@ def _try(
     validation = validator.validate(lambda: False)
     assert validation is not None, "nothing asks it to stop"
     report(
-        f"last={len(folders)} loss_per_token={validation.loss:.4f} "
-        f"perplexity={perplexity(validation.loss):.2f} bleu={validation.bleu:.2f}"
+        f"last={len(folders)} nll={validation.nll:.4f} "
+        f"perplexity={perplexity(validation.nll):.2f} bleu={validation.bleu:.2f}"
     )
     return _Trial(folders, validation)

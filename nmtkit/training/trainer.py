@@ -265,11 +265,11 @@ class Trainer:
         parts.saver.finish()
         record = ValidationRecord(
             update=update,
-            loss=result.loss,
-            perplexity=perplexity(result.loss),
+            nll=result.nll,
+            perplexity=perplexity(result.nll),
             bleu=result.bleu,
             signature=result.signature,
-            is_best=self.history.add(update, result.loss, result.bleu),
+            is_best=self.history.add(update, result.nll, result.bleu),
             took_s=time.monotonic() - start,
         )
         self._log(record)

@@ -1,4 +1,4 @@
-"""Looking at the validation set: loss, perplexity, and BLEU by the very code of the commands.
+"""Validation: negative log-likelihood, perplexity, and BLEU by the very code of the commands.
 
 Translations are made by the `Translator` of `nmtkit translate` from the raw text, and scored as
 `nmtkit score` does against the raw reference. Ranks share the work. Nothing here touches the
@@ -31,13 +31,13 @@ class Validation:
     """How a model does on the validation set.
 
     Attributes:
-        loss: negative log-likelihood a target token, without smoothing, in nats.
-        bleu: BLEU of the translations, or None where it was not asked for; 0 where the loss is not
+        nll: negative log-likelihood without smoothing, in nats per target token.
+        bleu: BLEU of the translations, or None where it was not asked for; 0 where nll is not
             finite, with which there are no translations.
         signature: how BLEU was computed, if it was.
     """
 
-    loss: float
+    nll: float
     bleu: float | None
     signature: str | None
 
@@ -72,7 +72,7 @@ class Validator:
         Args:
             objective: holds the model.
             dataset: its validation pairs and their raw text.
-            search: how to translate for BLEU, or None for the loss alone.
+            search: how to translate for BLEU, or None for nll alone.
             batch_tokens: source and target tokens of a batch, at most.
             warn: takes the translator's warnings.
             ranks: who shares the work.
@@ -100,15 +100,15 @@ class Validator:
         if len(finished) < len(shares):
             return None
         num_tokens = int(self.dataset.valid.target.lengths().sum())
-        loss = sum(share.nll for share in finished) / num_tokens
+        nll = sum(share.nll for share in finished) / num_tokens
         if self.search is None:
-            return Validation(loss, None, None)
-        if not math.isfinite(loss):
-            return Validation(loss, 0.0, None)
+            return Validation(nll, None, None)
+        if not math.isfinite(nll):
+            return Validation(nll, 0.0, None)
         hypotheses = [line for share in finished for line in share.translations]
         bleu = make_metrics(MetricsConfig())
         (score,) = score_corpus(bleu, hypotheses, [self.dataset.valid_target])
-        return Validation(loss, score.score, score.signature)
+        return Validation(nll, score.score, score.signature)
 
     def _share(self, is_stopping: Callable[[], bool]) -> Share | None:
         """Do this rank's share of the work; None if asked to stop before its end."""

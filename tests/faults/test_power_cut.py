@@ -124,7 +124,7 @@ def end_of(run: Path) -> dict[str, torch.Tensor]:
     last = RunFolder(run).last()
     assert last is not None
     validations = MetricsLog(run / "metrics.jsonl").validations()
-    found = {f"validation {one.update}": torch.tensor(one.loss) for one in validations}
+    found = {f"validation {one.update}": torch.tensor(one.nll) for one in validations}
     return {**read_tensors(last), **found}
 
 

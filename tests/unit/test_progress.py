@@ -32,13 +32,12 @@ def test_without_a_terminal_every_event_is_a_line_of_keys_and_values() -> None:
     assert stream.getvalue().splitlines() == [
         "parameters=7",
         "event=start update=0/1000",
-        "event=training update=100/1000 epoch=2 loss_per_token=4.2500 perplexity=33.12 "
+        "event=training update=100/1000 epoch=2 loss=4.2500 nll=3.5000 perplexity=33.12 "
         "lr=1.250e-04 gradient_norm=0.750 source+target_tokens_per_s=12346 updates_per_s=1.50 "
         "fill=0.97 memory=1290MiB skipped_updates=0 eta=2h01m elapsed=1m05s",
-        "event=validation update=100/1000 loss_per_token=3.2500 perplexity=25.79 bleu=26.33 "
+        "event=validation update=100/1000 nll=3.2500 perplexity=25.79 bleu=26.33 "
         "best_update=100 took=8s",
-        "event=validation update=200/1000 loss_per_token=3.2500 perplexity=25.79 "
-        "best_update=100 took=8s",
+        "event=validation update=200/1000 nll=3.2500 perplexity=25.79 best_update=100 took=8s",
     ]
 
 
@@ -65,7 +64,7 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     reporter.update(TRAINING)
     reporter.validation(VALIDATION)
     reporter.validation(
-        dataclasses.replace(VALIDATION, update=200, loss=3.75, bleu=None, is_best=False)
+        dataclasses.replace(VALIDATION, update=200, nll=3.75, bleu=None, is_best=False)
     )
     reporter.message("in the middle")
     reporter.close()
@@ -74,12 +73,12 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     for text in (
         "before [the] start\n",
         "update 100/1000",
-        "epoch 2  loss 4.2500 nats/token  perplexity 33.12/token  lr 1.250e-04  "
+        "epoch 2  loss 4.2500  nll 3.5000 nats/token  perplexity 33.12  lr 1.250e-04  "
         "gradient norm 0.750",
         "12,346 source+target tokens/s  1.50 updates/s  fill 97%  memory 1290MiB  "
         "elapsed 1m05s  ETA 2h01m",
-        "validation at update 200: loss 3.7500 nats/token  perplexity 25.79/token",
-        "best at update 100: loss 3.2500 nats/token  perplexity 25.79/token  BLEU 26.33",
+        "validation at update 200: nll 3.7500 nats/token  perplexity 25.79",
+        "best at update 100: nll 3.2500 nats/token  perplexity 25.79  BLEU 26.33",
         "in the middle\n",
         "after the end\n",
     ):
@@ -91,13 +90,13 @@ def test_what_was_validated_in_earlier_sessions_is_known_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    worse = dataclasses.replace(VALIDATION, update=200, loss=3.75, is_best=False)
+    worse = dataclasses.replace(VALIDATION, update=200, nll=3.75, is_best=False)
     terminal, lines = Terminal(), io.StringIO()
     for reporter in (TerminalReporter(terminal), PlainReporter(lines)):
         reporter.start(1000, 200, [VALIDATION, worse])
         reporter.validation(dataclasses.replace(worse, update=300))
         reporter.close()
-    assert "best at update 100: loss 3.2500" in terminal.getvalue()
+    assert "best at update 100: nll 3.2500" in terminal.getvalue()
     assert "best_update=100 took" in lines.getvalue()
 
 

@@ -14,6 +14,7 @@ from nmtkit.errors import DamagedError, NmtkitError, ResourceError
 from nmtkit.records import MetricsLog, Record, TrainingRecord
 from tests.faults.harness import Fault, run_in_child
 from tests.folders import refusing
+from tests.golden.freeze import FROZEN
 from tests.records import TRAINING, VALIDATION
 
 
@@ -84,10 +85,10 @@ def test_all_records_are_read_back_in_their_order_but_a_torn_one(tmp_path: Path)
 def test_what_was_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     log.append(dataclasses.replace(TRAINING, loss=math.nan, gradient_norm=-math.inf))
-    log.append(dataclasses.replace(VALIDATION, loss=math.nan, bleu=None, signature=None))
+    log.append(dataclasses.replace(VALIDATION, nll=math.nan, bleu=None, signature=None))
     training, validation = log.records()
     assert training == dataclasses.replace(TRAINING, loss=math.inf, gradient_norm=math.inf)
-    assert validation == dataclasses.replace(VALIDATION, loss=math.inf, bleu=None, signature=None)
+    assert validation == dataclasses.replace(VALIDATION, nll=math.inf, bleu=None, signature=None)
 
 
 FIELDS = dataclasses.asdict(TRAINING)
@@ -181,3 +182,12 @@ def test_what_a_filling_disk_takes_in_part_is_taken_back(tmp_path: Path) -> None
     outcome = run_in_child(append_within_a_limit, Fault("count", 0))
     assert "metrics.jsonl: File too large" in outcome.exception
     assert log.path.read_bytes() == whole
+
+
+def test_validations_of_earlier_versions_are_read_with_today_s_names() -> None:
+    path = FROZEN / "run" / "metrics.jsonl"
+    old = [record for record in records(path) if record["event"] == "validation"]
+    assert old
+    assert all("nll" not in record for record in old)
+    read = MetricsLog(path).validations()
+    assert [(one.update, one.nll) for one in read] == [(one["update"], one["loss"]) for one in old]

@@ -65,7 +65,7 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         (
             {"best_metric": "bleu", "validate_bleu": False},
             "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
-            "--validate-every, or set --best-metric loss [validation.best_metric]",
+            "--validate-every, or set --best-metric nll [validation.best_metric]",
         ),
         ({"best_metric": "bleu", "validate_every": 0}, "best_metric ('bleu') needs validation"),
         (

@@ -78,8 +78,8 @@ def test_the_best_validation_is_the_first_of_equal_ones_and_bleu_is_asked_where_
     None
 ):
     run = run_of(validations=validated([3.0, 2.0, math.inf, 2.0], [None, 9.0, 30.0, 30.0]))
-    assert (run.best_loss, run.best_bleu) == (run.validations[1], run.validations[2])
-    assert run_of().best_loss is None
+    assert (run.best_nll, run.best_bleu) == (run.validations[1], run.validations[2])
+    assert run_of().best_nll is None
     assert run_of(validations=[validation(100, 3.0)]).best_bleu is None
 
 

@@ -20,7 +20,7 @@ def test_a_run_is_a_row_of_what_it_came_to() -> None:
         "updates": "1,000",
         "epoch": "1",
         "time": "16m40s",
-        "best dev loss": "2.0000 at 200",
+        "best dev nll": "2.0000 at 200",
         "perplexity": "7.39",
         "best BLEU": "30.00 at 300",
         "tokens/s": "1,000",
@@ -35,7 +35,7 @@ def test_what_is_not_known_is_left_open() -> None:
     untold = replace(training(100), operations=None, paper_operations=None)
     (row,) = rows(replace(run_of(), training=[training(50), untold]))
     unknown = {name for name, cell in row.items() if cell is NOTHING}
-    assert unknown == {"best dev loss", "perplexity", "best BLEU", "FLOPs", "FLOPs by time"}
+    assert unknown == {"best dev nll", "perplexity", "best BLEU", "FLOPs", "FLOPs by time"}
 
 
 def test_speed_is_all_tokens_by_all_the_time_that_they_took() -> None:
@@ -69,7 +69,7 @@ def test_the_best_of_several_runs_stands_out() -> None:
     first = run_of("first", validated([3.0, 2.0], [10.0, 20.0]))
     second = run_of("second", validated([3.0, 2.5], [10.0, 25.0]))
     assert best_cells(first, second, run_of("third")) == {
-        ("first", "best dev loss"),
+        ("first", "best dev nll"),
         ("first", "perplexity"),
         ("second", "best BLEU"),
     }

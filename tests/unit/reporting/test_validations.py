@@ -21,7 +21,7 @@ def texts(*runs: Run) -> list[list[str]]:
 
 def test_every_validation_is_a_row_and_the_best_stand_out() -> None:
     run = run_of(validations=validated([3.0, 2.0, 2.5], [10.0, None, 30.0]))
-    assert table(run).headers == ["update", "dev loss", "BLEU"]
+    assert table(run).headers == ["update", "dev nll", "BLEU"]
     assert texts(run) == [
         ["100", "3.0000", "10.00"],
         ["200", "2.0000", "-"],
@@ -33,7 +33,7 @@ def test_every_validation_is_a_row_and_the_best_stand_out() -> None:
 
 
 def test_bleu_has_no_column_where_there_is_none() -> None:
-    assert table(run_of(validations=validated([3.0], [None]))).headers == ["update", "dev loss"]
+    assert table(run_of(validations=validated([3.0], [None]))).headers == ["update", "dev nll"]
 
 
 def test_several_runs_have_columns_of_their_own_and_share_the_rows() -> None:
@@ -43,10 +43,10 @@ def test_several_runs_have_columns_of_their_own_and_share_the_rows() -> None:
     found = table(first, second, third)
     assert found.headers == [
         "update",
-        "first: dev loss",
-        "second: dev loss",
+        "first: dev nll",
+        "second: dev nll",
         "second: BLEU",
-        "third: dev loss",
+        "third: dev nll",
     ]
     assert texts(first, second, third) == [
         ["100", "3.0000", "-", "-", "-"],

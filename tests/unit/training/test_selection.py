@@ -68,7 +68,7 @@ BLEUS = (10.0, 30.0, 50.0, 40.0, 50.0)
 
 
 def validated_run(
-    path: Path, metric: str = "loss", losses: Sequence[float] = LOSSES, unscheduled: int = 0
+    path: Path, metric: str = "nll", losses: Sequence[float] = LOSSES, unscheduled: int = 0
 ) -> RunFolder:
     """Make a run of a checkpoint after every update, all but one of them made by --save-every."""
     run = RunFolder.create_or_open(path)
@@ -84,7 +84,7 @@ def log_validation(run: RunFolder, update: int, loss: float, bleu: float) -> Non
     MetricsLog(run.metrics_path).append(
         ValidationRecord(
             update=update,
-            loss=loss,
+            nll=loss,
             perplexity=math.exp(loss),
             bleu=bleu,
             signature="",
@@ -97,10 +97,10 @@ def log_validation(run: RunFolder, update: int, loss: float, bleu: float) -> Non
 @pytest.mark.parametrize(
     ("metric", "count", "best"),
     [
-        ("loss", 1, [2]),  # of equal ones the earlier
-        ("loss", 2, [2, 4]),
-        ("loss", 3, [2, 4, 5]),
-        ("loss", 5, [1, 2, 3, 4, 5]),
+        ("nll", 1, [2]),  # of equal ones the earlier
+        ("nll", 2, [2, 4]),
+        ("nll", 3, [2, 4, 5]),
+        ("nll", 5, [1, 2, 3, 4, 5]),
         ("bleu", 1, [3]),
         ("bleu", 2, [3, 5]),
         ("bleu", 4, [2, 3, 4, 5]),
@@ -208,11 +208,10 @@ def test_the_last_alone_scores_what_training_said_of_it(
     average_best_count(run, [1], data, tmp_path / "out", False, said.append)
     (record,) = MetricsLog(run / "metrics.jsonl").validations()
     assert record.update == NUM_UPDATES
-    expected = {"loss": record.loss, "bleu": record.bleu, "signature": record.signature}
+    expected = {"nll": record.nll, "bleu": record.bleu, "signature": record.signature}
     assert tried(tmp_path / "out") == [{"last": 1, **expected}]
     assert said == [
-        f"last=1 loss_per_token={record.loss:.4f} perplexity={record.perplexity:.2f} "
-        f"bleu={record.bleu:.2f}"
+        f"last=1 nll={record.nll:.4f} perplexity={record.perplexity:.2f} bleu={record.bleu:.2f}"
     ]
 
 
@@ -231,9 +230,9 @@ def test_each_count_scores_what_its_mean_scores_once_it_is_written(
         found = validator.validate(lambda: False)
         assert found is not None
         # Batches of another size add in another order.
-        loss = pytest.approx(found.loss, rel=1e-5)
+        loss = pytest.approx(found.nll, rel=1e-5)
         expected.append(
-            {"last": count, "loss": loss, "bleu": found.bleu, "signature": found.signature}
+            {"last": count, "nll": loss, "bleu": found.bleu, "signature": found.signature}
         )
     assert tried(tmp_path / "out") == expected
 
@@ -260,7 +259,7 @@ def test_the_mean_that_does_best_is_written_with_all_that_was_tried(
     chosen = average_best_count(run, [1, 2, 5], data, out, False, silent)
     assert updates(chosen) == list(range(NUM_UPDATES - count + 1, NUM_UPDATES + 1))
     assert tried(out) == [
-        {"last": number, "loss": loss, "bleu": bleu, "signature": "signed"}
+        {"last": number, "nll": loss, "bleu": bleu, "signature": "signed"}
         for number, (loss, bleu) in zip((1, 2, 5), results, strict=True)
     ]
     assert [int(one["name"]) for one in describe_model(out).manifest["sources"]] == updates(chosen)

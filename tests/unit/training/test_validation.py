@@ -125,8 +125,8 @@ def test_the_logged_loss_is_that_of_the_saved_checkpoint_sentence_by_sentence(
     run: Path, dataset: Path, logged: dict[str, Any]
 ) -> None:
     expected = loss_sentence_by_sentence(load_model(run / "last", CPU).model, Dataset.open(dataset))
-    assert logged["loss"] == pytest.approx(expected, rel=1e-5)  # float32, sums in another order
-    assert logged["perplexity"] == pytest.approx(math.exp(logged["loss"]))
+    assert logged["nll"] == pytest.approx(expected, rel=1e-5)  # float32, sums in another order
+    assert logged["perplexity"] == pytest.approx(math.exp(logged["nll"]))
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 12, 10_000])
@@ -139,7 +139,7 @@ def test_the_loss_does_not_depend_on_batches_and_no_dropout_is_in_it(
     validator.search = None
     result = validator.validate(lambda: False)
     assert result is not None
-    assert result.loss == pytest.approx(expected, rel=1e-5)
+    assert result.nll == pytest.approx(expected, rel=1e-5)
     assert (result.bleu, result.signature) == (None, None)
 
 

@@ -1,0 +1,30 @@
+"""Recipes of earlier versions are read as what they mean today."""
+
+from pathlib import Path
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import dumps, loads
+from tests.golden.freeze import FROZEN
+
+
+def read(text: str) -> TrainRecipe:
+    return loads(text, TrainRecipe, "config.toml")
+
+
+def test_a_frozen_recipe_is_read_under_today_s_names() -> None:
+    text = (FROZEN / "run" / "config.toml").read_text("utf-8")
+    assert 'best_metric = "loss"' in text
+    recipe = read(text)
+    assert recipe.validation.best_metric == "nll"
+    assert read(dumps(recipe)) == recipe
+
+
+def test_settings_that_did_not_change_are_read_unchanged() -> None:
+    assert read('[validation]\nbest_metric = "bleu"\n').validation.best_metric == "bleu"
+
+
+def test_each_frozen_recipe_of_a_run_is_read() -> None:
+    paths = sorted(Path("tests/golden").glob("*/run/**/config.toml"))
+    assert paths
+    for path in paths:
+        assert read(path.read_text("utf-8")).validation.best_metric == "nll"
