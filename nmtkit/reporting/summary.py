@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from nmtkit.progress import duration
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
 from nmtkit.reporting.runs import Run, bleu, have_one_vocabulary
+from nmtkit.units import duration
 
 _HEADERS = (
     "run",

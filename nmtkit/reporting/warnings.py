@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from nmtkit.progress import duration
 from nmtkit.records import ValidationRecord
 from nmtkit.reporting.document import Section
 from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures
+from nmtkit.units import duration
 
 _MANY_RISES = 3
 """Fewer validations in a row, each worse than the one before, may be mere noise."""

@@ -16,12 +16,12 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.model.cost import Parameters, count_parameters
-from nmtkit.progress import duration, prefixed
 from nmtkit.runtime import peak_memory
 from nmtkit.training.costs import Costs, device_rate
 from nmtkit.training.reading import Reader
 from nmtkit.training.slots import Cut
 from nmtkit.training.updating import Sums, Updater
+from nmtkit.units import duration, prefixed
 
 WARM_UP_UPDATES = 3
 TIMED_UPDATES = 20
