@@ -56,6 +56,11 @@ def _writer(template: Template) -> Callable[[Any], str]:
     return template.format if isinstance(template, str) else template
 
 
+def plain_scores(scores: Mapping[str, float]) -> str:
+    """Write scores for a plain line."""
+    return " ".join(f"{name}={score:.2f}" for name, score in scores.items())
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
     """The updates since the previous record of the same session.
@@ -129,7 +134,8 @@ class ValidationRecord:
         update: the number of updates before it.
         nll: negative log-likelihood without smoothing, in nats per target token; perplexity is
             its exp.
-        bleu, signature: None unless the validation set was translated.
+        scores: of the translated validation set, by metric.
+        signatures: how the scores were computed, by metric; none for a model that cannot translate.
         is_best: it is better than all before, by the run's best metric.
         took_s: seconds that it took.
     """
@@ -137,11 +143,11 @@ class ValidationRecord:
     update: int
     nll: float = shown("nll={:.4f}", "nll {:.4f} nats/token")
     perplexity: float = shown("perplexity={:.2f}", "perplexity {:.2f}")
-    bleu: float | None = shown(
-        lambda bleu: "" if bleu is None else f"bleu={bleu:.2f}",
-        lambda bleu: "" if bleu is None else f"BLEU {bleu:.2f}",
+    scores: Mapping[str, float] = shown(
+        plain_scores,
+        lambda scores: "  ".join(f"{name} {score:.2f}" for name, score in scores.items()),
     )
-    signature: str | None
+    signatures: Mapping[str, str]
     is_best: bool
     took_s: float = shown(
         lambda seconds: f"took={duration(seconds)}", lambda seconds: f"took {duration(seconds)}"
@@ -279,7 +285,7 @@ class MetricsLog:
         values = self._parse(line, number)
         try:
             return _record(values)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             raise self._damaged(number) from None
 
     def _damaged(self, number: int) -> DamagedError:
@@ -287,11 +293,12 @@ class MetricsLog:
 
 
 def _record(values: Mapping[str, Any]) -> Record:
-    """Rebuild a record from the values of its line; KeyError or TypeError if they do not fit."""
+    """Rebuild a record from the values of its line; KeyError, TypeError or ValueError if unfit."""
     event = values["event"]
     kind = _KINDS[event]
     types = _types(event)
-    values = _upgraded(event, values)
+    if event == VALIDATION:
+        values = _validation(values)
     found = {name: values[name] for name in types if name in values or name not in _optional(event)}
     if None in found.values():
         lost = [name for name, value in found.items() if value is None and types[name] is _NUMBER]
@@ -301,18 +308,35 @@ def _record(values: Mapping[str, Any]) -> Record:
     return kind(**found)
 
 
-def _upgraded(event: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return today's values of a record that an earlier version wrote."""
-    if event == VALIDATION and "loss" in values:
-        return {"nll": values["loss"], **values}
-    return values
+def _validation(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a validation, with scores that were not finite as infinite."""
+    if "loss" in values:
+        values = _upgraded(values)
+    scores = {
+        name: math.inf if score is None else score for name, score in dict(values["scores"]).items()
+    }
+    if not all(isinstance(score, _NUMBER) for score in scores.values()):
+        raise TypeError(scores)
+    return {**values, "scores": scores}
+
+
+def _upgraded(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return today's values of a validation that had `loss`, `bleu` and `signature`."""
+    bleu, signature = values["bleu"], values["signature"]
+    return {
+        **values,
+        "nll": values["loss"],
+        "scores": {} if bleu is None else {"bleu": bleu},
+        "signatures": {} if signature is None else {"bleu": signature},
+    }
 
 
 @cache
 def _types(event: str) -> dict[str, Any]:
     """Return the permitted types of the values of a record, by name."""
     types = {field.name: field.type for field in dataclasses.fields(_KINDS[event])}
-    checked: dict[Any, Any] = {float: _NUMBER, list[int]: list}
+    checked: dict[Any, Any] = {float: _NUMBER}
+    checked |= {list[int]: list, Mapping[str, float]: dict, Mapping[str, str]: dict}
     return {name: checked.get(type, type) for name, type in types.items()}
 
 
@@ -324,4 +348,6 @@ def _optional(event: str) -> frozenset[str]:
 
 
 def _json_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _json_value(one) for name, one in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

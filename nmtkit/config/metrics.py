@@ -4,6 +4,8 @@
 the functions that make them. Adding a metric is an entry in both.
 """
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,6 +44,14 @@ METRICS: dict[str, MetricInfo] = {
     "brackets": MetricInfo(label="F1", compares="trees", settings=("prm",)),
 }
 
+NLL = "nll"
+"""The metric of validation that needs no translation."""
+
+AUTO, NONE = "auto", "none"
+"""Values of validate_metrics: by the type of the target, or no translation."""
+
+DEFAULT_METRICS: Mapping[TargetType, str] = {"text": "bleu", "trees": "brackets"}
+
 
 def metric_names(text: str) -> list[str]:
     """Return the names of a comma-separated list, each once."""
@@ -51,6 +61,28 @@ def metric_names(text: str) -> list[str]:
 def metrics_of(compares: TargetType) -> list[str]:
     """Return the names of the metrics that compare such lines."""
     return [name for name, info in METRICS.items() if info.compares == compares]
+
+
+def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
+    """Return a number that is smaller the better a validation is by a metric.
+
+    Args:
+        metric: NLL or a name of `scores`.
+        nll: negative log-likelihood of the validation; NaN is the worst.
+        scores: by the names of metrics.
+    """
+    value = nll if metric == NLL else scores[metric]
+    sign = -1 if metric != NLL and METRICS[metric].is_higher_better else 1
+    return math.inf if math.isnan(value) else sign * value
+
+
+def not_validated(best_metric: str, validated: Sequence[str]) -> str:
+    """Return the message that best_metric is not among the validated metrics."""
+    return (
+        f"best_metric ({best_metric!r}) is not among the validated metrics "
+        f"({', '.join(validated) or NONE}); give --validate-metrics "
+        f"{','.join([*validated, best_metric])}, or --best-metric {NLL} [validation.best_metric]"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

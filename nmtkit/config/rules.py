@@ -1,11 +1,19 @@
 """Rules that settings must keep among each other; a setting without effect breaks one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.metrics import METRICS, MetricsConfig, metric_names
+from nmtkit.config.metrics import (
+    AUTO,
+    METRICS,
+    NLL,
+    NONE,
+    MetricsConfig,
+    metric_names,
+    not_validated,
+)
 from nmtkit.config.preprocessing import (
     MIN_ENTRIES,
     SENTENCEPIECE,
@@ -49,8 +57,9 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
             )
         if recipe.model.positions != "learned":
             yield from _without_effect(recipe, ("max_positions",), "with sinusoidal positions")
-        if not (recipe.validation.validate_every and recipe.validation.validate_bleu):
-            yield from _without_effect(recipe, SEARCH, "in training without validation BLEU")
+        if not recipe.validation.validate_every or recipe.validation.validate_metrics == NONE:
+            when = "in training that does not translate the validation set"
+            yield from _without_effect(recipe, SEARCH, when)
     if isinstance(recipe, TranslateRecipe):
         yield from _translation(recipe)
     if isinstance(recipe, ScoreRecipe):
@@ -250,12 +259,7 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
             f"validate_every ({every}) must be a multiple of save_every ({save_every}); "
             f"try {f'{below} or ' if below else ''}{above} [validation.validate_every]",
         )
-    if validation.best_metric == "bleu" and not (every and validation.validate_bleu):
-        yield Problem(
-            ("best_metric", "validate_bleu", "validate_every"),
-            "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
-            "--validate-every, or set --best-metric nll [validation.best_metric]",
-        )
+    yield from _validated_metrics(recipe)
     if validation.patience and not every:
         yield Problem(
             ("patience", "validate_every"),
@@ -264,9 +268,33 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
         )
 
 
+def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
+    """Yield problems that do not depend on the dataset; training finds the others."""
+    validation = recipe.validation
+    text, best = validation.validate_metrics, validation.best_metric
+    names = [] if text in (AUTO, NONE) else metric_names(text)
+    keys = ("validate_metrics", "best_metric")
+    for name in _unknown(names):
+        message = f"no metric {name!r}; {suggestion(name, METRICS)} [validation.validate_metrics]"
+        yield Problem(keys, message)
+    if names and not validation.validate_every:
+        yield from _without_effect(recipe, ("validate_metrics",), "without --validate-every")
+    if best == NLL:
+        return
+    if best not in METRICS:
+        message = (
+            f"no metric {best!r}; {suggestion(best, [NLL, *METRICS])} [validation.best_metric]"
+        )
+        yield Problem(keys, message)
+    elif not validation.validate_every:
+        yield from _without_effect(recipe, ("best_metric",), "without --validate-every")
+    elif text != AUTO and best not in names:
+        yield Problem(keys, not_validated(best, names))
+
+
 def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     names = metric_names(recipe.metrics.metric)
-    unknown = [name for name in names if name not in METRICS]
+    unknown = _unknown(names)
     for name in unknown:
         text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
         yield Problem(("metric",), text)
@@ -286,6 +314,10 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
         unused |= {"test_set", "language_pair", "by_frequency"}
     in_order = tuple(name for name in values_of(recipe) if name in unused)
     yield from _without_effect(recipe, in_order, f"on {', '.join(names)}")
+
+
+def _unknown(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in METRICS]
 
 
 def _languages(metrics: MetricsConfig) -> Iterator[Problem]:

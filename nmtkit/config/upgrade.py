@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nmtkit.config.metrics import AUTO, NLL, NONE
+
 NameAndValue = tuple[str, Any]
 
 _UPGRADES: Mapping[tuple[str, str], Callable[[Any], NameAndValue]] = {
-    ("validation", "best_metric"): lambda old: ("best_metric", "nll" if old == "loss" else old),
+    ("validation", "validate_bleu"): lambda old: ("validate_metrics", AUTO if old else NONE),
+    ("validation", "best_metric"): lambda old: ("best_metric", NLL if old == "loss" else old),
 }
 """Today's name and value of a setting, from its section, old name and old value."""
 

@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from nmtkit.config.metrics import METRICS
 from nmtkit.records import ValidationRecord
 from nmtkit.reporting.document import Section
-from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures
+from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
 from nmtkit.units import duration
 
 _MANY_RISES = 3
@@ -45,13 +46,14 @@ def _about_comparing(runs: Sequence[Run]) -> Iterator[str]:
     if not have_one_vocabulary(runs):
         yield (
             "the vocabularies differ: nll and perplexity are per token and cannot be compared "
-            "between these runs; BLEU can"
+            "between these runs; scores of translations can"
         )
-    if len(signatures(runs)) > 1:
-        yield (
-            "BLEU was computed in different ways, so that it cannot be compared between these "
-            "runs: the signatures differ"
-        )
+    for metric in validated_metrics(runs):
+        if len(signatures(runs, metric)) > 1:
+            yield (
+                f"{METRICS[metric].label} was computed in different ways, so that it cannot be "
+                "compared between these runs: the signatures differ"
+            )
 
 
 def _final_rise(validations: Sequence[ValidationRecord]) -> Sequence[ValidationRecord]:

@@ -50,7 +50,7 @@ from nmtkit.training.stopping import StopRequest
 from nmtkit.training.tensorboard import TensorboardLog
 from nmtkit.training.trainer import Parts, Trainer
 from nmtkit.training.updating import Updater
-from nmtkit.training.validation import Validator
+from nmtkit.training.validation import Validator, make_validation_metrics
 
 WIDE = 256
 """The model size from which on a CPU gains by bfloat16, if it has instructions for it.
@@ -156,7 +156,6 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
     objective = make_objective(recipe, learner.model)
     compile_if_wanted(objective, recipe, reporter.message)
     batch_tokens = training.max_tokens or training.update_tokens
-    search = recipe.search if recipe.validation.validate_bleu else None
     codec = dataset.codec
     provenance = {
         "dataset": dataset.fingerprint,
@@ -173,7 +172,8 @@ def build(scene: Scene, learner: Learner, state: RunState) -> Parts:
         validator=Validator(
             make_objective(recipe, learner.published),
             dataset,
-            search,
+            recipe.search,
+            make_validation_metrics(recipe.validation, codec),
             batch_tokens,
             reporter.message,
             ranks,
@@ -272,6 +272,7 @@ def _open(recipe: TrainRecipe, data_dir: Path) -> Dataset:
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
     Segmentation.of(recipe, dataset.codec)  # rank 0 alone tells what it raises
+    make_validation_metrics(recipe.validation, dataset.codec)
     return dataset
 
 

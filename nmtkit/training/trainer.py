@@ -24,7 +24,6 @@ from nmtkit.records import Log, Record, SkippedRecord, TrainingRecord, Validatio
 from nmtkit.runtime import peak_memory
 from nmtkit.training.costs import Costs, device_rate
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.history import History
 from nmtkit.training.meter import Meter
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.pieces import Pieces
@@ -34,7 +33,7 @@ from nmtkit.training.slots import Cut
 from nmtkit.training.state import RunState
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.updating import Sums, Updater
-from nmtkit.training.validation import Validator
+from nmtkit.training.validation import ValidationHistory, Validator
 
 MAX_SKIPPED_IN_A_ROW = 10
 """So many updates without a finite gradient in a row mean that training has diverged."""
@@ -70,7 +69,7 @@ class Trainer:
         self.parts = parts
         self.state = state
         self.validations = validations
-        self.history = History(parts.recipe.validation.best_metric, validations)
+        self.history = ValidationHistory(parts.recipe.validation.best_metric, validations)
         objective = parts.updater.objective
         device = objective.model.output_weight.device
         self.meter = Meter(
@@ -267,9 +266,9 @@ class Trainer:
             update=update,
             nll=result.nll,
             perplexity=perplexity(result.nll),
-            bleu=result.bleu,
-            signature=result.signature,
-            is_best=self.history.add(update, result.nll, result.bleu),
+            scores=result.scores,
+            signatures=result.signatures,
+            is_best=self.history.add(update, result.nll, result.scores),
             took_s=time.monotonic() - start,
         )
         self._log(record)

@@ -99,7 +99,7 @@ def test_training_after_a_cut_ends_as_without_one(
     recipe = replace(
         recipe,
         checkpoints=CheckpointConfig(save_every=1, keep=1),
-        validation=replace(recipe.validation, validate_every=2, validate_bleu=False),
+        validation=replace(recipe.validation, validate_every=2, validate_metrics="none"),
         search=SearchConfig(),
         logging=LoggingConfig(log_every=3),
     )

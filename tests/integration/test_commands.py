@@ -129,10 +129,10 @@ def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) ->
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
     lines = [
         f"last={one['last']} nll={one['nll']:.4f} "
-        f"perplexity={math.exp(one['nll']):.2f} bleu={one['bleu']:.2f}"
+        f"perplexity={math.exp(one['nll']):.2f} bleu={one['scores']['bleu']:.2f}"
         for one in manifest["tried"]
     ]
-    best = min(manifest["tried"], key=lambda one: (-one["bleu"], one["nll"]))["last"]
+    best = min(manifest["tried"], key=lambda one: one["nll"])["last"]
     what = "1 checkpoint" if best == 1 else f"{best} checkpoints"
     assert done.stderr.rstrip("\n").split("\n") == [*lines, f"averaged {what} into {out}"]
     done = nmtkit("average-checkpoints", run, "--last", best, "--out", folder / "last")

@@ -26,7 +26,7 @@ def test_without_a_terminal_every_event_is_a_line_of_keys_and_values() -> None:
     reporter.start(1000, 0, [])
     reporter.update(TRAINING)
     reporter.validation(VALIDATION)
-    reporter.validation(dataclasses.replace(VALIDATION, update=200, bleu=None, is_best=False))
+    reporter.validation(dataclasses.replace(VALIDATION, update=200, scores={}, is_best=False))
     reporter.close()
     assert stream.getvalue().splitlines() == [
         "parameters=7",
@@ -82,7 +82,7 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     reporter.update(TRAINING)
     reporter.validation(VALIDATION)
     reporter.validation(
-        dataclasses.replace(VALIDATION, update=200, nll=3.75, bleu=None, is_best=False)
+        dataclasses.replace(VALIDATION, update=200, nll=3.75, scores={}, is_best=False)
     )
     reporter.message("in the middle")
     reporter.close()
@@ -96,7 +96,7 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
         "12,346 source+target tokens/s  1.50 updates/s  fill 97%  memory 1290MiB  "
         "ETA 2h01m  elapsed 1m05s",
         "validation at update 200: nll 3.7500 nats/token  perplexity 25.79",
-        "best at update 100: nll 3.2500 nats/token  perplexity 25.79  BLEU 26.33",
+        "best at update 100: nll 3.2500 nats/token  perplexity 25.79  bleu 26.33",
         "in the middle\n",
         "after the end\n",
     ):

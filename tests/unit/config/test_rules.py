@@ -63,20 +63,41 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         ),
         ({"validate_every": 10}, "must be a multiple of save_every (1000); try 1000 ["),
         (
-            {"best_metric": "bleu", "validate_bleu": False},
-            "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
-            "--validate-every, or set --best-metric nll [validation.best_metric]",
+            {"best_metric": "bleu", "validate_metrics": "none"},
+            "best_metric ('bleu') is not among the validated metrics (none); give "
+            "--validate-metrics bleu, or --best-metric nll [validation.best_metric]",
         ),
-        ({"best_metric": "bleu", "validate_every": 0}, "best_metric ('bleu') needs validation"),
+        (
+            {"best_metric": "ter", "validate_metrics": "bleu, chrf"},
+            "best_metric ('ter') is not among the validated metrics (bleu, chrf); give "
+            "--validate-metrics bleu,chrf,ter, or --best-metric nll [validation.best_metric]",
+        ),
+        (
+            {"best_metric": "bleu", "validate_every": 0},
+            "best_metric (bleu) has no effect without --validate-every; leave it out",
+        ),
+        (
+            {"validate_metrics": "bleu", "validate_every": 0},
+            "validate_metrics (bleu) has no effect without --validate-every; leave it out",
+        ),
+        (
+            {"best_metric": "blue"},
+            "no metric 'blue'; did you mean 'bleu'? [validation.best_metric]",
+        ),
+        ({"best_metric": "BLEU"}, "no metric 'BLEU'; known are: nll, bleu, chrf, "),
+        (
+            {"validate_metrics": "bleu,chfr"},
+            "no metric 'chfr'; did you mean 'chrf'? [validation.validate_metrics]",
+        ),
         (
             {"patience": 3, "validate_every": 0},
             "patience (3) counts validations and validate_every is 0; give --validate-every or "
             "leave --patience out [validation.patience]",
         ),
         (
-            {"beam": 8, "validate_bleu": False},
-            "beam (8) has no effect in training without validation BLEU; leave it out "
-            "[search.beam]",
+            {"beam": 8, "validate_metrics": "none"},
+            "beam (8) has no effect in training that does not translate the validation set; "
+            "leave it out [search.beam]",
         ),
         (
             {"subword_alpha": 0.2},
@@ -209,7 +230,9 @@ def test_settings_of_preprocessing_that_contradict_each_other_are_refused(
         {"validate_every": 3000, "patience": 4},
         {"best_metric": "bleu"},
         {"beam": 8},
-        {"validate_bleu": False},
+        {"validate_metrics": "none"},
+        {"validate_metrics": "none", "validate_every": 0},
+        {"validate_metrics": "bleu, ter", "best_metric": "ter"},
     ],
 )
 def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) -> None:

@@ -14,9 +14,15 @@ def read(text: str) -> TrainRecipe:
 def test_a_frozen_recipe_is_read_under_today_s_names() -> None:
     text = (FROZEN / "run" / "config.toml").read_text("utf-8")
     assert 'best_metric = "loss"' in text
+    assert "validate_bleu = true" in text
     recipe = read(text)
     assert recipe.validation.best_metric == "nll"
+    assert recipe.validation.validate_metrics == "auto"
     assert read(dumps(recipe)) == recipe
+
+
+def test_validation_without_bleu_is_validation_without_translation() -> None:
+    assert read("[validation]\nvalidate_bleu = false\n").validation.validate_metrics == "none"
 
 
 def test_settings_that_did_not_change_are_read_unchanged() -> None:

@@ -41,8 +41,8 @@ def validation(update: int, nll: float, bleu: float | None = None) -> Validation
         update=update,
         nll=nll,
         perplexity=math.exp(min(nll, 100)),
-        bleu=bleu,
-        signature=None if bleu is None else SIGNATURE,
+        scores={} if bleu is None else {"bleu": bleu},
+        signatures={} if bleu is None else {"bleu": SIGNATURE},
         is_best=True,
         took_s=1.0,
     )

@@ -84,13 +84,13 @@ def test_a_run_that_ended_with_its_last_epoch_validated_where_it_ended() -> None
 def test_runs_of_different_vocabularies_are_not_compared_by_loss() -> None:
     assert told(run_of("a"), replace(run_of("b"), codec="another")) == [
         "the vocabularies differ: nll and perplexity are per token and cannot be "
-        "compared between these runs; BLEU can"
+        "compared between these runs; scores of translations can"
     ]
 
 
 def test_scores_of_different_kinds_are_not_compared() -> None:
     first = run_of("a", validated([3.0], [10.0]))
-    second = run_of("b", [replace(first.validations[0], signature="tok:none")])
+    second = run_of("b", [replace(first.validations[0], signatures={"bleu": "tok:none"})])
     assert told(first, second) == [
         "BLEU was computed in different ways, so that it cannot be compared between these runs: "
         "the signatures differ"

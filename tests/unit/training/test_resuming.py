@@ -20,6 +20,7 @@ FIXED_SECTIONS = {"model", "seed"}
 FREE_SECTIONS = {"checkpoints", "search", "logging", "runtime", "engine", "ranks"}
 FREE_IN_TRAINING = {"max_updates", "max_epochs", "max_minutes"}
 FIXED_IN_VALIDATION = {"best_metric"}
+METRICS = {"validate_metrics": "bleu,chrf", "best_metric": "bleu"}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,8 @@ def another_value(field: Field) -> Value:
         return not field.default
     if field.setting.choices:
         return next(one for one in field.setting.choices if one != field.default)
+    if field.kind is str:
+        return METRICS[field.name]
     assert isinstance(field.default, int | float), f"{field.name} is of a new kind"
     return field.default + (1 if field.kind is int else 0.001)
 

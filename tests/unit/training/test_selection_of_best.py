@@ -34,7 +34,7 @@ def _told_validations(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
         loss, bleu = next(results)
-        return Validation(nll=loss, bleu=bleu, signature="")
+        return Validation(nll=loss, scores={"bleu": bleu}, signatures={})
 
     monkeypatch.setattr(Validator, "validate", validate)
 
