@@ -23,7 +23,7 @@ nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --o
     "counts",
     callback=read_counts,
     metavar="LIST",
-    help="Try --last with each number of a list (5,10,20); the mean with the best BLEU is kept.",
+    help="Try --last with each number of a list (5,10,20); keep the mean with the best validation.",
 )
 @click.option("--data", type=FOLDER, metavar="DATA", help="Dataset of the run, needed by --try.")
 @click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New model folder.")

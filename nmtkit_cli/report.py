@@ -28,7 +28,7 @@ def command(runs: tuple[Path, ...], page: Path | None, overwrite: bool) -> None:
     """Compare training runs, finished or not.
 
     Prints tables in Markdown: what each run came to and what it cost, warnings, the settings in
-    which the runs differ, how loss and BLEU on the validation set went, and the paper's table 2
+    which the runs differ, nll and scores of the validation set by update, and the paper's table 2
     with the runs in it. One run will do.
     """
     if overwrite and page is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nmtkit.config.metrics import BRACKETS, MetricsConfig, metric_names
+from nmtkit.config.metrics import METRICS, MetricsConfig, metric_names
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import changed_flags
@@ -51,7 +51,7 @@ def score_by_reference(
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.reporting.scores import as_objects, as_text
 
-    if recipe.breakdown.sentence and BRACKETS in metric_names(recipe.metrics):
+    if recipe.breakdown.sentence and metric_names(recipe.metrics.metric) == ["brackets"]:
         _print_trees(recipe.metrics, systems, references, as_json)
         return
     metrics = make_metrics(recipe.metrics)
@@ -82,8 +82,8 @@ def _read_texts(
         translations = [Text(INPUT, list(lines))]
     texts = Texts(translations, right)
     texts.check()
-    is_of_trees = BRACKETS in metric_names(metrics)
-    for doubt in doubts_of_trees(texts) if is_of_trees else doubts(texts):
+    compares = METRICS[metric_names(metrics.metric)[0]].compares
+    for doubt in doubts_of_trees(texts) if compares == "trees" else doubts(texts):
         warn(doubt)
     return texts
 

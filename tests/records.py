@@ -26,10 +26,10 @@ TRAINING = TrainingRecord(
 )
 VALIDATION = ValidationRecord(
     update=100,
-    loss=3.25,
+    nll=3.25,
     perplexity=math.exp(3.25),
-    bleu=26.331,
-    signature="tok:13a",
+    scores={"bleu": 26.331},
+    signatures={"bleu": "tok:13a"},
     is_best=True,
     took_s=8.0,
 )

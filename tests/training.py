@@ -11,14 +11,13 @@ from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.progress import PlainReporter
-from nmtkit.training.checkpointing import Saver
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.history import History
 from nmtkit.training.run import make_train_state, make_trainer
 from nmtkit.training.state import RunContext
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.trainer import Trainer
+from nmtkit.training.validation import ValidationHistory
 
 CPU = torch.device("cpu")
 FLOAT32 = Execution(precision=None)
@@ -50,5 +49,5 @@ def trainer_of(context: RunContext) -> Trainer:
     """Return the trainer of a new run."""
     recipe = context.recipe
     train_state = make_train_state(recipe, context.dataset, context.device, context.execution)
-    history = History(recipe.validation.best_metric, [])
-    return make_trainer(context, train_state, history, Saver(context, train_state))
+    history = ValidationHistory(recipe.validation.best_metric, [])
+    return make_trainer(context, train_state, history)

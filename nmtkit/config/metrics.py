@@ -1,82 +1,150 @@
-"""The sections of a recipe that scoring against references has; see schema.py for the rest."""
+"""Metrics by their names, and the settings of scoring against references; see also schema.py.
 
+`METRICS` says what the toolkit knows of each metric: evaluation/metrics.py has the same names with
+the functions that make them. Adding a metric is an entry in both.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from nmtkit.config.setting import setting
 
-TEXT_METRICS = ("bleu", "chrf", "chrf++", "ter", "moses-bleu", "paper-bleu")
-BRACKETS = "brackets"
-"""What compares trees."""
-METRICS = (*TEXT_METRICS, BRACKETS)
-MOSES_METRICS = ("moses-bleu", "paper-bleu")
-"""Those whose words are Moses' of the target language."""
+TargetType = Literal["text", "trees"]
+"""What the lines of a target side are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricInfo:
+    """What the toolkit knows of a metric without computing it.
+
+    Attributes:
+        label: its name in scores and reports.
+        compares: the lines that it compares.
+        settings: settings of `MetricsConfig` that change the score; others are refused.
+        needs_languages: it cannot be computed without the languages.
+        is_higher_better: false for an error rate.
+    """
+
+    label: str
+    compares: TargetType = "text"
+    settings: tuple[str, ...] = ()
+    needs_languages: bool = False
+    is_higher_better: bool = True
+
+
+METRICS: dict[str, MetricInfo] = {
+    "bleu": MetricInfo(label="BLEU", settings=("tokenize", "lowercase")),
+    "chrf": MetricInfo(label="chrF2", settings=("lowercase",)),
+    "chrf++": MetricInfo(label="chrF2++", settings=("lowercase",)),
+    "ter": MetricInfo(label="TER", is_higher_better=False),
+    "moses-bleu": MetricInfo(label="moses-BLEU", settings=("lowercase",), needs_languages=True),
+    "paper-bleu": MetricInfo(label="paper-BLEU", settings=("lowercase",), needs_languages=True),
+    "brackets": MetricInfo(label="F1", compares="trees", settings=("prm",)),
+}
+
+NLL = "nll"
+"""The metric of validation that needs no translation."""
+
+AUTO, NONE = "auto", "none"
+"""Values of validate_metrics: by the type of the target, or no translation."""
+
+DEFAULT_METRICS: Mapping[TargetType, str] = {"text": "bleu", "trees": "brackets"}
+
+
+def metric_names(text: str) -> list[str]:
+    """Return the names of a comma-separated list, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def metrics_of(compares: TargetType) -> list[str]:
+    """Return the names of the metrics that compare such lines."""
+    return [name for name, info in METRICS.items() if info.compares == compares]
+
+
+def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
+    """Return a number that is smaller the better a validation is by a metric.
+
+    Args:
+        metric: NLL or a name of `scores`.
+        nll: negative log-likelihood of the validation; NaN is the worst.
+        scores: by the names of metrics.
+    """
+    value = nll if metric == NLL else scores[metric]
+    sign = -1 if metric != NLL and METRICS[metric].is_higher_better else 1
+    return math.inf if math.isnan(value) else sign * value
+
+
+def not_validated(best_metric: str, validated: Sequence[str]) -> str:
+    """Return the message that best_metric is not among the validated metrics."""
+    return (
+        f"best_metric ({best_metric!r}) is not among the validated metrics "
+        f"({', '.join(validated) or NONE}); give --validate-metrics "
+        f"{','.join([*validated, best_metric])}, or --best-metric {NLL} [validation.best_metric]"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsConfig:
-    """How translations are compared with a reference."""
+    """Metrics against a reference."""
 
     metric: str = setting(
         "bleu",
-        f"One or more, separated by commas: {', '.join(TEXT_METRICS)}, which is the BLEU of "
-        f'"Attention Is All You Need"; or {BRACKETS}, which is EVALB\'s F1 of trees.',
+        f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}) or of trees "
+        f"({', '.join(metrics_of('trees'))}). paper-bleu is the BLEU of "
+        '"Attention Is All You Need", brackets is the F1 of EVALB.',
         metavar="LIST",
     )
     tokenize: str = setting(
         "auto",
-        "What BLEU takes for words, in sacreBLEU's terms; auto: what --language-pair suggests, "
-        "or else 13a.",
+        "Tokenizer of bleu, by sacreBLEU's names; auto: the one for --language-pair, or 13a.",
         choices=("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"),
     )
     lowercase: bool = setting(False, "Ignore case in BLEU and chrF; TER always does.")
     test_set: str = setting(
         "",
-        "Take the references of a test set that sacreBLEU knows, such as wmt17; needs "
-        "--language-pair.",
+        "Use the references of a test set of sacreBLEU, such as wmt17; needs --language-pair.",
         metavar="NAME",
     )
     language_pair: str = setting(
         "",
-        "Such as en-de: for --test-set, and for BLEU whose words depend on the target language, as "
-        "those of moses-bleu and paper-bleu do.",
+        "Languages, such as en-de: for --test-set, moses-bleu, paper-bleu and --tokenize auto.",
         metavar="SOURCE-TARGET",
     )
     prm: str = setting(
         "",
-        "A parameter file of EVALB's, for brackets; without one, COLLINS.prm is what counts.",
+        "Parameter file of EVALB for brackets; without it, those of COLLINS.prm.",
         metavar="FILE",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignificanceConfig:
-    """How sure the scores are."""
+    """Confidence of the scores."""
 
-    confidence: bool = setting(False, "95 % confidence intervals, by the bootstrap.")
+    confidence: bool = setting(False, "95 % confidence intervals by the bootstrap.")
     paired_bs: bool = setting(
-        False, "Test each system against the first one, by the paired bootstrap."
+        False, "Test each system against the first one by the paired bootstrap."
     )
-    paired_ar: bool = setting(False, "Test likewise, by approximate randomisation.")
-    resamples: int = setting(1000, "Texts that the bootstrap draws.", minimum=2)
+    paired_ar: bool = setting(
+        False, "Test each system against the first one by approximate randomisation."
+    )
+    resamples: int = setting(1000, "Resampled texts of the bootstrap.", minimum=2)
     trials: int = setting(10_000, "Trials of approximate randomisation.", minimum=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BreakdownConfig:
-    """What the scores consist of."""
+    """Breakdown of the scores."""
 
     sentence: bool = setting(
-        False, "Score line by line, instead of the text as a whole; brackets as EVALB prints them."
+        False, "Score line by line instead of the whole text; brackets in the format of EVALB."
     )
-    by_length: bool = setting(False, "Also score short and long sentences apart.")
+    by_length: bool = setting(False, "Also score sentences by length.")
     by_frequency: str = setting(
         "",
-        "Also tell how well rare and frequent words are translated, by how often they are in this "
-        "text: that of training, in the target language.",
+        "Also print the F1 of words by their frequency in this text, such as the target side of "
+        "the training data.",
         metavar="FILE",
     )
-
-
-def metric_names(config: MetricsConfig) -> list[str]:
-    """Return the metrics that are asked for, each once."""
-    return list(dict.fromkeys(name.strip() for name in config.metric.split(",")))

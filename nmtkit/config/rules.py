@@ -1,11 +1,19 @@
 """Rules that settings must keep among each other; a setting without effect breaks one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.metrics import BRACKETS, METRICS, MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.config.metrics import (
+    AUTO,
+    METRICS,
+    NLL,
+    NONE,
+    MetricsConfig,
+    metric_names,
+    not_validated,
+)
 from nmtkit.config.preprocessing import (
     MIN_ENTRIES,
     SENTENCEPIECE,
@@ -51,8 +59,9 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         positions = recipe.model.positions
         if not POSITIONS[positions].is_learned:
             yield from _without_effect(recipe, ("max_positions",), f"with {positions} positions")
-        if not (recipe.validation.validate_every and recipe.validation.validate_bleu):
-            yield from _without_effect(recipe, SEARCH, "in training without validation BLEU")
+        if not recipe.validation.validate_every or recipe.validation.validate_metrics == NONE:
+            when = "in training that does not translate the validation set"
+            yield from _without_effect(recipe, SEARCH, when)
     if isinstance(recipe, TranslateRecipe):
         yield from _translation(recipe)
     if isinstance(recipe, ScoreRecipe):
@@ -267,12 +276,7 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
             f"validate_every ({every}) must be a multiple of save_every ({save_every}); "
             f"try {f'{below} or ' if below else ''}{above} [validation.validate_every]",
         )
-    if validation.best_metric == "bleu" and not (every and validation.validate_bleu):
-        yield Problem(
-            ("best_metric", "validate_bleu", "validate_every"),
-            "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
-            "--validate-every, or set --best-metric loss [validation.best_metric]",
-        )
+    yield from _validated_metrics(recipe)
     if validation.patience and not every:
         yield Problem(
             ("patience", "validate_every"),
@@ -281,37 +285,65 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
         )
 
 
+def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
+    """Yield problems that do not depend on the dataset; training finds the others."""
+    validation = recipe.validation
+    text, best = validation.validate_metrics, validation.best_metric
+    names = [] if text in (AUTO, NONE) else metric_names(text)
+    keys = ("validate_metrics", "best_metric")
+    for name in _unknown(names):
+        message = f"no metric {name!r}; {suggestion(name, METRICS)} [validation.validate_metrics]"
+        yield Problem(keys, message)
+    if names and not validation.validate_every:
+        yield from _without_effect(recipe, ("validate_metrics",), "without --validate-every")
+    if best == NLL:
+        return
+    if best not in METRICS:
+        message = (
+            f"no metric {best!r}; {suggestion(best, [NLL, *METRICS])} [validation.best_metric]"
+        )
+        yield Problem(keys, message)
+    elif not validation.validate_every:
+        yield from _without_effect(recipe, ("best_metric",), "without --validate-every")
+    elif text != AUTO and best not in names:
+        yield Problem(keys, not_validated(best, names))
+
+
 def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
-    names = metric_names(recipe.metrics)
-    for name in names:
-        if name not in METRICS:
-            told = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
-            yield Problem(("metric", "tokenize", "lowercase"), told)
-    if "bleu" not in names:
-        yield from _without_effect(recipe, ("tokenize",), "without the metric bleu")
-    if BRACKETS in names:
-        yield from _brackets(recipe, names)
-    else:
-        yield from _without_effect(recipe, ("prm",), "without the metric brackets")
-    if names == ["ter"]:
-        yield from _without_effect(recipe, ("lowercase",), "on TER, which ignores case anyway")
-
-
-def _brackets(recipe: ScoreRecipe, names: list[str]) -> Iterator[Problem]:
-    if names != [BRACKETS]:
+    names = metric_names(recipe.metrics.metric)
+    unknown = _unknown(names)
+    for name in unknown:
+        text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
+        yield Problem(("metric",), text)
+    if unknown:
+        return
+    compared = {METRICS[name].compares for name in names}
+    if len(compared) > 1:
         yield Problem(
             ("metric",),
-            f"metric ({recipe.metrics.metric!r}): brackets compares trees, and others compare "
-            "text; score by each in a call of its own [metrics.metric]",
+            f"metric ({recipe.metrics.metric!r}): some metrics compare trees, others text; score "
+            "by each kind in a call of its own [metrics.metric]",
         )
         return
-    settings = ("lowercase", "test_set", "language_pair", "by_frequency")
-    yield from _without_effect(recipe, settings, "with the metric brackets")
+    used = {setting for name in names for setting in METRICS[name].settings}
+    unused = {setting for info in METRICS.values() for setting in info.settings} - used
+    if compared == {"trees"}:
+        unused |= {"test_set", "language_pair", "by_frequency"}
+    in_order = tuple(name for name in values_of(recipe) if name in unused)
+    yield from _without_effect(recipe, in_order, f"on {', '.join(names)}")
+
+
+def _unknown(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in METRICS]
 
 
 def _languages(metrics: MetricsConfig) -> Iterator[Problem]:
     pair = metrics.language_pair
-    needy = [f"metric {name}" for name in metric_names(metrics) if name in MOSES_METRICS]
+    needy = [
+        f"metric {name}"
+        for name in metric_names(metrics.metric)
+        if name in METRICS and METRICS[name].needs_languages
+    ]
     if metrics.test_set:
         needy.append("test_set")
     if pair and not re.fullmatch("[^-]+-[^-]+", pair):

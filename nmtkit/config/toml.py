@@ -11,6 +11,7 @@ from typing import Any
 from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, values_of
 from nmtkit.config.problems import Problem, raise_problems, suggestion
 from nmtkit.config.schema import Recipe
+from nmtkit.config.upgrade import upgraded
 from nmtkit.config.validate import check_recipe, check_values
 from nmtkit.errors import ConfigError
 
@@ -106,7 +107,8 @@ def _flatten(
     problems = []
     for section, content in document.items():
         if section in sections and isinstance(content, dict):
-            for key, value in content.items():
+            for old_key, old_value in content.items():
+                key, value = upgraded(section, old_key, old_value)
                 if key in fields and fields[key].section == section:
                     values[key] = value
                 else:

@@ -8,6 +8,7 @@ nmtkit/model/layers.py.
 import sys
 from dataclasses import dataclass
 
+from nmtkit.config.metrics import AUTO, NLL
 from nmtkit.config.setting import setting
 from nmtkit.config.shared import PrecisionConfig
 
@@ -243,22 +244,26 @@ class CheckpointConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationConfig:
-    """When the validation set is looked at, and what follows from it."""
+    """Validation, the best checkpoint, early stopping."""
 
     validate_every: int = setting(
         1000,
-        "Validate after every so many updates, 0 = never; a multiple of --save-every.",
+        "Validate after every N updates; a multiple of --save-every; 0 = never.",
         unit="updates",
         minimum=0,
         on_resume="free",
     )
-    validate_bleu: bool = setting(
-        True, "Also translate the validation set and compute BLEU.", on_resume="free"
+    validate_metrics: str = setting(
+        AUTO,
+        "Comma-separated metrics of the translated validation set, as for `nmtkit score`; auto: "
+        "bleu, or brackets of a parser; none: do not translate.",
+        metavar="LIST",
+        on_resume="free",
     )
     best_metric: str = setting(
-        "loss",
-        "What makes a checkpoint the best, and what early stopping watches.",
-        choices=("loss", "bleu"),
+        NLL,
+        "Metric of the best checkpoint and of early stopping: nll or one of --validate-metrics.",
+        metavar="METRIC",
     )
     patience: int = setting(
         0,

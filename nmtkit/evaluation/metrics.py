@@ -1,18 +1,18 @@
-"""Metrics: scores of translations against references, computed and named by sacreBLEU.
+"""Metrics: scores of translations against references, computed by sacreBLEU.
 
-Two kinds of BLEU that sacreBLEU does not have are its BLEU over words that are cut here:
-moses-bleu counts as multi-bleu.perl does over text of Moses' tokenizer.perl; paper-bleu splits
-compounds as well, as "Attention Is All You Need" was scored. Of trees, EVALB's F1, as a metric of
-sacreBLEU's kind. sacreBLEU and sacremoses are imported
-when a metric is made, so that importing this module costs nothing.
+`MAKERS` has a function for each metric of `nmtkit.config.metrics.METRICS`. moses-bleu counts as
+multi-bleu.perl does over text tokenized by Moses; paper-bleu splits compounds too, as
+"Attention Is All You Need" was scored. brackets is EVALB's F1 of trees. sacreBLEU and sacremoses
+are imported when a metric is made, so that importing this module is cheap.
 """
 
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nmtkit.config.metrics import BRACKETS, MOSES_METRICS, MetricsConfig, metric_names
+from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig, metric_names
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.brackets import leaves
 from nmtkit.evaluation.prm import Parameters, parameters_of
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Signature
 
 _LOWER_ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-"""What multi-bleu.perl -lc does, which reads bytes."""
+"""Lowercasing of multi-bleu.perl -lc, which reads bytes."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What 95 % of the texts score that a bootstrap draws.
+    """The 95 % confidence interval of a bootstrap.
 
     Attributes:
-        mean: of their scores.
-        half_width: half the way from the lowest to the highest.
+        mean: mean score of the resampled texts.
+        half_width: half the distance between the lower and the upper bound.
     """
 
     mean: float
@@ -42,22 +42,23 @@ class Interval:
 
 @dataclass(frozen=True)
 class Score:
-    """What one metric says of one system.
+    """The score of one system by one metric.
 
     Attributes:
-        name: of the metric: BLEU, chrF2, chrF2++, TER, moses-BLEU, paper-BLEU, F1, strict F1.
-        score: 0 to 100, but for TER, which has no upper end and where lower is better.
+        name: label of the metric, such as BLEU; brackets has two, F1 and strict F1.
+        is_higher_better: false for an error rate.
+        score: 0 to 100, except TER, which has no upper bound.
         signature: every setting that the score depends on, and sacreBLEU's version.
-        details: of BLEU, the precisions, the brevity penalty and the lengths; of F1, what it
-            consists of.
-        interval: if it was asked for.
-        p_value: how probable so large a difference from the first system is if there is none;
-            None for the first system, and where that was not asked for.
-        figures: of F1, EVALB's figures by their names, and under "short" those of sentences up to
-            its cut-off length.
+        details: BLEU's precisions, brevity penalty and lengths; recall, precision and more of F1.
+        interval: None unless requested.
+        p_value: probability of a difference from the first system at least as large, if there is
+            none; None for the first system and unless requested.
+        figures: EVALB's figures by their names for F1; "short" has those of sentences up to its
+            cutoff length.
     """
 
     name: str
+    is_higher_better: bool
     score: float
     signature: str
     details: str
@@ -66,20 +67,21 @@ class Score:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """A metric with its settings.
 
     Attributes:
-        name: see `Score`.
+        name, is_higher_better: see `Score`.
         scorer: sacreBLEU's metric.
-        line_scorer: likewise, for single lines, which are too short for some n-grams.
-        prepare: what is done to each line before sacreBLEU sees it.
-        marks: entries of the signature that are not as sacreBLEU has them.
-        text_of: what is in a prepared line to be counted in words.
+        line_scorer: sacreBLEU's metric for single lines, which are too short for some n-grams.
+        prepare: applied to each line before sacreBLEU sees it.
+        marks: entries of the signature that differ from sacreBLEU's.
+        text_of: the words of a prepared line, for counting them.
     """
 
     name: str
+    is_higher_better: bool
     scorer: "SacreMetric"
     line_scorer: "SacreMetric"
     prepare: Callable[[str], str]
@@ -93,15 +95,20 @@ class Metric:
 
         Args:
             hypotheses: the translations.
-            references: the references, one or more; each has as many lines.
-            resamples: texts to draw for a confidence interval; 0 for none.
+            references: one or more references, each with the same number of lines.
+            resamples: resampled texts for a confidence interval; 0 = no interval.
         """
         # Less than 2 is none to sacreBLEU.
         result = self.scorer.corpus_score(hypotheses, references, n_bootstrap=resamples)
         interval = Interval(result._mean, result._ci) if resamples else None
-        signature = self.signed(self.scorer.get_signature())
         return Score(
-            self.name, result.score, signature, _details(result), interval, figures=_figures(result)
+            self.name,
+            self.is_higher_better,
+            result.score,
+            self.signed(self.scorer.get_signature()),
+            _details(result),
+            interval,
+            figures=_figures(result),
         )
 
     def score_line(self, hypothesis: str, references: Sequence[str]) -> float:
@@ -109,41 +116,36 @@ class Metric:
         return float(self.line_scorer.sentence_score(hypothesis, references).score)
 
     def line_signature(self) -> str:
-        """Return the signature of the lines' scores, once there is one."""
+        """Return the signature of the scores of single lines, after the first of them."""
         return self.signed(self.line_scorer.get_signature())
 
     def signed(self, signature: "Signature") -> str:
-        """Return a signature of sacreBLEU's with this metric's own marks."""
+        """Return a signature of sacreBLEU with the marks of this metric."""
         for key, value in self.marks.items():
             signature.update(key, value)
         return str(signature)
 
 
 def make_metrics(config: MetricsConfig) -> list[Metric]:
-    """Make the metrics that are asked for, in their order.
-
-    Args:
-        config: checked.
+    """Make the metrics of `config.metric` in their order; brackets makes two.
 
     Raises:
-        ConfigError: a tokeniser needs a package or a file that is not there, or the file of prm
+        ConfigError: a tokenizer needs a package or a file that is missing, or the parameter file
             cannot be read.
     """
-    if BRACKETS in metric_names(config):
-        return _make_bracket_metrics(config)
-    marks = {"test": config.test_set, "lang": config.language_pair} if config.test_set else {}
-    return [_make_metric(name, config, marks) for name in metric_names(config)]
+    names = metric_names(config.metric)
+    return [made for name in names for made in MAKERS[name](METRICS[name], config)]
 
 
 def score_corpus(
     metrics: Sequence[Metric], hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[Score]:
-    """Score the translations of one system; one score a metric.
+    """Score the translations of one system by each metric, in their order.
 
     Args:
-        metrics: the result is in their order.
-        hypotheses: the translations, one a line, as plain text: the metric tokenises.
-        references: what they should have been: one or more references, each of as many lines.
+        metrics: one or more.
+        hypotheses: the translations as plain text, one per line.
+        references: one or more references, each with the same number of lines.
     """
     assert all(len(lines) == len(hypotheses) > 0 for lines in references), "equally many lines"
     return [
@@ -157,32 +159,16 @@ def score_corpus(
 
 
 def bracket_signature(parameters: Parameters) -> str:
-    """Return the signature that scores of trees have, for one reference, without scoring any."""
+    """Return the signature of brackets with one reference, without scoring."""
     entries = {"nrefs": "1", **_bracket_marks(parameters)}
     return "|".join(f"{key}:{value}" for key, value in entries.items())
 
 
-def _make_metric(name: str, config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
-    from sacrebleu.metrics.chrf import CHRF
-    from sacrebleu.metrics.ter import TER
-
-    if name in MOSES_METRICS:
-        return _make_moses_metric(name, config, marks)
-    if name == "bleu":
-        return _make_bleu(config, marks)
-    if name == "ter":
-        scorer: CHRF | TER = TER()
-        return Metric("TER", scorer, scorer, _as_it_is, marks, _as_it_is)
-    word_order = 2 if name == "chrf++" else 0
-    scorer = CHRF(word_order=word_order, lowercase=config.lowercase)
-    return Metric("chrF2" + "+" * word_order, scorer, scorer, _as_it_is, marks, _as_it_is)
-
-
-def _make_bleu(config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
+def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     from sacrebleu.metrics.bleu import BLEU
 
     def make(effective_order: bool) -> BLEU:
-        # force: no warnings about tokenised text in the middle of training.
+        # force: no warnings about tokenized text in the middle of training.
         return BLEU(
             lowercase=config.lowercase,
             tokenize=None if config.tokenize == "auto" else config.tokenize,
@@ -192,7 +178,7 @@ def _make_bleu(config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
         )
 
     try:
-        return Metric("BLEU", make(False), make(True), _as_it_is, marks, _as_it_is)
+        return [_text_metric(info, config, make(False), make(True))]
     except (RuntimeError, OSError) as error:
         raise ConfigError(
             f"tokenize ({config.tokenize!r}) cannot be used here: {' '.join(str(error).split())}; "
@@ -200,8 +186,24 @@ def _make_bleu(config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
         ) from error
 
 
-def _make_moses_metric(name: str, config: MetricsConfig, marks: Mapping[str, str]) -> Metric:
-    """Make BLEU as multi-bleu.perl counts it: over words as they are, without smoothing."""
+def _make_chrf(info: MetricInfo, config: MetricsConfig, *, word_order: int) -> list[Metric]:
+    from sacrebleu.metrics.chrf import CHRF
+
+    scorer = CHRF(word_order=word_order, lowercase=config.lowercase)
+    return [_text_metric(info, config, scorer, scorer)]
+
+
+def _make_ter(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
+    from sacrebleu.metrics.ter import TER
+
+    scorer = TER()
+    return [_text_metric(info, config, scorer, scorer)]
+
+
+def _make_moses_bleu(
+    info: MetricInfo, config: MetricsConfig, *, splits_compounds: bool
+) -> list[Metric]:
+    """Make the BLEU of multi-bleu.perl over Moses' tokens, without smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
     def make(effective_order: bool) -> BLEU:
@@ -214,20 +216,20 @@ def _make_moses_metric(name: str, config: MetricsConfig, marks: Mapping[str, str
 
     def prepare(line: str) -> str:
         tokens = moses.tokenise(line)
-        if is_split:
+        if splits_compounds:
             tokens = split_compounds(tokens)
         return tokens.translate(_LOWER_ASCII) if config.lowercase else tokens
 
     lang = _target_lang(config)
-    moses, is_split = Moses(lang), name == "paper-bleu"
-    marks = {**marks, "tok": f"moses-{lang}" + "+compounds" * is_split}
+    moses = Moses(lang)
+    marks = {"tok": f"moses-{lang}" + "+compounds" * splits_compounds}
     if config.lowercase:
         marks["case"] = "lc-ascii"
-    name = "paper-BLEU" if is_split else "moses-BLEU"
-    return Metric(name, make(False), make(True), prepare, marks, _as_it_is)
+    metric = _text_metric(info, config, make(False), make(True))
+    return [replace(metric, prepare=prepare, marks={**metric.marks, **marks})]
 
 
-def _make_bracket_metrics(config: MetricsConfig) -> list[Metric]:
+def _make_brackets(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     from nmtkit.evaluation.bracket_scorer import make_bracket_scorers
 
     def words(line: str) -> str:
@@ -235,13 +237,50 @@ def _make_bracket_metrics(config: MetricsConfig) -> list[Metric]:
 
     parameters = parameters_of(config.prm)
     return [
-        Metric(scorer.name, scorer, scorer, _as_it_is, _bracket_marks(parameters), words)
+        Metric(
+            name=scorer.name,
+            is_higher_better=info.is_higher_better,
+            scorer=scorer,
+            line_scorer=scorer,
+            prepare=_unchanged,
+            marks=_bracket_marks(parameters),
+            text_of=words,
+        )
         for scorer in make_bracket_scorers(parameters)
     ]
 
 
+Maker = Callable[[MetricInfo, MetricsConfig], list[Metric]]
+MAKERS: dict[str, Maker] = {
+    "bleu": _make_bleu,
+    "chrf": partial(_make_chrf, word_order=0),
+    "chrf++": partial(_make_chrf, word_order=2),
+    "ter": _make_ter,
+    "moses-bleu": partial(_make_moses_bleu, splits_compounds=False),
+    "paper-bleu": partial(_make_moses_bleu, splits_compounds=True),
+    "brackets": _make_brackets,
+}
+"""The functions that make the metrics of `METRICS`; the first metric of each is its main one."""
+
+
+def _text_metric(
+    info: MetricInfo, config: MetricsConfig, scorer: "SacreMetric", line_scorer: "SacreMetric"
+) -> Metric:
+    """Make a metric of plain text; the signature names the test set, if there is one."""
+    marks = {"test": config.test_set, "lang": config.language_pair} if config.test_set else {}
+    return Metric(
+        name=info.label,
+        is_higher_better=info.is_higher_better,
+        scorer=scorer,
+        line_scorer=line_scorer,
+        prepare=_unchanged,
+        marks=marks,
+        text_of=_unchanged,
+    )
+
+
 def _bracket_marks(parameters: Parameters) -> Mapping[str, str]:
-    # xx: where a parse does not tell a word's tag, the gold tree's decides whether it counts.
+    # xx: a word without a tag in the parse counts or not by its tag in the gold tree.
     return {"prm": parameters.name(), "xx": "gold", "version": f"nmtkit-{__version__}"}
 
 
@@ -249,12 +288,12 @@ def _target_lang(config: MetricsConfig) -> str:
     return config.language_pair.rpartition("-")[2]
 
 
-def _as_it_is(line: str) -> str:
+def _unchanged(line: str) -> str:
     return line
 
 
 def _details(result: Any) -> str:
-    """Return what is told of BLEU and F1 beside the score; nothing for other metrics."""
+    """Return the details of BLEU and F1, or nothing for other metrics."""
     from sacrebleu.metrics.bleu import BLEUScore
 
     from nmtkit.evaluation.bracket_scorer import BracketScore

@@ -30,7 +30,7 @@ from nmtkit.model.cost import (
     operations,
 )
 from nmtkit.paper import TABLE_3
-from nmtkit.progress import prefixed
+from nmtkit.units import prefixed
 
 SENTENCE_TOKENS = 25
 """Tokens of a sentence on either side, on which the operations of attention depend."""

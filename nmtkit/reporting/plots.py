@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from nmtkit.reporting.runs import Run
+from nmtkit.config.metrics import METRICS
+from nmtkit.reporting.runs import Run, validated_metrics
 from nmtkit.reporting.svg import Curve, Plot
 from nmtkit.reporting.thinning import Points, thinned
 
@@ -14,9 +16,12 @@ MAX_POINTS = 500
 def plots(runs: Sequence[Run]) -> list[Plot]:
     """Return the plots of all runs, without those that would be empty."""
     wanted = [
-        _plot("Training loss, label-smoothed, nats a token", runs, _training_loss, False),
-        _plot("Dev loss, nats a token", runs, _dev_loss, False),
-        _plot("Dev BLEU", runs, _dev_bleu, False),
+        _plot("Training loss, label-smoothed, nats per token", runs, _training_loss, False),
+        _plot("Dev nll, nats per token", runs, _dev_nll, False),
+        *(
+            _plot(f"Dev {METRICS[metric].label}", runs, partial(_dev_scores, metric), False)
+            for metric in validated_metrics(runs)
+        ),
         _plot("Speed, source and target tokens a second", runs, _speed, True),
         _plot("Learning rate", runs, _learning_rate, True),
     ]
@@ -34,15 +39,12 @@ def _training_loss(run: Run) -> Points:
     return [(record.update, record.loss) for record in run.training]
 
 
-def _dev_loss(run: Run) -> Points:
-    return [(record.update, record.loss) for record in run.validations]
+def _dev_nll(run: Run) -> Points:
+    return [(record.update, record.nll) for record in run.validations]
 
 
-def _dev_bleu(run: Run) -> Points:
-    return [
-        (record.update, math.nan if record.bleu is None else record.bleu)
-        for record in run.validations
-    ]
+def _dev_scores(metric: str, run: Run) -> Points:
+    return [(record.update, record.scores.get(metric, math.nan)) for record in run.validations]
 
 
 def _speed(run: Run) -> Points:

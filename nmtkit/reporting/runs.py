@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtkit.config.metrics import METRICS, NLL, cost
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
 from nmtkit.durable import disk_errors
@@ -54,32 +55,26 @@ class Run:
         """The same as the paper counts, by time; None where a record has none."""
         return _known_sum(record.paper_operations for record in self.training)
 
-    @property
-    def best_loss(self) -> ValidationRecord | None:
-        """The validation with the lowest loss, the earliest of equal ones; None without one."""
-        return min(self.validations, key=lambda one: one.loss, default=None)
-
-    @property
-    def best_bleu(self) -> ValidationRecord | None:
-        """The validation with the highest BLEU, the earliest of equal ones; None without one."""
-        translated = [one for one in self.validations if one.bleu is not None]
-        return max(translated, key=bleu, default=None)
-
-
-def bleu(record: ValidationRecord) -> float:
-    """Return the BLEU of a validation that has one."""
-    assert record.bleu is not None, record
-    return record.bleu
+    def best(self, metric: str) -> ValidationRecord | None:
+        """Return the best validation by nll or a metric, the earliest of equal ones, if any."""
+        known = [one for one in self.validations if metric == NLL or metric in one.scores]
+        return min(known, key=lambda one: cost(metric, one.nll, one.scores), default=None)
 
 
 def have_one_vocabulary(runs: Sequence[Run]) -> bool:
-    """Tell whether a loss a token means the same in all runs, as far as is known."""
+    """Tell whether a loss per token means the same in all runs, as far as is known."""
     return len({run.codec for run in runs} - {None}) <= 1
 
 
-def signatures(runs: Sequence[Run]) -> list[str]:
-    """Return how BLEU was computed, once if it was the same way throughout."""
-    found = (record.signature for run in runs for record in run.validations)
+def validated_metrics(runs: Sequence[Run]) -> list[str]:
+    """Return the metrics that a run was validated by, in the order of the table."""
+    found = {name for run in runs for record in run.validations for name in record.scores}
+    return [name for name in METRICS if name in found]
+
+
+def signatures(runs: Sequence[Run], metric: str) -> list[str]:
+    """Return the signatures of a metric in validations, each once."""
+    found = (record.signatures.get(metric) for run in runs for record in run.validations)
     return list(dict.fromkeys(_printable(signature) for signature in found if signature))
 
 

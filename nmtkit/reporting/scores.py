@@ -8,8 +8,6 @@ from nmtkit.evaluation.metrics import Score
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
 from nmtkit.reporting.markdown import markdown
 
-LOWER_IS_BETTER = "TER"
-
 
 def as_text(evaluation: Evaluation) -> list[str]:
     """Return a line a metric, or Markdown where there is more to tell than one system's scores."""
@@ -111,7 +109,7 @@ def _by_frequency(evaluation: Evaluation) -> Iterator[Section]:
 
 def _cells(scores: Sequence[Score]) -> list[Cell]:
     """Write scores of several systems; the best stand out."""
-    choose = min if scores[0].name == LOWER_IS_BETTER else max
+    choose = max if scores[0].is_higher_better else min
     best = choose(score.score for score in scores)
     is_several = len(scores) > 1
     return [Cell(_figure(score), is_several and score.score == best) for score in scores]

@@ -2,24 +2,14 @@
 
 from collections.abc import Sequence
 
-from nmtkit.progress import duration
+from nmtkit.config.metrics import METRICS, NLL, cost
+from nmtkit.records import ValidationRecord
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
-from nmtkit.reporting.runs import Run, bleu, have_one_vocabulary
+from nmtkit.reporting.runs import Run, have_one_vocabulary, validated_metrics
+from nmtkit.units import duration
 
-_HEADERS = (
-    "run",
-    "updates",
-    "epoch",
-    "time",
-    "best dev loss",
-    "perplexity",
-    "best BLEU",
-    "tokens/s",
-    "skipped",
-    "device-hours",
-    "FLOPs",
-    "FLOPs by time",
-)
+_PROGRESS = ("run", "updates", "epoch", "time", "best dev nll", "perplexity")
+_COSTS = ("tokens/s", "skipped", "device-hours", "FLOPs", "FLOPs by time")
 _NOTES = (
     "time: in training, all sessions together, with validation; tokens/s: source and target "
     "tokens, without validation; skipped: updates whose gradients were not finite",
@@ -33,27 +23,40 @@ _SECONDS_AN_HOUR = 3600
 
 
 def summary(runs: Sequence[Run]) -> Section:
-    """Return the table of what runs came to; of several, the best results stand out."""
+    """Return the table of results and costs; of several runs, the best results stand out."""
     is_contest = len(runs) > 1
-    is_loss_fair = is_contest and have_one_vocabulary(runs)
-    losses = [run.best_loss.loss for run in runs if run.best_loss and is_loss_fair]
-    bleus = [bleu(run.best_bleu) for run in runs if run.best_bleu and is_contest]
-    least, highest = min(losses, default=None), max(bleus, default=None)
-    rows = [[Cell(run.name), *_results(run, least, highest), *_cost(run)] for run in runs]
+    metrics = validated_metrics(runs)
+    labels = [f"best {METRICS[metric].label}" for metric in metrics]
+    nlls = _bests(NLL, runs, is_contest and have_one_vocabulary(runs))
+    scores = [_bests(metric, runs, is_contest) for metric in metrics]
+    results = zip(map(_progress, runs), nlls, *scores, map(_cost, runs), strict=True)
+    rows = [
+        [Cell(run.name), *(cell for part in parts for cell in part)]
+        for run, parts in zip(runs, results, strict=True)
+    ]
     notes = ["bold: the best of the runs", *_NOTES] if is_contest else _NOTES
-    return Section("Summary", Table(_HEADERS, rows), notes)
+    return Section("Summary", Table((*_PROGRESS, *labels, *_COSTS), rows), notes)
 
 
-def _results(run: Run, least_loss: float | None, highest_bleu: float | None) -> list[Cell]:
-    last, by_loss, by_bleu = run.last, run.best_loss, run.best_bleu
-    loss = perplexity = score = NOTHING
-    if by_loss is not None:
-        loss = Cell(f"{by_loss.loss:.4f} at {by_loss.update:,}", by_loss.loss == least_loss)
-        perplexity = Cell(f"{by_loss.perplexity:,.2f}", loss.is_best)
-    if by_bleu is not None:
-        score = Cell(f"{bleu(by_bleu):.2f} at {by_bleu.update:,}", bleu(by_bleu) == highest_bleu)
-    done = (f"{last.update:,}", f"{last.epoch:,}", duration(last.elapsed_s))
-    return [*map(Cell, done), loss, perplexity, score]
+def _progress(run: Run) -> list[Cell]:
+    last = run.last
+    return [Cell(f"{last.update:,}"), Cell(f"{last.epoch:,}"), Cell(duration(last.elapsed_s))]
+
+
+def _bests(metric: str, runs: Sequence[Run], is_contest: bool) -> list[list[Cell]]:
+    """Return the cells of each run's best validation by a metric."""
+    bests = [run.best(metric) for run in runs]
+    costs = [cost(metric, best.nll, best.scores) for best in bests if best]
+
+    def cells(best: ValidationRecord | None) -> list[Cell]:
+        if best is None:
+            return [NOTHING] * (2 if metric == NLL else 1)
+        stands_out = is_contest and cost(metric, best.nll, best.scores) == min(costs)
+        value = f"{best.nll:.4f}" if metric == NLL else f"{best.scores[metric]:.2f}"
+        found = [Cell(f"{value} at {best.update:,}", stands_out)]
+        return [*found, Cell(f"{best.perplexity:,.2f}", stands_out)] if metric == NLL else found
+
+    return [cells(best) for best in bests]
 
 
 def _cost(run: Run) -> list[Cell]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nmtkit.paper import TABLE_2
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
-from nmtkit.reporting.runs import Run, bleu
+from nmtkit.reporting.runs import Run
 from nmtkit.reporting.summary import operations_cell
 
 _HEADERS = ("model", "languages", "BLEU", "FLOPs by time", "FLOPs")
@@ -34,10 +34,15 @@ def table2(runs: Sequence[Run]) -> Section:
         [
             Cell(run.name),
             Cell(run.languages) if run.languages else NOTHING,
-            Cell(f"{bleu(run.best_bleu):.2f}") if run.best_bleu else NOTHING,
+            _bleu(run),
             operations_cell(run.paper_operations),
             operations_cell(run.operations),
         ]
         for run in runs
     ]
     return Section("Beside the paper's table 2", Table(_HEADERS, [*known, *own]), _NOTES)
+
+
+def _bleu(run: Run) -> Cell:
+    best = run.best("bleu")
+    return Cell(f"{best.scores['bleu']:.2f}") if best else NOTHING

@@ -1,10 +1,11 @@
-"""Dev loss and BLEU as they went: a row an update, up to two columns a run."""
+"""Dev nll and scores by update: a row per update, a column per run and metric."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+from nmtkit.config.metrics import METRICS, NLL
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
-from nmtkit.reporting.runs import Run, signatures
+from nmtkit.reporting.runs import Run, signatures, validated_metrics
 from nmtkit.reporting.thinning import buckets
 
 _TITLE = "Validations"
@@ -21,39 +22,43 @@ def validations(runs: Sequence[Run]) -> Section:
     for run in runs:
         columns += _columns(run, updates, f"{run.name}: " if len(runs) > 1 else "")
     rows = list(zip(*(cells for _, cells in columns), strict=True))
-    sentences = ["bold: the best of a run", *(f"BLEU: {one}" for one in signatures(runs))]
+    sentences = ["bold: the best of a run"]
+    for metric in validated_metrics(runs):
+        label = METRICS[metric].label
+        sentences += [f"{label}: {signature}" for signature in signatures(runs, metric)]
     if len(updates) < len(times):
         sentences.append(f"{len(updates)} of {len(times):,} validated updates are shown")
     return Section(_TITLE, Table([header for header, _ in columns], rows), sentences)
 
 
 def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[str, list[Cell]]]:
-    """Yield the loss and, where the validation set was translated, BLEU: header and cells."""
+    """Yield header and cells of nll and of each metric."""
     by_update = {record.update: record for record in run.validations}
     records = [by_update.get(update) for update in updates]
-    best_loss, best_bleu = run.best_loss, run.best_bleu
+    best = run.best(NLL)
     yield (
-        f"{prefix}dev loss",
-        [Cell(f"{one.loss:.4f}", one is best_loss) if one else NOTHING for one in records],
+        f"{prefix}dev nll",
+        [Cell(f"{one.nll:.4f}", one is best) if one else NOTHING for one in records],
     )
-    if best_bleu:
+    for metric in validated_metrics([run]):
+        best = run.best(metric)
         yield (
-            f"{prefix}BLEU",
+            f"{prefix}{METRICS[metric].label}",
             [
-                NOTHING
-                if one is None or one.bleu is None
-                else Cell(f"{one.bleu:.2f}", one is best_bleu)
+                Cell(f"{one.scores[metric]:.2f}", one is best)
+                if one and metric in one.scores
+                else NOTHING
                 for one in records
             ],
         )
 
 
 def _shown(times: Mapping[int, int], telling: Set[int]) -> list[int]:
-    """Choose updates evenly, but those that tell most, and else those of as many runs as can be.
+    """Choose updates evenly, preferring the required ones, then those that most runs validated.
 
     Args:
-        times: the updates that were validated, and in how many runs.
-        telling: those that must be among the chosen ones.
+        times: the validated updates, each with its number of runs.
+        telling: the required updates.
     """
     updates = sorted(times)
     if len(updates) <= _NUM_ROWS:
@@ -67,5 +72,6 @@ def _shown(times: Mapping[int, int], telling: Set[int]) -> list[int]:
 
 def _telling(run: Run) -> Iterator[int]:
     """Yield the updates of the best validations and of the last."""
-    yield from (record.update for record in (run.best_loss, run.best_bleu) if record)
+    best = (run.best(metric) for metric in (NLL, *validated_metrics([run])))
+    yield from (record.update for record in best if record)
     yield from (record.update for record in run.validations[-1:])

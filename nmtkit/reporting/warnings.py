@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from nmtkit.progress import duration
+from nmtkit.config.metrics import METRICS
 from nmtkit.records import ValidationRecord
 from nmtkit.reporting.document import Section
-from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures
+from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
+from nmtkit.units import duration
 
 _MANY_RISES = 3
 """Fewer validations in a row, each worse than the one before, may be mere noise."""
@@ -25,8 +26,8 @@ def _about(run: Run) -> Iterator[str]:
     rise = _final_rise(run.validations)
     if len(rise) > _MANY_RISES:
         yield (
-            f"dev loss has been rising for {len(rise) - 1} validations, from {rise[0].loss:.4f} at "
-            f"update {rise[0].update:,} to {rise[-1].loss:.4f} at update {rise[-1].update:,}"
+            f"dev nll has been rising for {len(rise) - 1} validations, from {rise[0].nll:.4f} at "
+            f"update {rise[0].update:,} to {rise[-1].nll:.4f} at update {rise[-1].update:,}"
         )
     if run.last.skipped_updates:
         yield f"updates skipped, for want of finite gradients: {run.last.skipped_updates:,}"
@@ -44,20 +45,21 @@ def _about(run: Run) -> Iterator[str]:
 def _about_comparing(runs: Sequence[Run]) -> Iterator[str]:
     if not have_one_vocabulary(runs):
         yield (
-            "the vocabularies differ: losses and perplexities are those of a token, and cannot be "
-            "compared between these runs; BLEU can"
+            "the vocabularies differ: nll and perplexity are per token and cannot be compared "
+            "between these runs; scores of translations can"
         )
-    if len(signatures(runs)) > 1:
-        yield (
-            "BLEU was computed in different ways, so that it cannot be compared between these "
-            "runs: the signatures differ"
-        )
+    for metric in validated_metrics(runs):
+        if len(signatures(runs, metric)) > 1:
+            yield (
+                f"{METRICS[metric].label} was computed in different ways, so that it cannot be "
+                "compared between these runs: the signatures differ"
+            )
 
 
 def _final_rise(validations: Sequence[ValidationRecord]) -> Sequence[ValidationRecord]:
-    """Return the last validations as far back as the loss has only been rising."""
+    """Return the last validations as far back as nll has only been rising."""
     start = len(validations) - 1
-    while start > 0 and validations[start - 1].loss < validations[start].loss:
+    while start > 0 and validations[start - 1].nll < validations[start].nll:
         start -= 1
     return validations[start:]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from nmtkit.config.metrics import TargetType
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
@@ -117,6 +118,11 @@ class TextCodec:
         if isinstance(self.target, TreeTokens):
             return complete(text, source_line)
         return text, None
+
+    @property
+    def target_type(self) -> TargetType:
+        """Type of the target's lines, which decides what metrics can compare."""
+        return "trees" if isinstance(self.target, TreeTokens) else "text"
 
     @property
     def fingerprint(self) -> str:

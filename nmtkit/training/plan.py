@@ -14,9 +14,9 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.sampler import Sampler
 from nmtkit.model.activations import FLOAT32_BYTES, NUM_MOMENTS
 from nmtkit.model.cost import Parameters, count_parameters
-from nmtkit.progress import duration, prefixed
 from nmtkit.runtime import peak_memory
 from nmtkit.training.trainer import Trainer
+from nmtkit.units import duration, prefixed
 
 WARM_UP_UPDATES = 3
 TIMED_UPDATES = 20

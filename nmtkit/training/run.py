@@ -30,7 +30,6 @@ from nmtkit.runtime import forget_peak, make_deterministic, set_up
 from nmtkit.training.checkpointing import Saver, resume
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
-from nmtkit.training.history import History
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import WorstCases, check_number, find_number, room_for_moments
 from nmtkit.training.micro_batches import MicroBatchSchedule, fewest_micro_batches
@@ -43,7 +42,7 @@ from nmtkit.training.stopping import StopRequest
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.tensorboard import TensorboardLog
 from nmtkit.training.trainer import Trainer, end_if_asked, is_complete, owes_validation
-from nmtkit.training.validation import Validator
+from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
 
 
 def train(
@@ -126,10 +125,8 @@ def plan(
             logs=(),
             clock=clock,
         )
-        history = History(recipe.validation.best_metric, [])
-        with closing(
-            make_trainer(context, train_state, history, Saver(context, train_state))
-        ) as trainer:
+        history = ValidationHistory(recipe.validation.best_metric, [])
+        with closing(make_trainer(context, train_state, history)) as trainer:
             made = make_plan(trainer)
     yield from made.lines()
 
@@ -138,17 +135,15 @@ def _continue(context: RunContext, train_state: TrainState) -> None:
     """Train from where the run stands, if it is not complete."""
     recipe, progress, reporter = context.recipe, train_state.progress, context.reporter
     validations = context.ranks.share(MetricsLog(context.folder.metrics_path).validations)
-    history = History(recipe.validation.best_metric, validations)
-    saver = Saver(context, train_state)
-    # The last session may have been killed before it did so; or that checkpoint was damaged.
-    saver.point_best(history.best_first())
+    history = ValidationHistory(recipe.validation.best_metric, validations)
     if is_complete(recipe, progress, history) and not owes_validation(recipe, progress, history):
+        Saver(context, train_state).point_best(history.best_first())
         reporter.message(
             f"already complete after update {progress.update}; to continue, raise the setting that "
             "ended it: --max-updates, --max-epochs, --max-minutes or --patience"
         )
         return
-    trainer = make_trainer(context, train_state, history, saver)
+    trainer = make_trainer(context, train_state, history)
     _announce(context, train_state, trainer.schedule)
     reporter.start(recipe.training.max_updates, progress.update, validations)
     # Nothing is written once the lock is released.
@@ -158,7 +153,7 @@ def _continue(context: RunContext, train_state: TrainState) -> None:
 
 
 def make_trainer(
-    context: RunContext, train_state: TrainState, history: History, saver: Saver
+    context: RunContext, train_state: TrainState, history: ValidationHistory
 ) -> Trainer:
     """Make the trainer of a run, with the number of micro-batches that fits into memory.
 
@@ -174,14 +169,14 @@ def make_trainer(
     validator = Validator(
         make_objective(recipe, train_state.published, context.execution),
         dataset,
-        recipe.search if recipe.validation.validate_bleu else None,
+        recipe.search,
+        make_validation_metrics(recipe.validation, dataset.codec),
         recipe.training.max_tokens or recipe.training.update_tokens // schedule.initial,
         context.reporter.message,
         ranks,
-        history,
     )
     loader = BatchLoader.of(recipe, dataset, ranks, context.device)
-    return Trainer(context, train_state, parallel, schedule, loader, validator, saver)
+    return Trainer(context, train_state, parallel, schedule, loader, validator, history)
 
 
 def decide_micro_batches(
@@ -277,6 +272,7 @@ def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
     SubwordSampling.of(recipe, dataset.codec)  # here rank 0 alone reports what it raises
+    make_validation_metrics(recipe.validation, dataset.codec)
     return dataset
 
 

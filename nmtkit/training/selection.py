@@ -11,6 +11,7 @@ import torch
 
 from nmtkit.averaging import average, load_mean
 from nmtkit.checkpoint import RunFolder, is_run
+from nmtkit.config.metrics import NLL, cost
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.durable import check_is_free, read_manifest
@@ -18,25 +19,29 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.likelihood import perplexity
 from nmtkit.model_folder import FORMAT, VERSION, describe_model
 from nmtkit.model_path import find_model
-from nmtkit.records import MetricsLog
+from nmtkit.records import MetricsLog, plain_scores
 from nmtkit.runtime import set_up
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.history import History
 from nmtkit.training.objective import Objective
-from nmtkit.training.validation import Validation, Validator
+from nmtkit.training.validation import (
+    Validation,
+    ValidationHistory,
+    Validator,
+    make_validation_metrics,
+)
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """Checkpoints, and how their mean does on the validation set."""
+    """Checkpoints, and the validation of their mean."""
 
     folders: Sequence[Path]
     validation: Validation
 
-    def cost(self) -> tuple[float, float]:
-        """Return what is smaller the better it does: by BLEU, and of equal ones by loss."""
-        assert self.validation.bleu is not None, "validated without translating"
-        return -self.validation.bleu, self.validation.loss
+    def cost(self, metric: str) -> tuple[float, float]:
+        """Return a key that is smaller the better the mean is: by a metric, then by nll."""
+        nll, scores = self.validation.nll, self.validation.scores
+        return cost(metric, nll, scores), cost(NLL, nll, scores)
 
 
 def last_checkpoints(run: Path, count: int) -> list[Path]:
@@ -72,7 +77,7 @@ def best_checkpoints(run: Path, count: int, report: Callable[[str], None]) -> li
     folder = _open(run)
     scheduled = {one.update: one.path for one in folder.checkpoints() if one.is_scheduled}
     metric = describe_model(find_model(run)).recipe.validation.best_metric
-    history = History(metric, MetricsLog(folder.metrics_path).validations())
+    history = ValidationHistory(metric, MetricsLog(folder.metrics_path).validations())
     validated = [update for update in history.best_first() if update in scheduled]
     if len(validated) < count:
         raise ConfigError(
@@ -97,10 +102,10 @@ def average_best_count(
     overwrite: bool,
     report: Callable[[str], None],
 ) -> Sequence[Path]:
-    """Write the mean of so many of a run's last checkpoints as does best on its validation set.
+    """Write the mean of the last N checkpoints of a run, for the N that validates best.
 
-    The mean of each count is validated as training validates. The best has the highest BLEU; of
-    equal ones the lowest loss; and then it is the first.
+    Each mean is validated as in training and compared by the run's best metric, then by nll; of
+    equal ones the first is kept.
 
     Args:
         run: the folder of the run.
@@ -125,7 +130,8 @@ def average_best_count(
         _check_trained_on(folder, dataset, data_dir)
     device = set_up(RuntimeConfig())
     trials = [_try(newest[-count:], dataset, device, report) for count in counts]
-    best = min(trials, key=_Trial.cost)
+    metric = describe_model(newest[-1]).recipe.validation.best_metric
+    best = min(trials, key=lambda trial: trial.cost(metric))
     tried = [{"last": len(one.folders), **asdict(one.validation)} for one in trials]
     average(best.folders, out, {"tried": tried}, overwrite)
     return best.folders
@@ -155,15 +161,15 @@ def _try(
 ) -> _Trial:
     """Validate the mean of some checkpoints by the recipe of their run."""
     loaded = load_mean(folders, device)
-    training = loaded.recipe.training
+    recipe, training = loaded.recipe, loaded.recipe.training
     objective = Objective(loaded.model, training.label_smoothing, low_precision=None)
+    metrics = make_validation_metrics(recipe.validation, dataset.codec)
     batch_tokens = training.max_tokens or training.update_tokens
-    search, history = loaded.recipe.search, History(loaded.recipe.validation.best_metric, [])
-    validator = Validator(objective, dataset, search, batch_tokens, report, Ranks(), history)
+    validator = Validator(objective, dataset, recipe.search, metrics, batch_tokens, report, Ranks())
     validation = validator.validate(lambda: False)
     assert validation is not None, "nothing asks it to stop"
     report(
-        f"last={len(folders)} loss_per_token={validation.loss:.4f} "
-        f"perplexity={perplexity(validation.loss):.2f} bleu={validation.bleu:.2f}"
+        f"last={len(folders)} nll={validation.nll:.4f} "
+        f"perplexity={perplexity(validation.nll):.2f} {plain_scores(validation.scores)}".rstrip()
     )
     return _Trial(folders, validation)

@@ -1,4 +1,4 @@
-"""What training reports, for TensorBoard: an optional extra."""
+"""The logger for TensorBoard, an optional extra."""
 
 import dataclasses
 from pathlib import Path
@@ -11,10 +11,10 @@ FOLDER = "tensorboard"
 
 
 class TensorboardLog:
-    """Writes the numbers of every record under "training/" and "validation/"."""
+    """Writes the numbers of each record, and its scores, under "training/" and "validation/"."""
 
     def __init__(self, run_dir: Path, update: int) -> None:
-        """Open the log of a run that stands after an update; what was told of later ones goes.
+        """Open the log of a run that resumes after an update; later records are removed.
 
         Raises:
             ConfigError: TensorBoard is not installed.
@@ -35,8 +35,10 @@ class TensorboardLog:
         if isinstance(record, SkippedRecord):
             return  # the records of training count them
         event = "training" if isinstance(record, TrainingRecord) else "validation"
+        values = dataclasses.asdict(record)
+        values |= values.get("scores", {})
         with disk_errors(Path(self._writer.log_dir)):
-            for name, value in dataclasses.asdict(record).items():
+            for name, value in values.items():
                 if isinstance(value, int | float) and name != "update":
                     self._writer.add_scalar(f"{event}/{name}", value, record.update)
             self._writer.flush()

@@ -21,14 +21,13 @@ from nmtkit.model.likelihood import perplexity
 from nmtkit.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
 from nmtkit.training.checkpointing import SECONDS_A_MINUTE, Saver
-from nmtkit.training.history import History
 from nmtkit.training.loader import BatchLoader, LoadedUpdate, MicroBatch
 from nmtkit.training.meter import Costs, Meter, UpdateStats, device_rate
 from nmtkit.training.micro_batches import MicroBatchSchedule
 from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradients
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
-from nmtkit.training.validation import Validator
+from nmtkit.training.validation import ValidationHistory, Validator
 
 MAX_SKIPPED_IN_A_ROW = 10
 """Training has diverged after this many updates in a row without a finite gradient."""
@@ -48,7 +47,7 @@ class Trainer:
         schedule: MicroBatchSchedule,
         loader: BatchLoader,
         validator: Validator,
-        saver: Saver,
+        history: ValidationHistory,
     ) -> None:
         """Store the parts.
 
@@ -58,8 +57,8 @@ class Trainer:
             objective: batch -> loss sums; its backward pass adds up the gradients of all ranks.
             schedule: the number of micro-batches of each update.
             loader: loads the updates.
-            validator: validates the published model; it has the run's validations so far.
-            saver: writes the checkpoints.
+            validator: validates the published model.
+            history: the run's validations so far.
         """
         self.context = context
         self.train_state = train_state
@@ -67,7 +66,8 @@ class Trainer:
         self.schedule = schedule
         self.loader = loader
         self.validator = validator
-        self.saver = saver
+        self.history = history
+        self.saver = Saver(context, train_state)
         recipe, device = context.recipe, context.device
         self.meter = Meter(
             recipe.training,
@@ -95,6 +95,8 @@ class Trainer:
             LostRankError: another rank is gone.
             ToldElsewhereError: another rank reports the error.
         """
+        # The last session may have been killed before it did so; or that checkpoint was damaged.
+        self.saver.point_best(self.history.best_first())
         if self._is_validation_due():  # the last session ended during this validation
             with self.meter.excluded():
                 self._validate()
@@ -294,16 +296,16 @@ class Trainer:
         self.saver.finish()
         record = ValidationRecord(
             update=update,
-            loss=result.loss,
-            perplexity=perplexity(result.loss),
-            bleu=result.bleu,
-            signature=result.signature,
-            is_best=self.validator.history.add(update, result.loss, result.bleu),
+            nll=result.nll,
+            perplexity=perplexity(result.nll),
+            scores=result.scores,
+            signatures=result.signatures,
+            is_best=self.history.add(update, result.nll, result.scores),
             took_s=context.clock() - start,
         )
         self._log(record)
         context.reporter.validation(record)
-        self.saver.point_best(self.validator.history.best_first())
+        self.saver.point_best(self.history.best_first())
 
     def _log(self, record: Record) -> None:
         """Append to the run's logs; training continues if one cannot be written."""
@@ -314,19 +316,17 @@ class Trainer:
                 self.context.reporter.message(f"update={record.update} not logged: {error}")
 
     def _is_complete(self) -> bool:
-        return is_complete(self.context.recipe, self.train_state.progress, self.validator.history)
+        return is_complete(self.context.recipe, self.train_state.progress, self.history)
 
     def _owes_validation(self) -> bool:
-        return owes_validation(
-            self.context.recipe, self.train_state.progress, self.validator.history
-        )
+        return owes_validation(self.context.recipe, self.train_state.progress, self.history)
 
     def _is_validation_due(self) -> bool:
         every = self.context.recipe.validation.validate_every
         return self._owes_validation() and self.train_state.progress.update % every == 0
 
 
-def is_complete(recipe: TrainRecipe, progress: Progress, history: History) -> bool:
+def is_complete(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
     """Return whether the recipe's end, or that of the run's patience, is reached."""
     config, patience = recipe.training, recipe.validation.patience
     return (
@@ -337,7 +337,7 @@ def is_complete(recipe: TrainRecipe, progress: Progress, history: History) -> bo
     )
 
 
-def owes_validation(recipe: TrainRecipe, progress: Progress, history: History) -> bool:
+def owes_validation(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
     """Return whether the model of the last update should be validated where the run ends."""
     return recipe.validation.validate_every > 0 and 0 < progress.update != history.last_update
 

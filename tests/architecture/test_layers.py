@@ -19,6 +19,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.errors": 0,
     "nmtkit.version": 0,
     "nmtkit.symbols": 0,
+    "nmtkit.units": 0,
     "nmtkit.config": 1,
     "nmtkit.durable": 1,
     "nmtkit.manifest": 1,

@@ -42,6 +42,6 @@ def result_of(run: Path) -> Result:
     return Result(
         hashes=tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files),
         losses=[(one["update"], one["loss"]) for one in records if one["event"] == "training"],
-        validations=[(one.update, one.loss) for one in validations],
+        validations=[(one.update, one.nll) for one in validations],
         leftovers=[str(path) for path in run.rglob(".*")],
     )

@@ -151,6 +151,6 @@ def test_a_run_that_diverges_is_validated_without_translating_and_so_is_its_resu
         with pytest.raises(DivergedError, match="training diverged"):
             train(recipe, data, tmp_path)
     validations = MetricsLog(tmp_path / "metrics.jsonl").validations()
-    assert [(one.update, one.loss, one.bleu) for one in validations] == [
-        (update, math.inf, 0.0) for update in range(5, validations[-1].update + 1, 5)
+    assert [(one.update, one.nll, one.scores) for one in validations] == [
+        (update, math.inf, {"bleu": 0.0}) for update in range(5, validations[-1].update + 1, 5)
     ]

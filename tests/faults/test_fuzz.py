@@ -225,6 +225,16 @@ def test_a_recipe_is_read_and_written_back_or_refused_in_one_line(text: str) -> 
 RECORDS = objects(event="training", update=1) | objects(
     event="validation",
     update=1,
+    nll=1.5,
+    perplexity=4.5,
+    scores={"bleu": 20.5},
+    signatures={"bleu": "tok:13a"},
+    is_best=True,
+    took_s=0.5,
+)
+RECORDS |= objects(  # as earlier versions wrote them
+    event="validation",
+    update=1,
     loss=1.5,
     perplexity=4.5,
     bleu=None,

@@ -99,7 +99,7 @@ def test_training_after_a_cut_ends_as_without_one(
     recipe = replace(
         recipe,
         checkpoints=CheckpointConfig(save_every=1, keep=1),
-        validation=replace(recipe.validation, validate_every=2, validate_bleu=False),
+        validation=replace(recipe.validation, validate_every=2, validate_metrics="none"),
         search=SearchConfig(),
         logging=LoggingConfig(log_every=3),
     )
@@ -124,7 +124,7 @@ def end_of(run: Path) -> dict[str, torch.Tensor]:
     last = RunFolder(run).last()
     assert last is not None
     validations = MetricsLog(run / "metrics.jsonl").validations()
-    found = {f"validation {one.update}": torch.tensor(one.loss) for one in validations}
+    found = {f"validation {one.update}": torch.tensor(one.nll) for one in validations}
     return {**read_tensors(last), **found}
 
 

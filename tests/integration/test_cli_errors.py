@@ -273,7 +273,7 @@ def test_text_is_utf8_whatever_the_locale(locale: str, tmp_path: Path) -> None:
 
 
 def test_the_configuration_that_is_printed_reads_back_as_itself(tmp_path: Path) -> None:
-    arguments = ["train", "--preset", "big", "--seed", "7", "--no-validate-bleu"]
+    arguments = ["train", "--preset", "big", "--seed", "7", "--validate-metrics", "none"]
     printed = nmtkit([*arguments, "--print-config"], tmp_path, {}).stdout
     (tmp_path / "recipe.toml").write_bytes(printed)
     again = nmtkit(["train", "--config", "recipe.toml", "--print-config"], tmp_path, {}).stdout

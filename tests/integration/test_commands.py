@@ -128,11 +128,11 @@ def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) ->
     assert done.stdout == ""
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
     lines = [
-        f"last={one['last']} loss_per_token={one['loss']:.4f} "
-        f"perplexity={math.exp(one['loss']):.2f} bleu={one['bleu']:.2f}"
+        f"last={one['last']} nll={one['nll']:.4f} "
+        f"perplexity={math.exp(one['nll']):.2f} bleu={one['scores']['bleu']:.2f}"
         for one in manifest["tried"]
     ]
-    best = min(manifest["tried"], key=lambda one: (-one["bleu"], one["loss"]))["last"]
+    best = min(manifest["tried"], key=lambda one: one["nll"])["last"]
     what = "1 checkpoint" if best == 1 else f"{best} checkpoints"
     assert done.stderr.rstrip("\n").split("\n") == [*lines, f"averaged {what} into {out}"]
     done = nmtkit("average-checkpoints", run, "--last", best, "--out", folder / "last")

@@ -166,7 +166,7 @@ def test_ranks_see_the_same_in_validation_as_one_process(
 ) -> None:
     assert train_on(2, recipe_of(0.1, micro_batches=4), data, tmp_path) == [DONE] * 2
     found, expected = (
-        records(run, "validation", "update", "loss", "bleu") for run in (tmp_path, whole)
+        records(run, "validation", "update", "nll", "scores") for run in (tmp_path, whole)
     )
     assert len(expected) == 2
     assert found == [pytest.approx(values, rel=1e-9) for values in expected]

@@ -343,7 +343,7 @@ def test_the_state_is_plain_json_and_says_its_update(tmp_path: Path) -> None:
     manifest = json.loads((state_of(run, 3) / "manifest.json").read_bytes())
     assert values == tiny_snapshot(3, is_scheduled=True).state_values
     assert manifest["format"] == "nmtkit-training-state"
-    assert (manifest["version"], manifest["update"]) == (1, 3)
+    assert (manifest["version"], manifest["update"]) == (2, 3)
 
 
 def test_a_full_disk_keeps_the_checkpoints_that_were_there(

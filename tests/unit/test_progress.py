@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nmtkit.progress import PlainReporter, TerminalReporter, duration, make_reporter
+from nmtkit.progress import PlainReporter, TerminalReporter, make_reporter
+from nmtkit.records import TrainingRecord, shown
 from tests.records import TRAINING, VALIDATION
 
 
@@ -27,19 +26,37 @@ def test_without_a_terminal_every_event_is_a_line_of_keys_and_values() -> None:
     reporter.start(1000, 0, [])
     reporter.update(TRAINING)
     reporter.validation(VALIDATION)
-    reporter.validation(dataclasses.replace(VALIDATION, update=200, bleu=None, is_best=False))
+    reporter.validation(dataclasses.replace(VALIDATION, update=200, scores={}, is_best=False))
     reporter.close()
     assert stream.getvalue().splitlines() == [
         "parameters=7",
         "event=start update=0/1000",
-        "event=training update=100/1000 epoch=2 loss_per_token=4.2500 perplexity=33.12 "
+        "event=training update=100/1000 epoch=2 loss=4.2500 nll=3.5000 perplexity=33.12 "
         "lr=1.250e-04 gradient_norm=0.750 source+target_tokens_per_s=12346 updates_per_s=1.50 "
         "fill=0.97 memory=1290MiB skipped_updates=0 eta=2h01m elapsed=1m05s",
-        "event=validation update=100/1000 loss_per_token=3.2500 perplexity=25.79 bleu=26.33 "
-        "best_update=100 took=8s",
-        "event=validation update=200/1000 loss_per_token=3.2500 perplexity=25.79 "
-        "best_update=100 took=8s",
+        "event=validation update=100/1000 nll=3.2500 perplexity=25.79 bleu=26.33 "
+        "took=8s best_update=100",
+        "event=validation update=200/1000 nll=3.2500 perplexity=25.79 took=8s best_update=100",
     ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WithTemperature(TrainingRecord):
+    """A record with one more field."""
+
+    temperature: float = shown("temperature={:.1f}", "{:.1f} degrees", row=2)
+
+
+def test_a_field_is_displayed_by_its_declaration_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    record = WithTemperature(**vars(TRAINING), temperature=36.6)
+    lines, terminal = io.StringIO(), Terminal()
+    for reporter in (PlainReporter(lines), TerminalReporter(terminal)):
+        reporter.start(1000, 0, [])
+        reporter.update(record)
+        reporter.close()
+    assert lines.getvalue().endswith("elapsed=1m05s temperature=36.6\n")
+    assert "elapsed 1m05s  36.6 degrees" in terminal.getvalue()
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown", None])
@@ -65,7 +82,7 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     reporter.update(TRAINING)
     reporter.validation(VALIDATION)
     reporter.validation(
-        dataclasses.replace(VALIDATION, update=200, loss=3.75, bleu=None, is_best=False)
+        dataclasses.replace(VALIDATION, update=200, nll=3.75, scores={}, is_best=False)
     )
     reporter.message("in the middle")
     reporter.close()
@@ -74,12 +91,12 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     for text in (
         "before [the] start\n",
         "update 100/1000",
-        "epoch 2  loss 4.2500 nats/token  perplexity 33.12/token  lr 1.250e-04  "
+        "epoch 2  loss 4.2500  nll 3.5000 nats/token  perplexity 33.12  lr 1.250e-04  "
         "gradient norm 0.750",
         "12,346 source+target tokens/s  1.50 updates/s  fill 97%  memory 1290MiB  "
-        "elapsed 1m05s  ETA 2h01m",
-        "validation at update 200: loss 3.7500 nats/token  perplexity 25.79/token",
-        "best at update 100: loss 3.2500 nats/token  perplexity 25.79/token  BLEU 26.33",
+        "ETA 2h01m  elapsed 1m05s",
+        "validation at update 200: nll 3.7500 nats/token  perplexity 25.79",
+        "best at update 100: nll 3.2500 nats/token  perplexity 25.79  bleu 26.33",
         "in the middle\n",
         "after the end\n",
     ):
@@ -91,14 +108,14 @@ def test_what_was_validated_in_earlier_sessions_is_known_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    worse = dataclasses.replace(VALIDATION, update=200, loss=3.75, is_best=False)
+    worse = dataclasses.replace(VALIDATION, update=200, nll=3.75, is_best=False)
     terminal, lines = Terminal(), io.StringIO()
     for reporter in (TerminalReporter(terminal), PlainReporter(lines)):
         reporter.start(1000, 200, [VALIDATION, worse])
         reporter.validation(dataclasses.replace(worse, update=300))
         reporter.close()
-    assert "best at update 100: loss 3.2500" in terminal.getvalue()
-    assert "best_update=100 took" in lines.getvalue()
+    assert "best at update 100: nll 3.2500" in terminal.getvalue()
+    assert "took=8s best_update=100\n" in lines.getvalue()
 
 
 class Gone(Terminal):
@@ -139,16 +156,3 @@ def test_rich_is_imported_for_a_terminal_only() -> None:
         env={"PYTHONPATH": str(Path.cwd())},
     )
     assert process.stdout == b"False\n"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (59.4, "59s"), (59.6, "1m00s"), (3599.6, "1h00m"), (360_000, "100h00m")],
-)
-def test_a_time_span_is_written_in_its_two_largest_units(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-@given(st.floats())
-def test_any_time_span_can_be_written(seconds: float) -> None:
-    assert duration(abs(seconds))

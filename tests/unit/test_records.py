@@ -14,6 +14,7 @@ from nmtkit.errors import DamagedError, NmtkitError, ResourceError
 from nmtkit.records import MetricsLog, Record, TrainingRecord
 from tests.faults.harness import Fault, run_in_child
 from tests.folders import refusing
+from tests.golden.freeze import FROZEN
 from tests.records import TRAINING, VALIDATION
 
 
@@ -65,7 +66,7 @@ def test_validations_are_read_back_as_they_were(tmp_path: Path) -> None:
     assert log.validations() == []
     log.append(TRAINING)
     log.append(VALIDATION)
-    without_bleu = dataclasses.replace(VALIDATION, update=900, bleu=None, signature=None)
+    without_bleu = dataclasses.replace(VALIDATION, update=900, scores={}, signatures={})
     log.append(without_bleu)
     assert log.validations() == [VALIDATION, without_bleu]
 
@@ -84,10 +85,10 @@ def test_all_records_are_read_back_in_their_order_but_a_torn_one(tmp_path: Path)
 def test_what_was_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     log.append(dataclasses.replace(TRAINING, loss=math.nan, gradient_norm=-math.inf))
-    log.append(dataclasses.replace(VALIDATION, loss=math.nan, bleu=None, signature=None))
+    log.append(dataclasses.replace(VALIDATION, nll=math.nan, scores={}, signatures={}))
     training, validation = log.records()
     assert training == dataclasses.replace(TRAINING, loss=math.inf, gradient_norm=math.inf)
-    assert validation == dataclasses.replace(VALIDATION, loss=math.inf, bleu=None, signature=None)
+    assert validation == dataclasses.replace(VALIDATION, nll=math.inf, scores={}, signatures={})
 
 
 FIELDS = dataclasses.asdict(TRAINING)
@@ -181,3 +182,54 @@ def test_what_a_filling_disk_takes_in_part_is_taken_back(tmp_path: Path) -> None
     outcome = run_in_child(append_within_a_limit, Fault("count", 0))
     assert "metrics.jsonl: File too large" in outcome.exception
     assert log.path.read_bytes() == whole
+
+
+def test_validations_of_earlier_versions_are_read_with_today_s_names() -> None:
+    path = FROZEN / "run" / "metrics.jsonl"
+    old = [record for record in records(path) if record["event"] == "validation"]
+    assert old
+    assert all("nll" not in record for record in old)
+    read = MetricsLog(path).validations()
+    assert [(one.update, one.nll) for one in read] == [(one["update"], one["loss"]) for one in old]
+    assert [one.scores for one in read] == [{"bleu": one["bleu"]} for one in old]
+    assert [one.signatures for one in read] == [{"bleu": one["signature"]} for one in old]
+
+
+OLD = '"update": 5, "perplexity": 2.0, "is_best": true, "took_s": 1.0}\n'
+"""The rest of a validation of an earlier version."""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('"loss": 3.5, "bleu": 7.25, "signature": "tok:13a"', (3.5, {"bleu": 7.25})),
+        ('"loss": 3.5, "bleu": null, "signature": null', (3.5, {})),
+        ('"loss": null, "bleu": 0.0, "signature": null', (math.inf, {"bleu": 0.0})),
+    ],
+)
+def test_a_validation_of_an_earlier_version_may_lack_bleu(
+    line: str, expected: tuple[float, dict[str, float]], tmp_path: Path
+) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.path.write_text(f'{{"event": "validation", {line}, {OLD}', encoding="utf-8")
+    (record,) = log.validations()
+    assert (record.nll, record.scores) == expected
+    log.append(VALIDATION)
+    assert log.validations() == [record, VALIDATION]
+
+
+def test_a_score_that_is_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(dataclasses.replace(VALIDATION, scores={"ter": math.inf, "bleu": 0.0}))
+    assert b"Infinity" not in log.path.read_bytes()
+    (record,) = log.validations()
+    assert record.scores == {"ter": math.inf, "bleu": 0.0}
+
+
+@pytest.mark.parametrize("scores", [None, "high", ["bleu"], {"bleu": "high"}, {"bleu": [1.0]}])
+def test_scores_that_are_no_numbers_are_refused(scores: object, tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    values = {"event": "validation", **dataclasses.asdict(VALIDATION), "scores": scores}
+    log.path.write_text(json.dumps(values) + "\n", encoding="utf-8")
+    with pytest.raises(DamagedError, match=r"metrics\.jsonl:1: not a record of training"):
+        log.validations()

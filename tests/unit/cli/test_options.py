@@ -192,7 +192,7 @@ def completions(incomplete: str, *arguments: str) -> list[Any]:
 
 
 def test_completion_offers_flags_choices_and_files() -> None:
-    assert [item.value for item in completions("--validate-b")] == ["--validate-bleu"]
+    assert [item.value for item in completions("--validate-m")] == ["--validate-metrics"]
     assert [item.value for item in completions("p", "--norm")] == ["post", "pre"]
     assert completions("p", "--heads") == []
     assert [item.type for item in completions("p", "--config")] == ["file"]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.config.fields import Value
-from nmtkit.config.schema import AttentionRecipe, PreprocessRecipe, ScoreRecipe, TrainRecipe
+from nmtkit.config.schema import AttentionRecipe, PreprocessRecipe, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 
@@ -63,20 +63,41 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         ),
         ({"validate_every": 10}, "must be a multiple of save_every (1000); try 1000 ["),
         (
-            {"best_metric": "bleu", "validate_bleu": False},
-            "best_metric ('bleu') needs validation BLEU; add --validate-bleu and a positive "
-            "--validate-every, or set --best-metric loss [validation.best_metric]",
+            {"best_metric": "bleu", "validate_metrics": "none"},
+            "best_metric ('bleu') is not among the validated metrics (none); give "
+            "--validate-metrics bleu, or --best-metric nll [validation.best_metric]",
         ),
-        ({"best_metric": "bleu", "validate_every": 0}, "best_metric ('bleu') needs validation"),
+        (
+            {"best_metric": "ter", "validate_metrics": "bleu, chrf"},
+            "best_metric ('ter') is not among the validated metrics (bleu, chrf); give "
+            "--validate-metrics bleu,chrf,ter, or --best-metric nll [validation.best_metric]",
+        ),
+        (
+            {"best_metric": "bleu", "validate_every": 0},
+            "best_metric (bleu) has no effect without --validate-every; leave it out",
+        ),
+        (
+            {"validate_metrics": "bleu", "validate_every": 0},
+            "validate_metrics (bleu) has no effect without --validate-every; leave it out",
+        ),
+        (
+            {"best_metric": "blue"},
+            "no metric 'blue'; did you mean 'bleu'? [validation.best_metric]",
+        ),
+        ({"best_metric": "BLEU"}, "no metric 'BLEU'; known are: nll, bleu, chrf, "),
+        (
+            {"validate_metrics": "bleu,chfr"},
+            "no metric 'chfr'; did you mean 'chrf'? [validation.validate_metrics]",
+        ),
         (
             {"patience": 3, "validate_every": 0},
             "patience (3) counts validations and validate_every is 0; give --validate-every or "
             "leave --patience out [validation.patience]",
         ),
         (
-            {"beam": 8, "validate_bleu": False},
-            "beam (8) has no effect in training without validation BLEU; leave it out "
-            "[search.beam]",
+            {"beam": 8, "validate_metrics": "none"},
+            "beam (8) has no effect in training that does not translate the validation set; "
+            "leave it out [search.beam]",
         ),
         (
             {"subword_alpha": 0.2},
@@ -209,7 +230,9 @@ def test_settings_of_preprocessing_that_contradict_each_other_are_refused(
         {"validate_every": 3000, "patience": 4},
         {"best_metric": "bleu"},
         {"beam": 8},
-        {"validate_bleu": False},
+        {"validate_metrics": "none"},
+        {"validate_metrics": "none", "validate_every": 0},
+        {"validate_metrics": "bleu, ter", "best_metric": "ter"},
     ],
 )
 def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) -> None:
@@ -238,106 +261,6 @@ def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) 
 )
 def test_settings_of_preprocessing_that_agree_are_taken(values: Mapping[str, Value]) -> None:
     build(PreprocessRecipe, CORPUS, values)
-
-
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        (
-            {"metric": "bleu,chfr"},
-            "no metric 'chfr'; did you mean 'chrf'? [metrics.metric]",
-        ),
-        (
-            {"metric": ""},
-            "no metric ''; known are: bleu, chrf, chrf++, ter, moses-bleu, paper-bleu, "
-            "brackets [metrics.metric]",
-        ),
-        ({"metric": "BLEU"}, "no metric 'BLEU'; known are: bleu, chrf,"),
-        (
-            {"metric": "chrf", "tokenize": "intl"},
-            "tokenize (intl) has no effect without the metric bleu; leave it out "
-            "[metrics.tokenize]",
-        ),
-        (
-            {"metric": "ter", "lowercase": True},
-            "lowercase (True) has no effect on TER, which ignores case anyway; leave it out",
-        ),
-        (
-            {"metric": "paper-bleu"},
-            "metric paper-bleu needs to know the languages; give --language-pair, such as en-de "
-            "[metrics.language_pair]",
-        ),
-        ({"test_set": "wmt17"}, "test_set needs to know the languages; give --language-pair"),
-        (
-            {"language_pair": "de"},
-            "language_pair ('de') must be two languages and a hyphen, such as en-de "
-            "[metrics.language_pair]",
-        ),
-        (
-            {"metric": "brackets,bleu"},
-            "metric ('brackets,bleu'): brackets compares trees, and others compare text; score by "
-            "each in a call of its own [metrics.metric]",
-        ),
-        *(
-            ({"metric": "brackets", **values}, f"{next(iter(values))} ({text}) has no effect with ")
-            for values, text in (
-                ({"lowercase": True}, "True"),
-                ({"test_set": "wmt17", "language_pair": "en-de"}, "wmt17"),
-                ({"language_pair": "en-de"}, "en-de"),
-                ({"by_frequency": "train.de"}, "train.de"),
-            )
-        ),
-        (
-            {"prm": "new.prm"},
-            "prm (new.prm) has no effect without the metric brackets; leave it out [metrics.prm]",
-        ),
-        (
-            {"paired_bs": True, "paired_ar": True},
-            "paired_bs and paired_ar exclude each other; give one of them [significance.paired_bs]",
-        ),
-        (
-            {"paired_bs": True, "confidence": True},
-            "confidence (True) has no effect with --paired-bs, which tells intervals anyway;",
-        ),
-        ({"trials": 5}, "trials (5) has no effect without --paired-ar; leave it out"),
-        (
-            {"resamples": 5, "paired_ar": True},
-            "resamples (5) has no effect without --confidence or --paired-bs; leave it out",
-        ),
-        *(
-            ({"sentence": True, **values}, f"{next(iter(values))} ({text}) has no effect with --se")
-            for values, text in (
-                ({"confidence": True}, "True"),
-                ({"paired_bs": True}, "True"),
-                ({"paired_ar": True}, "True"),
-                ({"by_length": True}, "True"),
-                ({"by_frequency": "train.de"}, "train.de"),
-            )
-        ),
-    ],
-)
-def test_settings_of_scoring_that_contradict_each_other_are_told(
-    values: Mapping[str, Value], told: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        build(ScoreRecipe, values)
-    assert str(caught.value).startswith(told)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"metric": "bleu, ter", "lowercase": True, "tokenize": "char"},
-        {"metric": "moses-bleu,paper-bleu", "language_pair": "en-de"},
-        {"test_set": "wmt17", "language_pair": "en-de", "sentence": True},
-        {"metric": "brackets", "prm": "new.prm", "sentence": True},
-        {"metric": "brackets", "paired_ar": True, "by_length": True},
-        {"paired_bs": True, "resamples": 5},
-        {"paired_ar": True, "trials": 5, "confidence": True, "resamples": 5, "by_length": True},
-    ],
-)
-def test_settings_of_scoring_that_agree_are_taken(values: Mapping[str, Value]) -> None:
-    build(ScoreRecipe, values)
 
 
 @given(heads=st.integers(1, 700), half_size=st.integers(1, 600))

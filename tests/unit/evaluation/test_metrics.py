@@ -11,13 +11,13 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmtkit.config.metrics import TEXT_METRICS, MetricsConfig
+from nmtkit.config.metrics import MetricsConfig, metrics_of
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metrics import Metric, Score, make_metrics, score_corpus
 from tests.shared_data import DATA, needs_data
 
 LINES = ["The cat sat on the mat .", "It is guilty of nothing at all .", "Yes !"]
-ALL = MetricsConfig(metric=",".join(TEXT_METRICS), language_pair="de-en")
+ALL = MetricsConfig(metric=",".join(metrics_of("text")), language_pair="de-en")
 SACREBLEU = {"BLEU": BLEU, "chrF": CHRF, "TER": TER}
 
 
@@ -173,7 +173,15 @@ def vectors(key: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("case", vectors("cases"), ids=lambda case: case["metric"])
 def test_sacrebleu_s_own_vectors_are_reproduced(case: dict[str, Any]) -> None:
     scorer = SACREBLEU[case["metric"]](**case["options"])
-    metric = Metric(case["metric"], scorer, scorer, str, {}, str)
+    metric = Metric(
+        name=case["metric"],
+        is_higher_better=True,
+        scorer=scorer,
+        line_scorer=scorer,
+        prepare=str,
+        marks={},
+        text_of=str,
+    )
     (result,) = score_corpus([metric], case["hyps"], case["refs"])
     assert result.score == pytest.approx(case["expected"], abs=10 ** -case["decimals"])
 

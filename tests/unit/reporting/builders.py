@@ -36,26 +36,26 @@ def training(update: int, loss: float = 4.0) -> TrainingRecord:
     )
 
 
-def validation(update: int, loss: float, bleu: float | None = None) -> ValidationRecord:
+def validation(update: int, nll: float, bleu: float | None = None) -> ValidationRecord:
     return ValidationRecord(
         update=update,
-        loss=loss,
-        perplexity=math.exp(min(loss, 100)),
-        bleu=bleu,
-        signature=None if bleu is None else SIGNATURE,
+        nll=nll,
+        perplexity=math.exp(min(nll, 100)),
+        scores={} if bleu is None else {"bleu": bleu},
+        signatures={} if bleu is None else {"bleu": SIGNATURE},
         is_best=True,
         took_s=1.0,
     )
 
 
-def validated(losses: Sequence[float], bleus: Sequence[float | None]) -> list[ValidationRecord]:
-    """Return validations after every hundredth update; is_best goes by loss."""
+def validated(nlls: Sequence[float], bleus: Sequence[float | None]) -> list[ValidationRecord]:
+    """Return validations after every hundredth update; is_best follows nll."""
     records = [
-        validation(100 * number, loss, bleu)
-        for number, (loss, bleu) in enumerate(zip(losses, bleus, strict=True), 1)
+        validation(100 * number, nll, bleu)
+        for number, (nll, bleu) in enumerate(zip(nlls, bleus, strict=True), 1)
     ]
     return [
-        replace(record, is_best=all(record.loss < other.loss for other in records[:index]))
+        replace(record, is_best=all(record.nll < other.nll for other in records[:index]))
         for index, record in enumerate(records)
     ]
 

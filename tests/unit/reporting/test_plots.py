@@ -5,10 +5,10 @@ from nmtkit.reporting.plots import MAX_POINTS, plots
 from tests.unit.reporting.builders import run_of, training, validated
 
 
-def test_training_loss_dev_loss_bleu_speed_and_learning_rate_are_drawn() -> None:
+def test_training_loss_dev_nll_bleu_speed_and_learning_rate_are_drawn() -> None:
     run = run_of("a", validated([3.0, 2.0], [None, 20.0]))
     drawn = {plot.title.split(",")[0]: plot for plot in plots([run])}
-    assert list(drawn) == ["Training loss", "Dev loss", "Dev BLEU", "Speed", "Learning rate"]
+    assert list(drawn) == ["Training loss", "Dev nll", "Dev BLEU", "Speed", "Learning rate"]
     updates = [record.update for record in run.training]
     (loss,), (speed,), (rate,) = (
         drawn[name].curves for name in ("Training loss", "Speed", "Learning rate")
@@ -16,7 +16,7 @@ def test_training_loss_dev_loss_bleu_speed_and_learning_rate_are_drawn() -> None
     assert loss.points == [(update, 4.0) for update in updates]
     assert speed.points == [(update, 1000.0) for update in updates]
     assert rate.points == [(update, 1e-4) for update in updates]
-    assert drawn["Dev loss"].curves[0].points == [(100, 3.0), (200, 2.0)]
+    assert drawn["Dev nll"].curves[0].points == [(100, 3.0), (200, 2.0)]
     assert drawn["Dev BLEU"].curves[0].finite == [(200, 20.0)]
     assert [plot.title.split(",")[0] for plot in plots([run]) if plot.from_zero] == [
         "Speed",

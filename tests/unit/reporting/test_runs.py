@@ -78,9 +78,9 @@ def test_the_best_validation_is_the_first_of_equal_ones_and_bleu_is_asked_where_
     None
 ):
     run = run_of(validations=validated([3.0, 2.0, math.inf, 2.0], [None, 9.0, 30.0, 30.0]))
-    assert (run.best_loss, run.best_bleu) == (run.validations[1], run.validations[2])
-    assert run_of().best_loss is None
-    assert run_of(validations=[validation(100, 3.0)]).best_bleu is None
+    assert (run.best("nll"), run.best("bleu")) == (run.validations[1], run.validations[2])
+    assert run_of().best("nll") is None
+    assert run_of(validations=[validation(100, 3.0)]).best("bleu") is None
 
 
 def test_runs_share_a_vocabulary_unless_two_are_known_to_differ() -> None:
@@ -91,9 +91,9 @@ def test_runs_share_a_vocabulary_unless_two_are_known_to_differ() -> None:
 
 def test_every_signature_is_told_once() -> None:
     run = run_of(validations=validated([3.0, 2.0, 1.0], [9.0, None, 9.0]))
-    other = replace(run, validations=[replace(run.validations[0], signature="else\x1b")])
-    assert signatures([run, run]) == [SIGNATURE]
-    assert signatures([run, other]) == [SIGNATURE, r"else\x1b"]
+    other = replace(run, validations=[replace(run.validations[0], signatures={"bleu": "else\x1b"})])
+    assert signatures([run, run], "bleu") == [SIGNATURE]
+    assert signatures([run, other], "bleu") == [SIGNATURE, r"else\x1b"]
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

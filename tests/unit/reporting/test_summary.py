@@ -3,7 +3,7 @@ from dataclasses import replace
 from nmtkit.reporting.document import NOTHING, Cell
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.summary import summary
-from tests.unit.reporting.builders import run_of, training, validated
+from tests.unit.reporting.builders import run_of, training, validated, validation
 
 
 def rows(*runs: Run) -> list[dict[str, Cell]]:
@@ -20,7 +20,7 @@ def test_a_run_is_a_row_of_what_it_came_to() -> None:
         "updates": "1,000",
         "epoch": "1",
         "time": "16m40s",
-        "best dev loss": "2.0000 at 200",
+        "best dev nll": "2.0000 at 200",
         "perplexity": "7.39",
         "best BLEU": "30.00 at 300",
         "tokens/s": "1,000",
@@ -35,7 +35,7 @@ def test_what_is_not_known_is_left_open() -> None:
     untold = replace(training(100), operations=None, paper_operations=None)
     (row,) = rows(replace(run_of(), training=[training(50), untold]))
     unknown = {name for name, cell in row.items() if cell is NOTHING}
-    assert unknown == {"best dev loss", "perplexity", "best BLEU", "FLOPs", "FLOPs by time"}
+    assert unknown == {"best dev nll", "perplexity", "FLOPs", "FLOPs by time"}
 
 
 def test_speed_is_all_tokens_by_all_the_time_that_they_took() -> None:
@@ -69,7 +69,7 @@ def test_the_best_of_several_runs_stands_out() -> None:
     first = run_of("first", validated([3.0, 2.0], [10.0, 20.0]))
     second = run_of("second", validated([3.0, 2.5], [10.0, 25.0]))
     assert best_cells(first, second, run_of("third")) == {
-        ("first", "best dev loss"),
+        ("first", "best dev nll"),
         ("first", "perplexity"),
         ("second", "best BLEU"),
     }
@@ -85,3 +85,18 @@ def test_losses_of_different_vocabularies_do_not_compete() -> None:
     first = run_of("first", validated([3.0], [10.0]))
     second = replace(run_of("second", validated([4.0], [11.0])), codec="another")
     assert best_cells(first, second) == {("second", "best BLEU")}
+
+
+def test_each_metric_has_a_column_and_the_lowest_error_rate_is_the_best() -> None:
+    runs = [
+        run_of(name, [replace(validation(100, 3.0), scores=scores)])
+        for name, scores in (
+            ("first", {"ter": 50.0, "bleu": 10.0}),
+            ("second", {"ter": 60.0, "bleu": 20.0}),
+            ("third", {"bleu": 15.0}),
+        )
+    ]
+    found = rows(*runs)
+    assert [row["best TER"].text for row in found] == ["50.00 at 100", "60.00 at 100", "-"]
+    assert {("first", "best TER"), ("second", "best BLEU")} <= best_cells(*runs)
+    assert list(found[0])[4:8] == ["best dev nll", "perplexity", "best BLEU", "best TER"]

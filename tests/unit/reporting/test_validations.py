@@ -21,7 +21,7 @@ def texts(*runs: Run) -> list[list[str]]:
 
 def test_every_validation_is_a_row_and_the_best_stand_out() -> None:
     run = run_of(validations=validated([3.0, 2.0, 2.5], [10.0, None, 30.0]))
-    assert table(run).headers == ["update", "dev loss", "BLEU"]
+    assert table(run).headers == ["update", "dev nll", "BLEU"]
     assert texts(run) == [
         ["100", "3.0000", "10.00"],
         ["200", "2.0000", "-"],
@@ -33,7 +33,7 @@ def test_every_validation_is_a_row_and_the_best_stand_out() -> None:
 
 
 def test_bleu_has_no_column_where_there_is_none() -> None:
-    assert table(run_of(validations=validated([3.0], [None]))).headers == ["update", "dev loss"]
+    assert table(run_of(validations=validated([3.0], [None]))).headers == ["update", "dev nll"]
 
 
 def test_several_runs_have_columns_of_their_own_and_share_the_rows() -> None:
@@ -43,10 +43,10 @@ def test_several_runs_have_columns_of_their_own_and_share_the_rows() -> None:
     found = table(first, second, third)
     assert found.headers == [
         "update",
-        "first: dev loss",
-        "second: dev loss",
+        "first: dev nll",
+        "second: dev nll",
         "second: BLEU",
-        "third: dev loss",
+        "third: dev nll",
     ]
     assert texts(first, second, third) == [
         ["100", "3.0000", "-", "-", "-"],
@@ -81,3 +81,18 @@ def test_rows_that_several_runs_have_are_preferred() -> None:
 def test_before_the_first_validation_there_is_no_table() -> None:
     section = validations([run_of()])
     assert (section.table, section.sentences) == (None, ["none yet"])
+
+
+def test_each_metric_has_its_column_and_signature() -> None:
+    scores = [{"ter": 60.0, "bleu": 20.0}, {"ter": 50.0, "bleu": 10.0}]
+    run = run_of(
+        validations=[
+            replace(one, scores=found, signatures={"ter": "tok:tercom"})
+            for one, found in zip(validated([3.0, 2.0], [None, None]), scores, strict=True)
+        ]
+    )
+    assert table(run).headers == ["update", "dev nll", "BLEU", "TER"]
+    assert texts(run) == [["100", "3.0000", "20.00", "60.00"], ["200", "2.0000", "10.00", "50.00"]]
+    best = {cell.text for row in table(run).rows for cell in row if cell.is_best}
+    assert best == {"2.0000", "20.00", "50.00"}
+    assert validations([run]).sentences == ["bold: the best of a run", "TER: tok:tercom"]

@@ -27,7 +27,7 @@ def test_a_loss_that_merely_wavers_is_no_warning(losses: list[float]) -> None:
 def test_a_loss_that_has_been_rising_is_told_with_its_extent() -> None:
     run = run_of("base", validated([9.0, 2.0, 2.5, 3.0, 3.25], [None] * 5))
     assert told(run) == [
-        "base: dev loss has been rising for 3 validations, from 2.0000 at update 200 to 3.2500 at "
+        "base: dev nll has been rising for 3 validations, from 2.0000 at update 200 to 3.2500 at "
         "update 500"
     ]
 
@@ -83,14 +83,14 @@ def test_a_run_that_ended_with_its_last_epoch_validated_where_it_ended() -> None
 
 def test_runs_of_different_vocabularies_are_not_compared_by_loss() -> None:
     assert told(run_of("a"), replace(run_of("b"), codec="another")) == [
-        "the vocabularies differ: losses and perplexities are those of a token, and cannot be "
-        "compared between these runs; BLEU can"
+        "the vocabularies differ: nll and perplexity are per token and cannot be "
+        "compared between these runs; scores of translations can"
     ]
 
 
 def test_scores_of_different_kinds_are_not_compared() -> None:
     first = run_of("a", validated([3.0], [10.0]))
-    second = run_of("b", [replace(first.validations[0], signature="tok:none")])
+    second = run_of("b", [replace(first.validations[0], signatures={"bleu": "tok:none"})])
     assert told(first, second) == [
         "BLEU was computed in different ways, so that it cannot be compared between these runs: "
         "the signatures differ"

@@ -246,12 +246,17 @@ def with_values(**values: Value) -> TrainRecipe:
     return recipe_of(TrainRecipe, {**values_of(OLD), **values})
 
 
+METRICS = {"validate_metrics": "bleu,chrf", "best_metric": "bleu"}
+
+
 def another_value(field: Field) -> Value:
     """Return a permitted value that is not the default."""
     if field.kind is bool:
         return not field.default
     if field.setting.choices:
         return next(one for one in field.setting.choices if one != field.default)
+    if field.kind is str:
+        return METRICS[field.name]
     assert isinstance(field.default, int | float), f"{field.name} is of a new kind"
     return field.default + (1 if field.kind is int else 0.001)
 

@@ -21,11 +21,10 @@ from nmtkit.model_folder import describe_model
 from nmtkit.model_path import load_model, read_tensors
 from nmtkit.records import MetricsLog, ValidationRecord
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.history import History
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
 from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
-from nmtkit.training.validation import Validation, Validator
+from nmtkit.training.validation import Validation, Validator, make_validation_metrics
 from tests.snapshots import tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
@@ -34,7 +33,7 @@ CPU = torch.device("cpu")
 RECIPE = replace(
     tiny_train_recipe(NUM_UPDATES, dropout=0.0),
     checkpoints=CheckpointConfig(save_every=1, keep=NUM_UPDATES),
-    validation=ValidationConfig(validate_every=NUM_UPDATES),
+    validation=ValidationConfig(validate_every=NUM_UPDATES, best_metric="bleu"),
 )
 
 
@@ -69,7 +68,7 @@ BLEUS = (10.0, 30.0, 50.0, 40.0, 50.0)
 
 
 def validated_run(
-    path: Path, metric: str = "loss", losses: Sequence[float] = LOSSES, unscheduled: int = 0
+    path: Path, metric: str = "nll", losses: Sequence[float] = LOSSES, unscheduled: int = 0
 ) -> RunFolder:
     """Make a run of a checkpoint after every update, all but one of them made by --save-every."""
     run = RunFolder.create_or_open(path)
@@ -85,10 +84,10 @@ def log_validation(run: RunFolder, update: int, loss: float, bleu: float) -> Non
     MetricsLog(run.metrics_path).append(
         ValidationRecord(
             update=update,
-            loss=loss,
+            nll=loss,
             perplexity=math.exp(loss),
-            bleu=bleu,
-            signature="",
+            scores={"bleu": bleu},
+            signatures={},
             is_best=False,
             took_s=0.0,
         )
@@ -98,10 +97,10 @@ def log_validation(run: RunFolder, update: int, loss: float, bleu: float) -> Non
 @pytest.mark.parametrize(
     ("metric", "count", "best"),
     [
-        ("loss", 1, [2]),  # of equal ones the earlier
-        ("loss", 2, [2, 4]),
-        ("loss", 3, [2, 4, 5]),
-        ("loss", 5, [1, 2, 3, 4, 5]),
+        ("nll", 1, [2]),  # of equal ones the earlier
+        ("nll", 2, [2, 4]),
+        ("nll", 3, [2, 4, 5]),
+        ("nll", 5, [1, 2, 3, 4, 5]),
         ("bleu", 1, [3]),
         ("bleu", 2, [3, 5]),
         ("bleu", 4, [2, 3, 4, 5]),
@@ -197,7 +196,7 @@ def tell(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, float]) -> None
 
     def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
         loss, bleu = next(remaining)
-        return Validation(loss, bleu, "signed")
+        return Validation(loss, {"bleu": bleu}, {"bleu": "signed"})
 
     monkeypatch.setattr(Validator, "validate", validate)
 
@@ -209,11 +208,11 @@ def test_the_last_alone_scores_what_training_said_of_it(
     average_best_count(run, [1], data, tmp_path / "out", False, said.append)
     (record,) = MetricsLog(run / "metrics.jsonl").validations()
     assert record.update == NUM_UPDATES
-    expected = {"loss": record.loss, "bleu": record.bleu, "signature": record.signature}
+    expected = {"nll": record.nll, "scores": record.scores, "signatures": record.signatures}
     assert tried(tmp_path / "out") == [{"last": 1, **expected}]
     assert said == [
-        f"last=1 loss_per_token={record.loss:.4f} perplexity={record.perplexity:.2f} "
-        f"bleu={record.bleu:.2f}"
+        f"last=1 nll={record.nll:.4f} perplexity={record.perplexity:.2f} "
+        f"bleu={record.scores['bleu']:.2f}"
     ]
 
 
@@ -222,25 +221,25 @@ def test_each_count_scores_what_its_mean_scores_once_it_is_written(
 ) -> None:
     average_best_count(run, [4, 2], data, tmp_path / "out", False, silent)
     dataset = Dataset.open(data)
+    metrics = make_validation_metrics(RECIPE.validation, dataset.codec)
     expected = []
     for count in (4, 2):
         average(last_checkpoints(run, count), tmp_path / str(count), {}, overwrite=False)
         model = load_model(tmp_path / str(count), CPU).model
         validator = Validator(
-            Objective(model, 0.0, None),
-            dataset,
-            RECIPE.search,
-            100,
-            pytest.fail,
-            Ranks(),
-            History("loss", []),
+            Objective(model, 0.0, None), dataset, RECIPE.search, metrics, 100, pytest.fail, Ranks()
         )
         found = validator.validate(lambda: False)
         assert found is not None
         # Batches of another size add in another order.
-        loss = pytest.approx(found.loss, rel=1e-5)
+        loss = pytest.approx(found.nll, rel=1e-5)
         expected.append(
-            {"last": count, "loss": loss, "bleu": found.bleu, "signature": found.signature}
+            {
+                "last": count,
+                "nll": loss,
+                "scores": found.scores,
+                "signatures": found.signatures,
+            }
         )
     assert tried(tmp_path / "out") == expected
 
@@ -267,7 +266,7 @@ def test_the_mean_that_does_best_is_written_with_all_that_was_tried(
     chosen = average_best_count(run, [1, 2, 5], data, out, False, silent)
     assert updates(chosen) == list(range(NUM_UPDATES - count + 1, NUM_UPDATES + 1))
     assert tried(out) == [
-        {"last": number, "loss": loss, "bleu": bleu, "signature": "signed"}
+        {"last": number, "nll": loss, "scores": {"bleu": bleu}, "signatures": {"bleu": "signed"}}
         for number, (loss, bleu) in zip((1, 2, 5), results, strict=True)
     ]
     assert [int(one["name"]) for one in describe_model(out).manifest["sources"]] == updates(chosen)
@@ -275,6 +274,17 @@ def test_the_mean_that_does_best_is_written_with_all_that_was_tried(
     expected = read_tensors(tmp_path / "expected")
     written = read_tensors(out)
     assert all(torch.equal(tensor, written[name]) for name, tensor in expected.items())
+
+
+def test_without_another_best_metric_the_mean_with_the_lowest_nll_is_written(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(RECIPE, validation=ValidationConfig(validate_every=NUM_UPDATES))
+    train(recipe, data, tmp_path / "run")
+    tell(monkeypatch, (3.0, 30.0), (1.0, 10.0), (2.0, 20.0))
+    out = tmp_path / "out"
+    chosen = average_best_count(tmp_path / "run", [1, 2, 5], data, out, False, silent)
+    assert len(chosen) == 2
 
 
 def test_output_that_exists_is_refused_before_anything_is_tried(

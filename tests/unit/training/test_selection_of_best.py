@@ -17,7 +17,7 @@ from nmtkit.training.validation import Validation, Validator
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 CPU = torch.device("cpu")
-# What the validations of a run say, one after every update; by loss the third is the best of the
+# What the validations of a run say, one after every update; by nll the third is the best of the
 # first four, by BLEU the first.
 LOSSES = (5.0, 4.0, 3.0, 3.5, 3.2, 3.1, 9.0, 8.0)
 BLEUS = (20.0, 10.0, 20.0, 15.0, 30.0, 12.0, 13.0, 14.0)
@@ -34,7 +34,7 @@ def _told_validations(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
         loss, bleu = next(results)
-        return Validation(loss=loss, bleu=bleu, signature="")
+        return Validation(nll=loss, scores={"bleu": bleu}, signatures={})
 
     monkeypatch.setattr(Validator, "validate", validate)
 
@@ -55,10 +55,10 @@ def named(pointer: Path | None) -> int:
 @pytest.mark.parametrize(
     ("metric", "max_updates", "best"),
     [
-        ("loss", 1, 1),
-        ("loss", 2, 2),
-        ("loss", 4, 3),
-        ("loss", 8, 3),
+        ("nll", 1, 1),
+        ("nll", 2, 2),
+        ("nll", 4, 3),
+        ("nll", 8, 3),
         ("bleu", 2, 1),
         ("bleu", 4, 1),  # of equal ones the first
         ("bleu", 8, 5),
@@ -83,8 +83,8 @@ def test_the_metric_chooses_and_its_choice_is_what_translates(
 @pytest.mark.parametrize(
     ("metric", "patience", "last", "best"),
     [
-        ("loss", 1, 4, 3),
-        ("loss", 3, 6, 3),
+        ("nll", 1, 4, 3),
+        ("nll", 3, 6, 3),
         ("bleu", 1, 2, 1),
         ("bleu", 3, 4, 1),
         ("bleu", 4, 8, 5),
@@ -98,7 +98,7 @@ def test_patience_follows_the_metric(
     assert named(RunFolder(tmp_path).best()) == best
 
 
-@pytest.mark.parametrize(("metric", "last", "best"), [("loss", 6, 3), ("bleu", 4, 1)])
+@pytest.mark.parametrize(("metric", "last", "best"), [("nll", 6, 3), ("bleu", 4, 1)])
 def test_patience_goes_on_where_the_last_session_ended(
     metric: str, last: int, best: int, data: Path, tmp_path: Path
 ) -> None:
@@ -111,13 +111,13 @@ def test_patience_goes_on_where_the_last_session_ended(
 def test_a_best_that_a_killed_session_did_not_name_is_named_by_the_next(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(recipe_by("loss", 1), data, tmp_path)
+    train(recipe_by("nll", 1), data, tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(Saver, "point_best", killed)
         with pytest.raises(KeyboardInterrupt):
-            train(recipe_by("loss", 2), data, tmp_path)
+            train(recipe_by("nll", 2), data, tmp_path)
     assert named(RunFolder(tmp_path).best()) == 1
-    train(recipe_by("loss", 2), data, tmp_path)
+    train(recipe_by("nll", 2), data, tmp_path)
     assert named(RunFolder(tmp_path).best()) == 2
 
 

@@ -47,4 +47,4 @@ def test_every_number_of_the_log_is_there_once_even_after_a_resume(
     assert [point.step for point in points] == [record["update"] for record in records]
     for point, record in zip(points, records, strict=True):
         assert point.value == pytest.approx(record["loss"], rel=1e-6)
-    assert {"validation/loss", "validation/bleu"} <= set(shown.Tags()["scalars"])
+    assert {"training/nll", "validation/nll", "validation/bleu"} <= set(shown.Tags()["scalars"])

@@ -208,7 +208,9 @@ def test_patience_stops_a_run_that_does_not_improve(data: Path, tmp_path: Path) 
     recipe = replace(
         recipe,
         training=replace(recipe.training, learning_rate_scale=0.0),
-        validation=replace(recipe.validation, validate_every=1, patience=2, validate_bleu=False),
+        validation=replace(
+            recipe.validation, validate_every=1, patience=2, validate_metrics="none"
+        ),
         search=SearchConfig(),
     )
     train(recipe, data, tmp_path)

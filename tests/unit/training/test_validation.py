@@ -2,10 +2,10 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -17,16 +17,16 @@ from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.decoding.translator import Translator
+from nmtkit.errors import DataError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.model.transformer import Transformer
 from nmtkit.model_path import load_model
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.history import History
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
-from nmtkit.training.validation import Validator
+from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
 from tests.tiny import tiny_corpus, tiny_recipe, tiny_train_recipe, write_lines
 
 CPU = torch.device("cpu")
@@ -76,15 +76,9 @@ def validator_of(
     model: Transformer, dataset: Path, recipe: TrainRecipe, batch_tokens: int
 ) -> Validator:
     objective = Objective(model, recipe.training.label_smoothing, None).train()
-    return Validator(
-        objective,
-        Dataset.open(dataset),
-        recipe.search,
-        batch_tokens,
-        pytest.fail,
-        Ranks(),
-        History(recipe.validation.best_metric, []),
-    )
+    opened = Dataset.open(dataset)
+    metrics = make_validation_metrics(recipe.validation, opened.codec)
+    return Validator(objective, opened, recipe.search, metrics, batch_tokens, pytest.fail, Ranks())
 
 
 def loss_sentence_by_sentence(model: Transformer, dataset: Dataset) -> float:
@@ -123,8 +117,8 @@ def test_the_logged_bleu_is_that_of_the_saved_checkpoint_translating_the_text(
     (score,) = score_corpus(
         make_metrics(MetricsConfig()), list(translator.translate(sources)), [references]
     )
-    assert logged["bleu"] == pytest.approx(score.score, abs=1e-9)
-    assert logged["signature"] == score.signature
+    assert logged["scores"]["bleu"] == pytest.approx(score.score, abs=1e-9)
+    assert logged["signatures"]["bleu"] == score.signature
     assert 1 < score.score < 99
 
 
@@ -132,8 +126,8 @@ def test_the_logged_loss_is_that_of_the_saved_checkpoint_sentence_by_sentence(
     run: Path, dataset: Path, logged: dict[str, Any]
 ) -> None:
     expected = loss_sentence_by_sentence(load_model(run / "last", CPU).model, Dataset.open(dataset))
-    assert logged["loss"] == pytest.approx(expected, rel=1e-5)  # float32, sums in another order
-    assert logged["perplexity"] == pytest.approx(math.exp(logged["loss"]))
+    assert logged["nll"] == pytest.approx(expected, rel=1e-5)  # float32, sums in another order
+    assert logged["perplexity"] == pytest.approx(math.exp(logged["nll"]))
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 12, 10_000])
@@ -143,11 +137,11 @@ def test_the_loss_does_not_depend_on_batches_and_no_dropout_is_in_it(
     model = load_model(run, CPU).model
     expected = loss_sentence_by_sentence(model, Dataset.open(dataset))
     validator = validator_of(model, dataset, RECIPE, batch_tokens)
-    validator.search = None
+    validator.metrics = {}
     result = validator.validate(lambda: False)
     assert result is not None
-    assert result.loss == pytest.approx(expected, rel=1e-5)
-    assert (result.bleu, result.signature) == (None, None)
+    assert result.nll == pytest.approx(expected, rel=1e-5)
+    assert (result.scores, result.signatures) == ({}, {})
 
 
 @pytest.mark.parametrize("call", [1, 2, 3])
@@ -158,6 +152,40 @@ def test_a_request_to_stop_ends_it_without_a_result(call: int, run: Path, datase
     assert validator.validate(stopping_at(call)) is None
     assert validator.objective.training
     assert model.training
+
+
+@pytest.mark.parametrize(("metric", "worst"), [("bleu", 0.0), ("ter", math.inf)])
+def test_a_model_that_cannot_translate_has_the_worst_scores(
+    metric: str, worst: float, run: Path, dataset: Path
+) -> None:
+    model = load_model(run, CPU).model
+    next(model.parameters()).data.fill_(math.nan)
+    recipe = replace(RECIPE, validation=ValidationConfig(validate_metrics=metric))
+    result = validator_of(model, dataset, recipe, 100).validate(lambda: False)
+    assert result is not None
+    assert not math.isfinite(result.nll)
+    assert (result.scores, result.signatures) == ({metric: worst}, {})
+
+
+def test_a_metric_that_cannot_be_computed_is_reported_and_others_are_computed(
+    run: Path, dataset: Path
+) -> None:
+    recipe = replace(RECIPE, validation=ValidationConfig(validate_metrics="bleu,chrf"))
+    validator = validator_of(load_model(run, CPU).model, dataset, recipe, 100)
+
+    def refuse(*_: object) -> NoReturn:
+        raise DataError("too many errors")
+
+    broken = replace(validator.metrics["bleu"], prepare=refuse)
+    validator.metrics = {**validator.metrics, "bleu": broken}
+    messages: list[str] = []
+    validator.warn = messages.append
+    result = validator.validate(lambda: False)
+    assert result is not None
+    assert messages == ["bleu of the validation set cannot be computed: too many errors"]
+    assert result.scores["bleu"] == 0
+    assert result.scores["chrf"] > 0
+    assert list(result.signatures) == ["chrf"]
 
 
 def test_the_model_is_in_training_mode_afterwards_and_keeps_its_gradients_off(
@@ -185,3 +213,31 @@ def test_the_run_names_the_validated_checkpoint_the_best(run: Path) -> None:
     best = RunFolder(run).best()
     assert best is not None
     assert best.name == f"{NUM_UPDATES:08d}"
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "best_first", "num_stale"),
+    [
+        ("nll", (3.0, 2.0, 2.0, 4.0), [2, 3, 1, 4], 2),
+        ("bleu", (3.0, 2.0, 4.0, 4.0), [3, 4, 1, 2], 1),
+        ("ter", (3.0, 2.0, math.inf, 1.0), [4, 2, 1, 3], 0),
+        ("nll", (math.nan, math.inf, 9.0), [3, 1, 2], 0),
+    ],
+)
+def test_a_history_orders_validations_by_the_direction_of_the_metric(
+    metric: str, values: Sequence[float], best_first: list[int], num_stale: int
+) -> None:
+    history = ValidationHistory(metric, [])
+    were_best = [
+        history.add(update, value, {metric: value}) for update, value in enumerate(values, 1)
+    ]
+    assert history.best_first() == best_first
+    assert history.num_stale == num_stale
+    assert history.last_update == len(values)
+    last_best = max(number for number, was_best in enumerate(were_best, 1) if was_best)
+    assert last_best == best_first[0]
+
+
+def test_a_history_without_validations_has_no_best() -> None:
+    history = ValidationHistory("bleu", [])
+    assert (history.best_first(), history.num_stale, history.last_update) == ([], 0, 0)

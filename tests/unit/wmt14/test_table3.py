@@ -19,7 +19,7 @@ from tests.architecture.test_readme import check
 from tests.unit.reporting.builders import run_of, validated, write_run
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "wmt14"
-EVALUATION = {"keep", "validate_bleu", "max_tokens"}
+EVALUATION = {"keep", "validate_metrics", "max_tokens"}
 
 
 def commands(target: str, *settings: str) -> str:
