@@ -1,22 +1,71 @@
-"""Sums over the updates between two progress reports, and the record they become."""
+"""The meter: sums over the updates between two progress records, and what the updates cost.
 
-import time
-from collections.abc import Callable, Iterator
+Cost has two figures: operations counted from the model's shape, and time x devices x rate, which is
+the count of the paper.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nmtkit.config.training import TrainingConfig
+import torch
+
+from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.sampler import Update
+from nmtkit.devices import sustained_rate
+from nmtkit.model.cost import Work, training_operations
 from nmtkit.model.likelihood import perplexity
 from nmtkit.records import TrainingRecord
-from nmtkit.training.costs import Costs
+from nmtkit.runtime import device_name
 from nmtkit.training.state import RunState
 from nmtkit.training.updating import Sums
 
 
 @dataclass(frozen=True)
+class Costs:
+    """What the cost of updates follows from.
+
+    Attributes:
+        model: the shape.
+        target_size: V, entries of the target vocabulary.
+        device_rate: sustained operations per second of a device, by the count of the paper; None
+            if unknown.
+    """
+
+    model: ModelConfig
+    target_size: int
+    device_rate: float | None
+
+    def counted(self, updates: Sequence[tuple[Update, Sums]]) -> float:
+        """Count the floating-point operations of updates.
+
+        The operations of attention grow with the square of the length. The pairs of one update
+        have similar lengths, so each update is counted with its mean length.
+        """
+        return sum(
+            training_operations(self.model, self.target_size, _work_of(*update))
+            for update in updates
+        )
+
+    def by_time(self, device_seconds: float) -> float | None:
+        """Count as the paper does: time x devices x rate; None without a rate."""
+        return None if self.device_rate is None else device_seconds * self.device_rate
+
+
+def device_rate(device: torch.device, low_precision: torch.dtype | None) -> float | None:
+    """Return the sustained operations per second of a device; None if unknown.
+
+    Args:
+        device: where matrix products are computed.
+        low_precision: their type; None = float32.
+    """
+    precision = str(low_precision or torch.float32).removeprefix("torch.")
+    return sustained_rate(device_name(device), precision)
+
+
+@dataclass(frozen=True)
 class Metered:
-    """One update, as it is counted."""
+    """One update with its epoch and its sums."""
 
     update: Update
     epoch: int
@@ -34,23 +83,26 @@ class Meter:
         num_ranks: int,
         peak_memory: Callable[[], int],
         costs: Costs,
+        clock: Callable[[], float],
     ) -> None:
-        """Begin to measure.
+        """Start to measure.
 
         Args:
-            config: how large updates are, and when training ends.
+            config: the token budget of updates, and when training ends.
             state: where the run stands.
-            num_pairs: of an epoch.
-            num_ranks: W.
-            peak_memory: tells the bytes needed so far at most.
-            costs: what the cost of updates follows from.
+            num_pairs: pairs of an epoch.
+            num_ranks: number of processes.
+            peak_memory: returns the largest number of bytes used so far.
+            costs: counts the cost of updates.
+            clock: returns the time in seconds; differences alone matter.
         """
         self.config = config
         self.num_pairs = num_pairs
         self.num_ranks = num_ranks
         self.peak_memory = peak_memory
         self.costs = costs
-        self._start = time.monotonic()
+        self.clock = clock
+        self._start = self.clock()
         self._start_update = state.update
         self._seen_pairs = 0
         self.clear(state)
@@ -67,16 +119,17 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Time spent on them, and a little more than 0."""
-        return max(time.monotonic() - self._since, 1e-9)
+        """Time spent on them, never 0."""
+        return max(self.clock() - self._since, 1e-9)
 
     @contextmanager
     def excluded(self) -> Iterator[None]:
-        """Leave the time of the block, which is not spent on updates, out of the rates."""
-        start = time.monotonic()
+        """Exclude the time of the block from the rates and the ETA."""
+        start = self.clock()
         yield
-        self._since += time.monotonic() - start
-        self._start += time.monotonic() - start
+        spent = self.clock() - start
+        self._since += spent
+        self._start += spent
 
     def record(self, state: RunState, learning_rate: float) -> TrainingRecord:
         """Summarise the updates since the last report, at least one."""
@@ -109,16 +162,16 @@ class Meter:
         )
 
     def clear(self, state: RunState) -> None:
-        """Forget the updates that were reported, up to where the run stands."""
+        """Forget the reported updates."""
         self._seconds_before = state.seconds
         self._updates: list[Metered] = []
-        self._since = time.monotonic()
+        self._since = self.clock()
 
     def _remaining_s(self, state: RunState) -> float:
         """Estimate the time until the last update, epoch or minute, whichever is first."""
         config = self.config
         seen_updates = state.update - self._start_update
-        rate = seen_updates / (time.monotonic() - self._start)
+        rate = seen_updates / (self.clock() - self._start)
         last_update: float = config.max_updates
         if config.max_epochs:
             updates_an_epoch = self.num_pairs * seen_updates / self._seen_pairs
@@ -127,3 +180,9 @@ class Meter:
         if config.max_minutes:
             remaining = min(remaining, config.max_minutes * 60 - state.seconds)
         return max(remaining, 0.0)
+
+
+def _work_of(update: Update, sums: Sums) -> Work:
+    source, target = sums.num_source_tokens, sums.num_target_tokens
+    num_pairs = len(update.pairs)
+    return Work(source, target, source / num_pairs, target / num_pairs)

@@ -17,7 +17,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.model.cost import Parameters, count_parameters
 from nmtkit.runtime import peak_memory
-from nmtkit.training.costs import Costs, device_rate
+from nmtkit.training.meter import Costs, device_rate
 from nmtkit.training.reading import Reader
 from nmtkit.training.slots import Cut
 from nmtkit.training.updating import Sums, Updater

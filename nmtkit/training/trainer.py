@@ -22,9 +22,8 @@ from nmtkit.model.likelihood import perplexity
 from nmtkit.progress import ProgressReporter
 from nmtkit.records import Log, Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
-from nmtkit.training.costs import Costs, device_rate
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.meter import Meter
+from nmtkit.training.meter import Costs, Meter, device_rate
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.pieces import Pieces
 from nmtkit.training.reading import Reader, Reading
@@ -83,6 +82,7 @@ class Trainer:
                 parts.dataset.codec.target.size,
                 device_rate(device, objective.low_precision),
             ),
+            time.monotonic,
         )
         self._session_start = time.monotonic() - state.seconds
         self._last_glance = time.monotonic()

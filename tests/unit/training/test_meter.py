@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.sampler import Update
 from nmtkit.model.cost import Work, training_operations
-from nmtkit.training.costs import Costs
-from nmtkit.training.meter import Meter
+from nmtkit.training.meter import Costs, Meter
 from nmtkit.training.state import RunState
 from nmtkit.training.updating import Sums
 from tests.clock import Clock
@@ -22,10 +20,8 @@ SHAPE = ModelConfig(encoder_layers=1, decoder_layers=2, model_size=16, feed_forw
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr("nmtkit.training.meter.time", SimpleNamespace(monotonic=made))
-    return made
+def clock() -> Clock:
+    return Clock()
 
 
 def update_of(
@@ -37,16 +33,16 @@ def update_of(
 
 
 def meter_at(
-    update: int, max_updates: int, max_minutes: float = 0.0, max_epochs: int = 0
+    clock: Clock, update: int, max_updates: int, max_minutes: float = 0.0, max_epochs: int = 0
 ) -> tuple[Meter, RunState]:
     config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes, max_epochs=max_epochs)
     state = RunState(update=update)
     costs = Costs(SHAPE, target_size=19, device_rate=5e12)
-    return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30, costs), state
+    return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30, costs, clock), state
 
 
 def test_what_was_read_counts_and_what_was_planned_is_the_fill(clock: Clock) -> None:
-    meter, state = meter_at(0, max_updates=10)
+    meter, state = meter_at(clock, 0, max_updates=10)
     update, epoch, sums = update_of(30, 10, smoothed=60.0, nll=50.0)
     meter.add(update, epoch, replace(sums, num_source_tokens=45, num_target_tokens=20))
     clock.now += 5
@@ -59,7 +55,7 @@ def test_what_was_read_counts_and_what_was_planned_is_the_fill(clock: Clock) -> 
 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:
-    meter, state = meter_at(0, max_updates=10)
+    meter, state = meter_at(clock, 0, max_updates=10)
     meter.add(*update_of(30, 10, smoothed=50.0, nll=40.0, gradient_norm=3.0))
     meter.add(*update_of(50, 30, smoothed=70.0, nll=60.0, gradient_norm=5.0))
     clock.now += 4
@@ -78,7 +74,7 @@ def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) ->
 
 
 def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock) -> None:
-    meter, state = meter_at(0, max_updates=100)
+    meter, state = meter_at(clock, 0, max_updates=100)
     meter.add(*update_of(500, 300, 1.0, 1.0))
     clock.now += 100
     state.update = 1
@@ -98,7 +94,7 @@ def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock)
 
 
 def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
-    meter, state = meter_at(0, max_updates=12)
+    meter, state = meter_at(clock, 0, max_updates=12)
     for _ in range(2):
         meter.add(*update_of(30, 10, 1.0, 1.0))
     clock.now += 4
@@ -112,7 +108,7 @@ def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
 
 
 def test_the_eta_takes_the_speed_of_the_whole_session_and_of_it_alone(clock: Clock) -> None:
-    meter, state = meter_at(50, max_updates=100)
+    meter, state = meter_at(clock, 50, max_updates=100)
     for seconds in (1, 3):
         meter.add(*update_of(1, 1, 1.0, 1.0))
         clock.now += seconds
@@ -127,7 +123,7 @@ def test_the_eta_takes_the_speed_of_the_whole_session_and_of_it_alone(clock: Clo
 def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
     max_minutes: float, eta_s: float, clock: Clock
 ) -> None:
-    meter, state = meter_at(9, max_updates=100, max_minutes=max_minutes)
+    meter, state = meter_at(clock, 9, max_updates=100, max_minutes=max_minutes)
     meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     # Fifteen seconds of training so far, most of them in an earlier session.
@@ -139,7 +135,7 @@ def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
 def test_the_eta_is_that_of_updates_or_epochs_whichever_end_first(
     max_epochs: int, last_update: int, clock: Clock
 ) -> None:
-    meter, state = meter_at(9, max_updates=100, max_epochs=max_epochs)
+    meter, state = meter_at(clock, 9, max_updates=100, max_epochs=max_epochs)
     meter.add(*update_of(1, 1, 1.0, 1.0))  # of one pair: an epoch is as many updates as pairs
     clock.now += 2
     state.update = 10
@@ -147,7 +143,7 @@ def test_the_eta_is_that_of_updates_or_epochs_whichever_end_first(
 
 
 def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None:
-    meter, state = meter_at(9, max_updates=100, max_minutes=1.0)
+    meter, state = meter_at(clock, 9, max_updates=100, max_minutes=1.0)
     meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     state.update, state.seconds = 10, 61.0
@@ -155,7 +151,7 @@ def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None
 
 
 def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock: Clock) -> None:
-    meter, state = meter_at(7, max_updates=100)
+    meter, state = meter_at(clock, 7, max_updates=100)
     state.seconds = 1000.0  # of an earlier session
     meter.clear(state)
     costs = []
@@ -175,7 +171,7 @@ def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock:
 
 
 def test_time_on_a_device_without_a_figure_has_no_cost(clock: Clock) -> None:
-    meter, state = meter_at(0, max_updates=10)
+    meter, state = meter_at(clock, 0, max_updates=10)
     meter.costs = Costs(SHAPE, target_size=19, device_rate=None)
     meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now, state.update = clock.now + 1, 1
@@ -184,7 +180,7 @@ def test_time_on_a_device_without_a_figure_has_no_cost(clock: Clock) -> None:
 
 @pytest.mark.parametrize("nll", [1e4, math.inf])
 def test_a_loss_beyond_exp_has_an_infinite_perplexity(nll: float, clock: Clock) -> None:
-    meter, state = meter_at(0, max_updates=10)
+    meter, state = meter_at(clock, 0, max_updates=10)
     meter.add(*update_of(1, 1, nll, nll))
     clock.now += 1
     state.update = 1
