@@ -13,13 +13,13 @@ from functools import wraps
 from typing import Any
 
 import torch
+from nmtkit.training.reading import Reader
+from nmtkit.training.updating import Updater
 from torch import Tensor
 
 from nmtkit.model.transformer import Transformer
 from nmtkit.training import objective
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.reading import Reader
-from nmtkit.training.updating import Updater
 
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "data": [(Reader, "_take")],

@@ -22,6 +22,9 @@ from statistics import median
 from typing import Any
 
 import torch
+from nmtkit.training.reading import NUM_AHEAD, Reader, Reading
+from nmtkit.training.shares import Shares
+from nmtkit.training.slots import Cut
 
 from benchmarks.common import print_json, print_table
 from nmtkit.config.schema import TrainRecipe
@@ -30,9 +33,6 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.processes import Worker
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.reading import NUM_AHEAD, Reader, Reading
-from nmtkit.training.shares import Shares
-from nmtkit.training.slots import Cut
 
 CPU = torch.device("cpu")
 UPDATE_TOKENS = 25_000

@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from nmtkit.training.slots import Cut
+from nmtkit.training.updating import Sums
 
 from benchmarks.common import module, print_json, print_table
 from benchmarks.parts import Clock, timed_parts
@@ -45,8 +47,6 @@ from nmtkit.model.activations import FLOAT32_BYTES
 from nmtkit.model.cost import BACKWARD_AND_FORWARD, Work, count_parameters, training_operations
 from nmtkit.model.transformer import Transformer
 from nmtkit.training.distributed import Ranks, is_launched, joined
-from nmtkit.training.slots import Cut
-from nmtkit.training.updating import Sums
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 IN_A_MACHINE = 8

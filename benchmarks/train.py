@@ -43,8 +43,8 @@ from nmtkit.data.sampler import Update
 from nmtkit.model.cost import Work, training_operations
 from nmtkit.model.rows import filled_size
 from nmtkit.runtime import peak_memory
-from nmtkit.training.costs import Costs
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.meter import Costs
 
 UNIT = "tgt tok/s"
 UPDATES = {"small": 10, "base": 3, "big": 2}

@@ -18,15 +18,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+from nmtkit.training.reading import Reader
+from nmtkit.training.saving import Saver
+from nmtkit.training.shares import SlotIds
+
 from benchmarks.common import print_json, print_table
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch
-from nmtkit.training.reading import Reader
 from nmtkit.training.run import train
-from nmtkit.training.saving import Saver
-from nmtkit.training.shares import SlotIds
 from nmtkit.training.state import RunState
 
 LOG_EVERY = 50

@@ -7,6 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from nmtkit.training.reading import Reader
+from nmtkit.training.slots import Cut
+from nmtkit.training.updating import Sums, Updater
+
 from benchmarks.common import module
 from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
@@ -18,11 +22,8 @@ from nmtkit.runtime import set_up
 from nmtkit.training.compiling import choose_execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import learning_rate
-from nmtkit.training.reading import Reader
 from nmtkit.training.run import make_learner, make_objective
-from nmtkit.training.slots import Cut
 from nmtkit.training.stopping import StopRequest
-from nmtkit.training.updating import Sums, Updater
 
 WHOLE = Cut(num_slots=1, num_pieces=1)
 LARGE_VOCABULARY = 100_000

@@ -8,7 +8,7 @@ from nmtkit_cli.command import FOLDER, Command, count_option, given_one, read_co
 from nmtkit_cli.streams import counted, say, warn
 
 EXAMPLES = """\
-# the newest five that --save-every made; as many of the newest as do best; these two
+# the newest five of --save-every; the number of newest that validates best; these two
 nmtkit average-checkpoints run/ --last 5 --out model/
 nmtkit average-checkpoints run/ --try 5,10,20 --data data/ --out model/
 nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --out model/"""
@@ -16,8 +16,8 @@ nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --o
 
 @click.command("average-checkpoints", cls=Command, epilog=EXAMPLES)
 @click.argument("folders", type=FOLDER, metavar="RUN_OR_CHECKPOINTS...", nargs=-1, required=True)
-@count_option("--last", "Take so many of the newest checkpoints of a run.")
-@count_option("--best", "Take so many checkpoints of a run, those that validated best.")
+@count_option("--last", "Average the newest N checkpoints of a run.")
+@count_option("--best", "Average the N checkpoints of a run that validated best.")
 @click.option(
     "--try",
     "counts",

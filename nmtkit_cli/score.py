@@ -26,10 +26,10 @@ OWN = ("systems", "reference", "model", "source")
 
 @recipe_command("score", ScoreRecipe, {}, EXAMPLES, optional=OWN)
 @click.argument("systems", type=FILE, metavar="[SYSTEM]...", nargs=-1)
-@click.option("--reference", type=FILE, multiple=True, metavar="FILE", help="What would be right.")
-@click.option("--model", type=PATH, metavar="MODEL", help="What `nmtkit translate` takes as MODEL.")
-@click.option("--source", type=FILE, metavar="FILE", help="What was translated, line by line.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object a system, or a line.")
+@click.option("--reference", type=FILE, multiple=True, metavar="FILE", help="References.")
+@click.option("--model", type=PATH, metavar="MODEL", help="Model, checkpoint or run.")
+@click.option("--source", type=FILE, metavar="FILE", help="Source text of the translations.")
+@click.option("--json", "as_json", is_flag=True, help="Print an object per system, or per line.")
 def command(
     recipe: ScoreRecipe,
     systems: tuple[Path, ...],
@@ -50,7 +50,7 @@ def command(
 
     With --model and --source: a line for each translation, with its natural log-probability, a
     tab, and the number of its tokens; the end symbol is counted in both. Its perplexity,
-    exp(-log-probability / tokens), is in --json too. The sums and their perplexity are told on
+    exp(-log-probability / tokens), is in --json too. The sums and their perplexity are printed to
     standard error.
     """
     check_usage(recipe, systems, reference, model, source)

@@ -67,7 +67,7 @@ def score_by_reference(
 def _read_texts(
     metrics: MetricsConfig, systems: Sequence[Path], references: Sequence[Path]
 ) -> "Texts":
-    """Read what is compared, and warn of what looks wrong."""
+    """Read systems and references, and warn of what looks wrong."""
     from nmtkit.evaluation.doubts import doubts, doubts_of_trees
     from nmtkit.evaluation.test_sets import read_test_set
     from nmtkit.evaluation.texts import Text, Texts, read_text
@@ -103,7 +103,7 @@ def _print_lines(texts: "Texts", metrics: "Sequence[Metric]", as_json: bool) -> 
 def _print_trees(
     config: MetricsConfig, systems: Sequence[Path], references: Sequence[Path], as_json: bool
 ) -> None:
-    """Print what EVALB prints, to both streams; and the signature."""
+    """Print the output of EVALB to both streams, and the signature."""
     from nmtkit.evaluation.bracket_counts import Counts, counts_of, total
     from nmtkit.evaluation.evaluate import compare_trees
     from nmtkit.evaluation.metrics import bracket_signature
@@ -127,7 +127,7 @@ def _print_trees(
 
 
 def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:
-    """Print the log-probability of each translation on standard input, and tell the sums."""
+    """Print the log-probability of each translation on standard input, and report the sums."""
     from nmtkit.decoding.loading import load_scorer
     from nmtkit.decoding.scorer import ScoredLine, Totals
     from nmtkit.text.lines import decode_lines, open_bytes, pair_lines

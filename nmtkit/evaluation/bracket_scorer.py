@@ -45,8 +45,8 @@ class BracketScore(Score):
     """A score of trees.
 
     Attributes:
-        details: what it consists of, as text.
-        figures: likewise, by name; those of short sentences under "short".
+        details: the figures as text.
+        figures: EVALB's figures by name; those of short sentences under "short".
     """
 
     def __init__(self, name: str, score: float, details: str, figures: Mapping[str, Any]) -> None:
@@ -110,7 +110,7 @@ class BracketScorer(Metric):
     # What sacreBLEU would ask for to read texts by itself.
 
     def _preprocess_segment(self, sent: str) -> str:
-        raise AssertionError(f"trees are compared as they are: {sent}")
+        raise AssertionError(f"trees are compared unchanged: {sent}")
 
     def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
         raise AssertionError(f"trees are compared text by text: {refs}")

@@ -4,8 +4,8 @@ Source: Sekine and Collins 1997, EVALB, with the quotation marks of Ellis 2006. 
 as EVALB reads them, which takes more for a sentence than a tree: several trees on a line, brackets
 around nothing, brackets that do not close. What differs: EVALB's limits of length, beyond which it
 is undefined, are gone; a word outside of brackets, at which it never ends, and a bracket that
-closes nothing, which is undefined, are each one error. And where a parse does not tell a word's tag
-(`XX`), the gold tree's decides whether the word counts.
+closes nothing, which is undefined, are each one error. A word without a tag in the parse (`XX`)
+counts or not by its tag in the gold tree.
 """
 
 import re
@@ -57,7 +57,7 @@ class Sentence:
 
     Attributes:
         words, tags: without deleted ones.
-        brackets: in the order in which they open; labels as they are written.
+        brackets: in the order in which they open, with unchanged labels.
         quotes: the quotation marks, deleted or not.
         length: words that count for the length.
         problems: what EVALB complains of.
@@ -79,7 +79,7 @@ class Comparison:
         length: words of the gold tree.
         status: SCORED, ERROR or SKIPPED.
         problems: why it is an error, in EVALB's words.
-        num_gold_problems: the first so many of them are the gold tree's own.
+        num_gold_problems: number of problems of the gold tree, which come first.
         matched: brackets that are in both; this and what follows is 0 where words differ.
         gold, parsed: brackets of each.
         crossing: brackets of the parse that overlap one of the gold tree without nesting.
@@ -239,7 +239,7 @@ def _gold_tags(gold_line: str, parsed_line: str, parameters: Parameters) -> Sequ
 
     Traces may be words of both, or be left out of the parse.
     """
-    if f"({ANY_TAG}" not in parsed_line:  # for speed: most parses tell their tags
+    if f"({ANY_TAG}" not in parsed_line:  # for speed: most parses have tags
         return ()
     everything = _tagged_words(gold_line), _tagged_words(parsed_line)
     for left_out in (frozenset[str](), parameters.deleted_for_length):
@@ -278,7 +278,7 @@ def _counted(sentence: Sentence, parameters: Parameters) -> list[Span]:
 
 
 def _difference(gold: Sequence[str], parsed: Sequence[str], parameters: Parameters) -> str:
-    """Tell where words differ, as EVALB does, or nothing."""
+    """Return EVALB's message about the first difference of words, or nothing."""
     if len(gold) != len(parsed):
         return f"Length unmatch ({len(gold)}|{len(parsed)})"
     for one, two in zip(gold, parsed, strict=True):
@@ -303,7 +303,7 @@ def _num_matches(gold: Sequence[Span], parsed: Sequence[Span], parameters: Param
 
 
 def _num_crossing(gold: Sequence[Span], parsed: Sequence[Span], num_words: int) -> int:
-    """Count brackets of the parse that begin within a gold one and end behind it, or likewise.
+    """Count brackets of the parse that overlap a gold bracket without nesting.
 
     Gold brackets nest. So if any that has a boundary inside of it ends before the parse's does,
     or begins after, then the innermost does.

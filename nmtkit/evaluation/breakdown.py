@@ -1,4 +1,4 @@
-"""What lies behind a score: sentences by their length, words by their frequency.
+"""Breakdowns of a score: sentences by their length, words by their frequency.
 
 Words are runs of letters and digits, and whatever else is no space, one by one; of several
 references the first one counts.

@@ -18,15 +18,15 @@ _UNCLEAN_ROOTS = ("", "ROOT", "S1")
 
 
 def doubts(texts: Texts) -> Iterator[str]:
-    """Yield what is strange about the translations, as warnings; `texts` has been checked."""
+    """Yield warnings about the translations of checked texts."""
     reference = texts.references[0].lines
     for system in texts.systems:
-        yield from _tell(
+        yield from _warning(
             system,
             lambda line, _: bool(_JOINED_BY_MARK.search(line)),
             "'@@', which marks subwords: join them before scoring, as by `sed -E 's/@@( |$)//g'`",
         )
-        yield from _tell(
+        yield from _warning(
             system,
             lambda line, _: _WORD_MARK in line,
             "U+2581, by which SentencePiece marks words: decode the text before scoring",
@@ -41,7 +41,7 @@ def doubts(texts: Texts) -> Iterator[str]:
 
 
 def doubts_of_trees(texts: Texts) -> Iterator[str]:
-    """Yield what is strange about parses and gold trees, likewise."""
+    """Yield warnings about parses and gold trees."""
     gold = texts.references[0].lines
 
     def is_unclean(line: str, index: int) -> bool:
@@ -51,7 +51,7 @@ def doubts_of_trees(texts: Texts) -> Iterator[str]:
         return parsed[1] in _UNCLEAN_ROOTS or right[1] in _UNCLEAN_ROOTS
 
     for system in texts.systems:
-        yield from _tell(
+        yield from _warning(
             system,
             is_unclean,
             "another outer bracket than the gold tree, and one of the two counts: clean both sides "
@@ -61,15 +61,15 @@ def doubts_of_trees(texts: Texts) -> Iterator[str]:
 
 
 def _missing(system: Text, reference: Sequence[str]) -> Iterator[str]:
-    return _tell(
+    return _warning(
         system,
         lambda line, index: not line.strip() and bool(reference[index].strip()),
         "no translation, where the reference has one",
     )
 
 
-def _tell(system: Text, is_strange: Callable[[str, int], bool], what: str) -> Iterator[str]:
-    """Yield how many lines are strange, if there are such, and which is the first."""
+def _warning(system: Text, is_strange: Callable[[str, int], bool], what: str) -> Iterator[str]:
+    """Yield the number of strange lines and the first of them, if there are any."""
     strange = [index for index, line in enumerate(system.lines) if is_strange(line, index)]
     if strange:
         have = "1 line has" if len(strange) == 1 else f"{len(strange)} lines have"

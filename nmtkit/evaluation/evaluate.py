@@ -1,4 +1,4 @@
-"""The flow of `nmtkit score`: systems and references -> scores, and what lies behind them."""
+"""The flow of `nmtkit score`: systems and references -> scores and breakdowns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from nmtkit.text.lines import read_lines
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What there is to tell of systems.
+    """The scores of systems.
 
     Attributes:
         systems: their names.
@@ -98,14 +98,14 @@ def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]
 
 
 def compare_trees(texts: Texts, parameters: Parameters) -> Iterator[Comparison]:
-    """Return what EVALB says of each line of a system, once they are seen to be comparable.
+    """Return EVALB's comparison of each line of a system with the gold tree.
 
     Args:
         texts: checked.
         parameters: what counts.
 
     Raises:
-        ConfigError: at once; there are several systems, or several references.
+        ConfigError: immediately; there are several systems, or several references.
         DataError: as the lines are compared; see `compare_lines`.
     """
     _check_one_system(texts)

@@ -25,8 +25,8 @@ class Parameters:
     """How trees are compared.
 
     Attributes:
-        max_error: EVALB stops at the second error beyond so many.
-        cutoff_length: sentences of at most so many words are also scored apart.
+        max_error: EVALB stops at the second error beyond this number.
+        cutoff_length: sentences of at most this many words are also scored apart.
         is_labelled: brackets match only if their labels do.
         deleted: labels that do not count: of a word, the word goes too; of a bracket, it alone.
         deleted_for_length: labels of words that are no part of a sentence's length.
@@ -70,11 +70,11 @@ class Parameters:
         return hashlib.sha256(json.dumps(deciding).encode()).hexdigest()[:_HASH_DIGITS]
 
     def is_equal_word(self, one: str, two: str) -> bool:
-        """Tell whether words match."""
+        """Return whether words match."""
         return one == two or not self.equal_words.isdisjoint({(one, two), (two, one)})
 
     def is_equal_label(self, one: str, two: str) -> bool:
-        """Tell whether labels match."""
+        """Return whether labels match."""
         return one == two or two in self.equals.get(one, ())
 
 
@@ -101,7 +101,7 @@ def parameters_of(prm: str) -> Parameters:
 
 
 def read_parameters(path: Path) -> Parameters:
-    """Read a parameter file; numbers that it does not name are COLLINS', as they are EVALB's.
+    """Read a parameter file; numbers that it lacks are those of COLLINS, as in EVALB.
 
     Raises:
         ConfigError: the file cannot be read, or a line of it means nothing.

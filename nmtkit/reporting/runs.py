@@ -1,4 +1,4 @@
-"""A training run as its folder tells it: settings, records, and what its checkpoints say."""
+"""A training run as read from its folder: settings, records, facts of its newest checkpoint."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,17 +19,16 @@ _CONFIG, _METRICS, _CHECKPOINTS = "config.toml", "metrics.jsonl", "checkpoints"
 
 @dataclass(frozen=True)
 class Run:
-    """A run, read.
+    """A run.
 
     Attributes:
-        name: what a report calls it; no two runs of a report have the same.
+        name: its unique name in a report.
         recipe: the settings of its latest session.
-        training: what it told of its updates, at least once.
-        validations: its looks at the validation set.
-        num_parameters: of its model; None where there is no checkpoint.
-        codec: the fingerprint of its vocabulary; None likewise.
-        languages: what it translates, such as "en-de"; None likewise, or where the checkpoint is
-            too old to say so.
+        training: its training records, at least one.
+        validations: its validation records.
+        num_parameters: of its model; None without a checkpoint.
+        codec: the fingerprint of its vocabulary; None without a checkpoint.
+        languages: such as "en-de"; None without a checkpoint, and in old checkpoints.
     """
 
     name: str
@@ -42,7 +41,7 @@ class Run:
 
     @property
     def last(self) -> TrainingRecord:
-        """What it told last of its updates."""
+        """The last training record."""
         return self.training[-1]
 
     @property
@@ -62,7 +61,7 @@ class Run:
 
 
 def have_one_vocabulary(runs: Sequence[Run]) -> bool:
-    """Tell whether a loss per token means the same in all runs, as far as is known."""
+    """Return whether nll per token is comparable between runs, as far as is known."""
     return len({run.codec for run in runs} - {None}) <= 1
 
 
@@ -124,7 +123,7 @@ def _read(path: Path, name: str) -> Run:
 
 
 def _newest_manifest(checkpoints: Path) -> dict[str, Any]:
-    """Return what the newest checkpoint says of itself; nothing where there is none."""
+    """Return the manifest of the newest checkpoint, or nothing without one."""
     folders = [path.parent for path in checkpoints.glob(f"*/{MANIFEST}")]
     models = [folder for folder in folders if folder.name.isdecimal()]
     return load(max(models, key=lambda folder: int(folder.name))) if models else {}

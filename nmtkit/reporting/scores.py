@@ -1,4 +1,4 @@
-"""What `nmtkit score` tells of systems: lines, sections of tables, or one JSON object a system."""
+"""The output of `nmtkit score`: lines, sections of tables, or one JSON object per system."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from nmtkit.reporting.markdown import markdown
 
 
 def as_text(evaluation: Evaluation) -> list[str]:
-    """Return a line a metric, or Markdown where there is more to tell than one system's scores."""
+    """Return a line per metric; Markdown for several systems or with a breakdown."""
     if len(evaluation.systems) > 1 or evaluation.lengths or evaluation.frequencies:
         return markdown(
             [_overview(evaluation), *_by_length(evaluation), *_by_frequency(evaluation)]
@@ -19,13 +19,13 @@ def as_text(evaluation: Evaluation) -> list[str]:
 
 
 def as_objects(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
-    """Yield what to write as JSON of each system: scores by metric, and breakdowns as lists."""
+    """Yield the JSON object of each system: scores by metric, and breakdowns as lists."""
     for number, system in enumerate(evaluation.systems):
         scores = [of_systems[number] for of_systems in evaluation.scores]
-        told: dict[str, Any] = {"system": system}
-        told |= {score.name: _score_object(score) for score in scores}
+        found: dict[str, Any] = {"system": system}
+        found |= {score.name: _score_object(score) for score in scores}
         if evaluation.lengths:
-            told["by_length"] = [
+            found["by_length"] = [
                 {"words": one.label, "sentences": len(one.indices)}
                 | {
                     score.name: of_classes[place][number].score
@@ -34,22 +34,22 @@ def as_objects(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
                 for place, one in enumerate(evaluation.lengths)
             ]
         if evaluation.frequencies:
-            told["by_frequency"] = [
+            found["by_frequency"] = [
                 {"occurrences": one.label, "words": one.num_words, "f1": one.f1}
                 for one in evaluation.frequencies[number]
             ]
-        yield told
+        yield found
 
 
 def _score_object(score: Score) -> dict[str, Any]:
-    told: dict[str, Any] = {"score": score.score, "signature": score.signature}
+    found: dict[str, Any] = {"score": score.score, "signature": score.signature}
     if score.details:
-        told["details"] = score.details
+        found["details"] = score.details
     if score.interval is not None:
-        told |= {"mean": score.interval.mean, "half_width": score.interval.half_width}
+        found |= {"mean": score.interval.mean, "half_width": score.interval.half_width}
     if score.p_value is not None:
-        told["p_value"] = score.p_value
-    return told | dict(score.figures)
+        found["p_value"] = score.p_value
+    return found | dict(score.figures)
 
 
 def _line(score: Score) -> str:

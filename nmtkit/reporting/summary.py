@@ -1,4 +1,4 @@
-"""How runs went and what they cost: a row a run."""
+"""Results and costs: a row per run."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ _NOTES = (
     "tokens, without validation; skipped: updates whose gradients were not finite",
     "device-hours: the time, times the processes that trained together",
     "FLOPs: of matrix products, forward and backward, counted from the model's shape",
-    "FLOPs by time: as the paper counts, device-hours x what a device is taken to sustain; of CPUs "
-    "there is no figure",
+    "FLOPs by time: the count of the paper, device-hours x sustained rate of a device; CPUs have "
+    "no known rate",
 )
 
 _SECONDS_AN_HOUR = 3600

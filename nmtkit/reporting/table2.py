@@ -1,4 +1,4 @@
-"""Table 2 of the paper, with runs in it: what a BLEU cost."""
+"""Table 2 of the paper, with rows for runs: BLEU and its cost."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from nmtkit.reporting.summary import operations_cell
 _HEADERS = ("model", "languages", "BLEU", "FLOPs by time", "FLOPs")
 _NOTES = (
     "the paper's BLEU: of newstest2014, tokenised, with compounds split; a run's: its best on its "
-    "validation set, by sacreBLEU, so that the two are compared with care; the paper's is what "
-    "--metric paper-bleu of nmtkit score gives",
+    "validation set, by sacreBLEU, so that the two differ; --metric paper-bleu of nmtkit score "
+    "gives the BLEU of the paper",
     "FLOPs by time: training time x devices x what one is taken to sustain: the paper's figures "
     "for its own GPUs, nine tenths of the peak for later ones; of CPUs there is no figure",
     "FLOPs: of matrix products, forward and backward, counted from the model's shape",

@@ -12,13 +12,13 @@ _KEPT_OF_A_BUCKET = 5
 
 
 def buckets(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
-    """Cut a sequence into so many parts that are as long as each other, give or take one."""
+    """Split a sequence into `count` parts whose lengths differ by at most one."""
     ends = [len(items) * number // count for number in range(count + 1)]
     return [items[start:end] for start, end in pairwise(ends)]
 
 
 def thinned(points: Points, max_points: int) -> Points:
-    """Return a curve that looks like another and has no more than so many points.
+    """Return a curve of at most `max_points` points that looks like another.
 
     Of each of its parts stay the first and the last point, the lowest and the highest, and one
     that is not finite, if there is any.

@@ -1,4 +1,4 @@
-"""What readers of a report should know before they trust a run or go on with it, in plain words."""
+"""Warnings about runs, and about comparing them."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validate
 from nmtkit.units import duration
 
 _MANY_RISES = 3
-"""Fewer validations in a row, each worse than the one before, may be mere noise."""
+"""Fewer validations in a row, each worse than the one before, may be noise."""
 
 _SECONDS_A_MINUTE = 60
 
 
 def warnings(runs: Sequence[Run]) -> Section:
-    """Return what is wrong with runs, and with comparing them."""
-    told = [f"{run.name}: {text}" for run in runs for text in _about(run)]
-    return Section("Warnings", None, [*told, *_about_comparing(runs)] or ["none"])
+    """Return the section of warnings."""
+    texts = [f"{run.name}: {text}" for run in runs for text in _about(run)]
+    return Section("Warnings", None, [*texts, *_about_comparing(runs)] or ["none"])
 
 
 def _about(run: Run) -> Iterator[str]:
@@ -65,9 +65,9 @@ def _final_rise(validations: Sequence[ValidationRecord]) -> Sequence[ValidationR
 
 
 def _is_finished(run: Run) -> bool:
-    """Tell, by its records, whether a run has come to an end that its recipe sets."""
+    """Return whether a run has reached an end of its recipe, by its records."""
     training, validation, last = run.recipe.training, run.recipe.validation, run.last
-    # Within the last epoch, what tells the end of it is the validation that a run ends with.
+    # A run ends with a validation, which shows that its last epoch is complete.
     is_validated = not validation.validate_every or last.update == _last_validated(run)
     return (
         last.update >= training.max_updates

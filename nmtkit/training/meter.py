@@ -1,4 +1,8 @@
-"""Progress of training in numbers: updates, what they cost, and the record they become."""
+"""The meter: sums over the updates between two progress records, and what the updates cost.
+
+Cost has two figures: operations counted from the model's shape, and time x devices x rate, which is
+the count of the paper.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,8 +53,8 @@ class Costs:
     Attributes:
         model: the shape.
         target_size: V, entries of the target vocabulary.
-        device_rate: operations a second that the paper would take a device to sustain; None where
-            there is no figure.
+        device_rate: sustained operations per second of a device, by the count of the paper; None
+            if unknown.
     """
 
     model: ModelConfig
@@ -58,10 +62,10 @@ class Costs:
     device_rate: float | None
 
     def counted(self, updates: Sequence[UpdateStats]) -> float:
-        """Count the floating-point operations of some updates.
+        """Count the floating-point operations of updates.
 
-        Attention takes the square of a length. The pairs of an update are of similar lengths, so
-        that their mean stands for each; updates differ in theirs.
+        The operations of attention grow with the square of the length. The pairs of one update
+        have similar lengths, so each update is counted with its mean length.
         """
         return sum(
             training_operations(self.model, self.target_size, _work_of(update))
@@ -86,15 +90,15 @@ class Meter:
         costs: Costs,
         clock: Callable[[], float],
     ) -> None:
-        """Begin to measure.
+        """Start to measure.
 
         Args:
-            config: how large updates are, and when training ends.
+            config: the token budget of updates, and when training ends.
             state: where the run stands.
-            num_pairs: of an epoch.
-            num_ranks: W.
-            peak_memory: tells the bytes needed so far at most.
-            costs: what the cost of updates follows from.
+            num_pairs: pairs of an epoch.
+            num_ranks: number of processes.
+            peak_memory: returns the largest number of bytes used so far.
+            costs: counts the cost of updates.
             clock: seconds from an arbitrary start.
         """
         self.config = config
@@ -120,12 +124,12 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Time spent on them, and a little more than 0."""
+        """Time spent on them, never 0."""
         return max(self._clock() - self._since, 1e-9)
 
     @contextmanager
     def excluded(self) -> Iterator[None]:
-        """Leave the time of the block, which is not spent on updates, out of the rates."""
+        """Exclude the time of the block from the rates and the ETA."""
         start = self._clock()
         yield
         self._since += self._clock() - start
@@ -162,7 +166,7 @@ class Meter:
         )
 
     def clear(self, state: Progress) -> None:
-        """Forget the updates that were reported, up to where the run stands."""
+        """Forget the reported updates."""
         self._seconds_before = state.seconds
         self._updates: list[UpdateStats] = []
         self._since = self._clock()
@@ -183,7 +187,7 @@ class Meter:
 
 
 def device_rate(device: torch.device, low_precision: torch.dtype | None) -> float | None:
-    """Return the operations a second that a device is taken to sustain; None if unknown.
+    """Return the sustained operations per second of a device; None if unknown.
 
     Args:
         device: where matrix products are computed.

@@ -1,6 +1,6 @@
-"""Which checkpoints of a run to average: the last, the best, or as many of the last as do best.
+"""The checkpoints of a run to average: the last, the best, or the last N for the best N.
 
-Only those that --save-every made are taken, so that they lie evenly on the way of training.
+Only checkpoints of --save-every are used, so that they are evenly spaced.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,7 +63,7 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
 def best_checkpoints(run: Path, count: int, report: Callable[[str], None]) -> list[Path]:
     """Return the scheduled checkpoints of a run that validated best, oldest first.
 
-    What is better, the run's best_metric says; of equal ones it is the earlier.
+    The run's best_metric compares them; of equal ones the earlier comes first.
 
     Args:
         run: the folder of the run.
@@ -159,7 +159,7 @@ def _check_trained_on(folder: Path, dataset: Dataset, data_dir: Path) -> None:
 def _try(
     folders: Sequence[Path], dataset: Dataset, device: torch.device, report: Callable[[str], None]
 ) -> _Trial:
-    """Validate the mean of some checkpoints by the recipe of their run."""
+    """Validate the mean of checkpoints by the recipe of their run."""
     loaded = load_mean(folders, device)
     recipe, training = loaded.recipe, loaded.recipe.training
     objective = Objective(loaded.model, training.label_smoothing, low_precision=None)
