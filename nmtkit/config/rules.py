@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
@@ -16,6 +17,7 @@ from nmtkit.config.preprocessing import (
 )
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
+    OUTPUT_FORMATS,
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
@@ -63,12 +65,7 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
 
 def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
-    if output.n_best > 1 and output.output_format == "text":
-        yield Problem(
-            ("n_best", "output_format"),
-            f"n_best ({output.n_best}): in text there is one line a line; take --output-format "
-            "moses or json [output.n_best]",
-        )
+    yield from _output_format(recipe)
     if recipe.sampling.sample:
         yield from _without_effect(recipe, ("beam",), "with --sample; --n-best are drawn")
     else:
@@ -79,11 +76,6 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
                 f"n_best ({output.n_best}) must be at most beam ({search.beam}); take a wider "
                 "--beam [output.n_best]",
             )
-    if output.output_format != "text":
-        yield from _without_effect(recipe, ("scores",), "but in text, as scores are always there")
-    if output.output_format != "json":
-        when = "without --output-format json"
-        yield from _without_effect(recipe, ("token_scores", "attention"), when)
     if output.token_scores and recipe.translation.shortlist:
         yield Problem(
             ("token_scores", "shortlist"),
@@ -94,6 +86,16 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     if recipe.translation.stream:
         yield from _without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     yield from _length_penalty(recipe, search)
+
+
+def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:
+    """Yield the settings that have no effect in the output format."""
+    has_effect = OUTPUT_FORMATS[recipe.output.output_format]
+    for name in dict.fromkeys(chain.from_iterable(OUTPUT_FORMATS.values())):
+        if name not in has_effect:
+            others = [other for other, settings in OUTPUT_FORMATS.items() if name in settings]
+            when = f"without --output-format {' or '.join(others)}"
+            yield from _without_effect(recipe, (name,), when, "output_format")
 
 
 def _length_penalty(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
@@ -119,13 +121,22 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
         yield from _without_effect(recipe, SEARCH, "without --translate")
 
 
-def _without_effect(recipe: Recipe, names: tuple[str, ...], when: str) -> Iterator[Problem]:
-    """Yield those of the named settings that are not at their defaults."""
+def _without_effect(
+    recipe: Recipe, names: tuple[str, ...], when: str, *causes: str
+) -> Iterator[Problem]:
+    """Yield those of the named settings that are not at their defaults.
+
+    Args:
+        recipe: all settings.
+        names: the settings without an effect.
+        when: the circumstances, for the message.
+        causes: settings that decide it; where one of them is wrong itself, nothing is reported.
+    """
     fields, values = fields_of(type(recipe)), values_of(recipe)
     for name in names:
         if values[name] != fields[name].default:
             yield Problem(
-                (name,),
+                (name, *causes),
                 f"{name} ({values[name]}) has no effect {when}; leave it out "
                 f"[{fields[name].section}.{name}]",
             )
