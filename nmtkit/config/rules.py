@@ -9,8 +9,8 @@ from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.metrics import BRACKETS, METRICS, MOSES_METRICS, MetricsConfig, metric_names
 from nmtkit.config.preprocessing import (
     MIN_ENTRIES,
+    SEGMENTATIONS,
     SENTENCEPIECE,
-    TREES,
     VocabularyConfig,
     is_shared,
     segmentations,
@@ -160,11 +160,11 @@ def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
 
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
-    kinds = segmentations(vocabulary)
+    target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     for names, when in _vocabulary_settings_without_effect(vocabulary):
         yield from _without_effect(recipe, names, when)
-    if kinds[1] in TREES and vocabulary.tokenizer != "none":
+    if target.is_parse and vocabulary.tokenizer != "none":
         yield Problem(
             ("tokenizer", "target_segmentation"),
             f"tokenizer ({vocabulary.tokenizer!r}): the words of parses are those of the text as "
@@ -191,28 +191,29 @@ def _vocabulary_settings_without_effect(
     vocabulary: VocabularyConfig,
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield names of settings, and where they have no effect: here."""
-    source, target = segmentations(vocabulary)
+    names = segmentations(vocabulary)
+    source, target = (SEGMENTATIONS[name] for name in names)
     learns_source = not vocabulary.source_vocabulary
     learns_target = not vocabulary.target_vocabulary
-    learnt = {kind for kind, learns in ((source, learns_source), (target, learns_target)) if learns}
-    sizes_target = learns_target and not is_shared(vocabulary) and target not in TREES
-    takes_sentencepiece = vocabulary.target_segmentation in SENTENCEPIECE
-    if learnt.isdisjoint(SENTENCEPIECE):
+    learnt = {
+        name for name, learns in zip(names, (learns_source, learns_target), strict=True) if learns
+    }
+    settings = {setting for name in learnt for setting in SEGMENTATIONS[name].settings}
+    sizes_target = learns_target and "vocab_size" in target.settings
+    if "sample_lines" not in settings:
         yield ("sample_lines", "whole_tokens"), "where no vocabulary of SentencePiece is learnt"
-    if "words" not in learnt:
+    if "min_count" not in settings:
         yield ("min_count",), "where no vocabulary of words is learnt"
-    takes_size_of_source = (
-        learns_target and target not in TREES and not vocabulary.target_vocab_size
-    )
-    if not (learns_source or takes_size_of_source):
+    if not (learns_source or (sizes_target and not vocabulary.target_vocab_size)):
         yield ("vocab_size",), "where no vocabulary of this size is learnt"
-    if not sizes_target:
+    if is_shared(vocabulary) or not sizes_target:
         yield ("target_vocab_size",), "where no vocabulary of the target's own is learnt"
-    if source != target or not (learns_source or learns_target):
+    if names[0] != names[1] or not (learns_source or learns_target):
         yield ("separate_vocabularies",), "where each side has its own, or both are given"
-    if source == "unigram" and "unigram" not in learnt:
+    # A SentencePiece model that is given says itself how it cuts.
+    if source.vocabulary == SENTENCEPIECE and names[0] not in learnt:
         yield ("segmentation",), "where the vocabulary is given"
-    if takes_sentencepiece and not learns_target and source in SENTENCEPIECE:
+    if source.vocabulary == target.vocabulary == SENTENCEPIECE and not learns_target:
         yield ("target_segmentation",), "where the target's vocabulary is given"
 
 
