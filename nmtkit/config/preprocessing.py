@@ -8,11 +8,35 @@ from nmtkit.config.setting import setting
 MIN_ENTRIES = 8
 """Of a vocabulary."""
 
-SENTENCEPIECE = ("bpe", "unigram")
-"""Segmentations that SentencePiece learns; of a model that is given, it does not matter which."""
+SENTENCEPIECE = "sentencepiece"
 
-TREES = ("trees", "tagged-trees")
-"""Segmentations of a target that is parses."""
+
+@dataclass(frozen=True)
+class Segmentation:
+    """What settings and reports depend on in a segmentation.
+
+    Attributes:
+        vocabulary: the kind of its vocabulary, as codec.json names it.
+        settings: the settings by which its vocabulary is learnt.
+        unknown: what the table of counts calls tokens that the vocabulary lacks.
+        is_parse: lines are parses of the source, so that only the target can be cut so.
+    """
+
+    vocabulary: str
+    settings: tuple[str, ...]
+    unknown: str
+    is_parse: bool = False
+
+
+_SUBWORDS = Segmentation(SENTENCEPIECE, ("vocab_size", "sample_lines", "whole_tokens"), "bytes")
+SEGMENTATIONS = {
+    "bpe": _SUBWORDS,
+    "unigram": _SUBWORDS,
+    "words": Segmentation("words", ("vocab_size", "min_count"), "unknown"),
+    "trees": Segmentation("trees", (), "unknown", is_parse=True),
+    "tagged-trees": Segmentation("trees", (), "unknown", is_parse=True),
+}
+"""How text is cut into tokens; `nmtkit.data.vocabulary` has the functions that learn."""
 
 SCRIPTS = (
     "any",
@@ -73,13 +97,13 @@ class VocabularyConfig:
         "bpe",
         "bpe or unigram: SentencePiece with byte fallback, raw text in and out; "
         "words: text that is segmented already, cut at spaces.",
-        choices=("bpe", "unigram", "words"),
+        choices=tuple(name for name, one in SEGMENTATIONS.items() if not one.is_parse),
     )
     target_segmentation: str = setting(
         "same",
         "The target's, where it differs; each side then has a vocabulary of its own. trees: the "
         "target is a parse of the source in brackets, tags left out; tagged-trees: with them.",
-        choices=("same", "bpe", "unigram", "words", *TREES),
+        choices=("same", *SEGMENTATIONS),
     )
     tokenizer: str = setting(
         "none",

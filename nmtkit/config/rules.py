@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
@@ -16,14 +17,15 @@ from nmtkit.config.metrics import (
 )
 from nmtkit.config.preprocessing import (
     MIN_ENTRIES,
+    SEGMENTATIONS,
     SENTENCEPIECE,
-    TREES,
     VocabularyConfig,
     is_shared,
     segmentations,
 )
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
+    OUTPUT_FORMATS,
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
@@ -74,12 +76,7 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
 
 def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
-    if output.n_best > 1 and output.output_format == "text":
-        yield Problem(
-            ("n_best", "output_format"),
-            f"n_best ({output.n_best}): in text there is one line a line; take --output-format "
-            "moses or json [output.n_best]",
-        )
+    yield from _output_format(recipe)
     if recipe.sampling.sample:
         yield from _without_effect(recipe, ("beam",), "with --sample; --n-best are drawn")
     else:
@@ -90,11 +87,6 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
                 f"n_best ({output.n_best}) must be at most beam ({search.beam}); take a wider "
                 "--beam [output.n_best]",
             )
-    if output.output_format != "text":
-        yield from _without_effect(recipe, ("scores",), "but in text, as scores are always there")
-    if output.output_format != "json":
-        when = "without --output-format json"
-        yield from _without_effect(recipe, ("token_scores", "attention"), when)
     if output.token_scores and recipe.translation.shortlist:
         yield Problem(
             ("token_scores", "shortlist"),
@@ -105,6 +97,16 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     if recipe.translation.stream:
         yield from _without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     yield from _length_penalty(recipe, search)
+
+
+def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:
+    """Yield the settings that have no effect in the output format."""
+    has_effect = OUTPUT_FORMATS[recipe.output.output_format]
+    for name in dict.fromkeys(chain.from_iterable(OUTPUT_FORMATS.values())):
+        if name not in has_effect:
+            others = [other for other, settings in OUTPUT_FORMATS.items() if name in settings]
+            when = f"without --output-format {' or '.join(others)}"
+            yield from _without_effect(recipe, (name,), when, "output_format")
 
 
 def _length_penalty(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
@@ -130,13 +132,22 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
         yield from _without_effect(recipe, SEARCH, "without --translate")
 
 
-def _without_effect(recipe: Recipe, names: tuple[str, ...], when: str) -> Iterator[Problem]:
-    """Yield those of the named settings that are not at their defaults."""
+def _without_effect(
+    recipe: Recipe, names: tuple[str, ...], when: str, *causes: str
+) -> Iterator[Problem]:
+    """Yield those of the named settings that are not at their defaults.
+
+    Args:
+        recipe: all settings.
+        names: the settings without an effect.
+        when: the circumstances, for the message.
+        causes: settings that decide it; where one of them is wrong itself, nothing is reported.
+    """
     fields, values = fields_of(type(recipe)), values_of(recipe)
     for name in names:
         if values[name] != fields[name].default:
             yield Problem(
-                (name,),
+                (name, *causes),
                 f"{name} ({values[name]}) has no effect {when}; leave it out "
                 f"[{fields[name].section}.{name}]",
             )
@@ -160,11 +171,11 @@ def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
 
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
-    kinds = segmentations(vocabulary)
+    target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     for names, when in _vocabulary_settings_without_effect(vocabulary):
         yield from _without_effect(recipe, names, when)
-    if kinds[1] in TREES and vocabulary.tokenizer != "none":
+    if target.is_parse and vocabulary.tokenizer != "none":
         yield Problem(
             ("tokenizer", "target_segmentation"),
             f"tokenizer ({vocabulary.tokenizer!r}): the words of parses are those of the text as "
@@ -191,28 +202,29 @@ def _vocabulary_settings_without_effect(
     vocabulary: VocabularyConfig,
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield names of settings, and where they have no effect: here."""
-    source, target = segmentations(vocabulary)
+    names = segmentations(vocabulary)
+    source, target = (SEGMENTATIONS[name] for name in names)
     learns_source = not vocabulary.source_vocabulary
     learns_target = not vocabulary.target_vocabulary
-    learnt = {kind for kind, learns in ((source, learns_source), (target, learns_target)) if learns}
-    sizes_target = learns_target and not is_shared(vocabulary) and target not in TREES
-    takes_sentencepiece = vocabulary.target_segmentation in SENTENCEPIECE
-    if learnt.isdisjoint(SENTENCEPIECE):
+    learnt = {
+        name for name, learns in zip(names, (learns_source, learns_target), strict=True) if learns
+    }
+    settings = {setting for name in learnt for setting in SEGMENTATIONS[name].settings}
+    sizes_target = learns_target and "vocab_size" in target.settings
+    if "sample_lines" not in settings:
         yield ("sample_lines", "whole_tokens"), "where no vocabulary of SentencePiece is learnt"
-    if "words" not in learnt:
+    if "min_count" not in settings:
         yield ("min_count",), "where no vocabulary of words is learnt"
-    takes_size_of_source = (
-        learns_target and target not in TREES and not vocabulary.target_vocab_size
-    )
-    if not (learns_source or takes_size_of_source):
+    if not (learns_source or (sizes_target and not vocabulary.target_vocab_size)):
         yield ("vocab_size",), "where no vocabulary of this size is learnt"
-    if not sizes_target:
+    if is_shared(vocabulary) or not sizes_target:
         yield ("target_vocab_size",), "where no vocabulary of the target's own is learnt"
-    if source != target or not (learns_source or learns_target):
+    if names[0] != names[1] or not (learns_source or learns_target):
         yield ("separate_vocabularies",), "where each side has its own, or both are given"
-    if source == "unigram" and "unigram" not in learnt:
+    # A SentencePiece model that is given says itself how it cuts.
+    if source.vocabulary == SENTENCEPIECE and names[0] not in learnt:
         yield ("segmentation",), "where the vocabulary is given"
-    if takes_sentencepiece and not learns_target and source in SENTENCEPIECE:
+    if source.vocabulary == target.vocabulary == SENTENCEPIECE and not learns_target:
         yield ("target_segmentation",), "where the target's vocabulary is given"
 
 

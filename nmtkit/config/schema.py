@@ -155,6 +155,14 @@ class SamplingConfig:
     )
 
 
+OUTPUT_FORMATS = {
+    "text": ("scores", "alignments"),
+    "moses": ("n_best", "alignments"),
+    "json": ("n_best", "alignments", "token_scores", "attention"),
+}
+"""Formats of translations, and the settings of `OutputConfig` that have an effect in each."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputConfig:
     """What is read and written."""
@@ -169,7 +177,7 @@ class OutputConfig:
     output_format: str = setting(
         "text",
         "text: a translation a line; moses: its n-best lists; json: an object a line.",
-        choices=("text", "moses", "json"),
+        choices=tuple(OUTPUT_FORMATS),
     )
     n_best: int = setting(1, "Translations of each line, the best first.", minimum=1)
     scores: bool = setting(False, "In text, put the score behind each translation and a tab.")

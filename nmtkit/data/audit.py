@@ -1,10 +1,12 @@
 """What became of the text of a dataset, for its manifest and as lines to read."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from nmtkit.config.corpora import TrainingText
+from nmtkit.config.preprocessing import SEGMENTATIONS
 from nmtkit.data.counts import PairCounts, table
 from nmtkit.data.examples import Example, first_of_each
 
@@ -91,10 +93,15 @@ class Audit:
         ]
 
 
-def unknown_name(segmentation: str) -> str:
-    """Return what an unknown token is where text is cut so, as the manifest describes it."""
-    has_unknown = "words" in segmentation or "trees" in segmentation
-    return "unknown" if has_unknown else "bytes"
+def unknown_name(description: str) -> str:
+    """Return what tokens that the vocabularies lack are called.
+
+    Args:
+        description: the segmentations as the manifest has them, such as `moses, bpe and words`.
+    """
+    names = re.findall(r"[\w-]+", description)
+    called = {SEGMENTATIONS[name].unknown for name in names if name in SEGMENTATIONS}
+    return "unknown" if "unknown" in called else "bytes"
 
 
 def _title(text: TrainingText) -> str:

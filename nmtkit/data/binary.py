@@ -38,6 +38,8 @@ SIDES = ("source", "target")
 TRAIN = "train"
 VALID = "valid"
 ID_TYPES = {"uint16": "<u2", "uint32": "<u4"}
+"""Types of ids on disk, by their names in manifest.json."""
+
 OFFSET_TYPE = "<u4"
 
 Ids = NDArray[np.unsignedinteger[Any]]
@@ -49,7 +51,9 @@ _MEND = "restore the folder from a copy, or run `nmtkit preprocess` again"
 
 def id_type_for(vocabulary_size: int) -> str:
     """Return the name of the smallest type that holds every id."""
-    return "uint16" if vocabulary_size <= 2**16 else "uint32"
+    largest = {name: int(np.iinfo(id_type).max) for name, id_type in ID_TYPES.items()}
+    fitting = [name for name in largest if vocabulary_size - 1 <= largest[name]]
+    return min(fitting, key=largest.__getitem__)
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Contents:
     """What the manifest must say for a dataset to be read.
 
     Attributes:
-        id_type: uint16 or uint32.
+        id_type: a name in `ID_TYPES`.
         weights: of each corpus, how many times an epoch each of its pairs comes.
         shards: of each shard, the training pairs of each corpus, which lie in this order.
         valid_pairs: validation pairs with ids.
@@ -168,7 +172,7 @@ class Side:
         Args:
             stem: path of its files without `.ids` and `.offsets`.
             num_sequences: how many there are.
-            id_type: uint16 or uint32.
+            id_type: a name in `ID_TYPES`.
             vocabulary_size: V; every id is smaller.
             verify: raises DamagedError for a file whose content is not what was written.
 

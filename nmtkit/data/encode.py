@@ -54,7 +54,7 @@ class Encoder:
         held_out: text that no pair that is kept has a line of.
         repeats: which pairs are equal to an earlier one; None if they are kept.
         tags: for each corpus, the ids that its source sequences begin with.
-        id_type: type of the ids, uint16 or uint32.
+        id_type: type of the ids, a name in `ID_TYPES`.
         seed: what dealing to shards is drawn from.
         num_shards: shards to deal to.
         part: whose shards are made; the pairs of others are passed over.

@@ -13,7 +13,7 @@ from typing import Any
 
 from nmtkit.config.corpora import TrainingText, training_texts
 from nmtkit.config.preprocessing import (
-    TREES,
+    SEGMENTATIONS,
     CorpusConfig,
     FilterConfig,
     VocabularyConfig,
@@ -126,7 +126,7 @@ def _fill(
 ) -> Audit:
     """Write a part of a dataset into its folder, and what the manifest is to say."""
     text = _Text.find(recipe, report)
-    if segmentations(recipe.vocabulary)[1] in TREES:
+    if SEGMENTATIONS[segmentations(recipe.vocabulary)[1]].is_parse:
         check_parses([text.valid])
     tags = [tag for tag in dict.fromkeys(one.tag for one in text.texts) if tag]
     codec = make_codec(recipe, text.corpora, tags, report)

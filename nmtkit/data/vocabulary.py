@@ -2,21 +2,28 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, cast
 
-from nmtkit.config.preprocessing import TREES, VocabularyConfig, is_shared, segmentations
+from nmtkit.config.preprocessing import (
+    SEGMENTATIONS,
+    VocabularyConfig,
+    is_shared,
+    segmentations,
+)
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.parses import check_parses, read_parses
 from nmtkit.errors import DataError
-from nmtkit.text.codec import TextCodec
+from nmtkit.text.codec import KINDS, TextCodec, Vocabulary, tokenised
 from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
-from nmtkit.text.subword import SPACE_SYMBOL, Subword
-from nmtkit.text.tokenised import Tokenised, tokenise
+from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword
+from nmtkit.text.tokenised import tokenise
 from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
+
+Report = Callable[[str], None]
 
 _SOURCE, _TARGET = 0, 1
 
@@ -25,7 +32,7 @@ def make_codec(
     recipe: PreprocessRecipe,
     corpora: Sequence[Corpus],
     tags: Sequence[str],
-    report: Callable[[str], None],
+    report: Report,
 ) -> TextCodec:
     """Read or learn the vocabularies.
 
@@ -45,32 +52,29 @@ def make_codec(
     languages = recipe.corpus.source_lang, recipe.corpus.target_lang
     tokenisers = [Moses(lang) for lang in languages] if config.tokenizer == "moses" else None
 
-    def get(path: str, sides: Sequence[int]) -> Subword | Words:
-        segmentation = segmentations(config)[sides[0]]
-        if path:
-            return Words.load(Path(path)) if segmentation == "words" else Subword.load(Path(path))
-        symbols = tags if _SOURCE in sides else ()
-        name = " and ".join(languages[side] for side in sides)
-        text = _Text(corpora, sides, name, tokenisers)
-        return _learn(config, segmentation, text, symbols, report)
+    def get(path: str, *sides: int) -> Vocabulary:
+        name = segmentations(config)[sides[0]]
+        called = " and ".join(languages[side] for side in sides)
+        text = _Text(corpora, sides, called, tokenisers)
+        if not path:
+            return LEARNERS[name](config, text, tags if _SOURCE in sides else (), report)
+        if SEGMENTATIONS[name].is_parse:
+            check_parses(corpora)
+        return KINDS[SEGMENTATIONS[name].vocabulary].vocabulary.load(Path(path))
 
     shared = is_shared(config)
-    if segmentations(config)[_TARGET] in TREES:
-        # Malformed trees are told before subwords are learnt.
-        trees = _tree_tokens(config, corpora, report)
-        return TextCodec(*languages, get(config.source_vocabulary, (_SOURCE,)), trees, shared)
     if shared:
-        source = target = get(config.source_vocabulary, (_SOURCE, _TARGET))
+        source = target = get(config.source_vocabulary, _SOURCE, _TARGET)
+    elif SEGMENTATIONS[segmentations(config)[_TARGET]].is_parse:
+        # Malformed parses are reported before subwords are learnt.
+        target = get(config.target_vocabulary, _TARGET)
+        source = get(config.source_vocabulary, _SOURCE)
     else:
-        source = get(config.source_vocabulary, (_SOURCE,))
-        target = get(config.target_vocabulary, (_TARGET,))
-    return TextCodec(
-        source_lang=languages[_SOURCE],
-        target_lang=languages[_TARGET],
-        source=Tokenised(source, languages[_SOURCE]) if tokenisers else source,
-        target=Tokenised(target, languages[_TARGET]) if tokenisers else target,
-        is_shared=shared,
-    )
+        source = get(config.source_vocabulary, _SOURCE)
+        target = get(config.target_vocabulary, _TARGET)
+    if tokenisers:
+        source, target = map(tokenised, (source, target), languages)
+    return TextCodec(*languages, source, target, is_shared=shared)
 
 
 @dataclass(frozen=True)
@@ -104,30 +108,59 @@ class _Text:
                 yield tokenise(self.tokenisers[side], line) if self.tokenisers else line
 
 
-def _learn(
+def _learn_words(
+    config: VocabularyConfig, text: _Text, symbols: Sequence[str], report: Report
+) -> Words:
+    report(f"counting the words of {text.name}")
+    size, _ = _size(config, text)
+    return Words.count(text.lines(), size, config.min_count, symbols)
+
+
+def _learn_subwords(
+    algorithm: Algorithm,
     config: VocabularyConfig,
-    segmentation: str,
     text: _Text,
     symbols: Sequence[str],
-    report: Callable[[str], None],
-) -> Subword | Words:
-    """Learn one vocabulary."""
-    size, size_flag = config.vocab_size, "--vocab-size"
-    if text.sides == (_TARGET,):
-        size, size_flag = config.target_vocab_size or size, "--target-vocab-size"
-    if segmentation == "words":
-        report(f"counting the words of {text.name}")
-        return Words.count(text.lines(), size, config.min_count, symbols)
+    report: Report,
+) -> Subword:
+    size, size_flag = _size(config, text)
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
     num_wanted = min(max(config.sample_lines // len(text.sides), 1), num_pairs)
     report(
-        f"learning {size} {segmentation} subwords from "
+        f"learning {size} {algorithm} subwords from "
         f"{num_wanted * len(text.sides)} lines of {text.name}"
     )
-    algorithm = cast(Literal["bpe", "unigram"], segmentation)
     lines = text.sample(num_wanted)
     symbols = [*symbols, *_whole_tokens(config)]
     return Subword.train(lines, algorithm, size, text.name, symbols, size_flag)
+
+
+def _learn_tree_tokens(
+    keeps_tags: bool,
+    _config: VocabularyConfig,
+    text: _Text,
+    _symbols: Sequence[str],
+    report: Report,
+) -> TreeTokens:
+    report("counting the labels of the target's trees")
+    return TreeTokens.count(read_parses(text.corpora), keeps_tags)
+
+
+LEARNERS: dict[str, Callable[[VocabularyConfig, _Text, Sequence[str], Report], Vocabulary]] = {
+    "bpe": partial(_learn_subwords, "bpe"),
+    "unigram": partial(_learn_subwords, "unigram"),
+    "words": _learn_words,
+    "trees": partial(_learn_tree_tokens, False),
+    "tagged-trees": partial(_learn_tree_tokens, True),
+}
+"""Functions from settings, text, tokens that become entries, and a reporter to a vocabulary."""
+
+
+def _size(config: VocabularyConfig, text: _Text) -> tuple[int, str]:
+    """Return the number of entries to learn, and the flag that sets it."""
+    if text.sides == (_TARGET,):
+        return config.target_vocab_size or config.vocab_size, "--target-vocab-size"
+    return config.vocab_size, "--vocab-size"
 
 
 def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
@@ -143,15 +176,3 @@ def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
                 "`tr ' ' '\\n' < text | sort -u`"
             )
     return dict.fromkeys(f"{SPACE_SYMBOL}{word}" for words in tokens for word in words)
-
-
-def _tree_tokens(
-    config: VocabularyConfig, corpora: Sequence[Corpus], report: Callable[[str], None]
-) -> TreeTokens:
-    """Read the tokens of parses, or count them."""
-    if config.target_vocabulary:
-        check_parses(corpora)
-        return TreeTokens.load(Path(config.target_vocabulary))
-    report("counting the labels of the target's trees")
-    keeps_tags = config.target_segmentation == "tagged-trees"
-    return TreeTokens.count(read_parses(corpora), keeps_tags)

@@ -22,7 +22,7 @@ from nmtkit.data.binary import (
 from nmtkit.errors import DataError
 from nmtkit.text.codec import TextCodec
 
-_MAX_TOKENS = 2**32 - 1
+_MAX_TOKENS = int(np.iinfo(OFFSET_TYPE).max)
 _MAX_BUFFERED_BYTES = 16 * 2**20
 
 
@@ -34,7 +34,7 @@ class DatasetWriter:
 
         Args:
             folder: where to write.
-            id_type: uint16 or uint32.
+            id_type: a name in `ID_TYPES`.
             shards: numbers of the shards to write.
             weights: of each corpus.
         """

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from nmtkit.config.schema import OutputConfig
@@ -25,17 +26,18 @@ def read_requests(lines: Iterable[str], output: OutputConfig, name: str) -> Iter
 
     Args:
         lines: of input.
-        output: their format: text, or json, an object a line.
+        output: their format.
         name: what messages call the input.
 
     Raises:
         DataError: a line is not the object that it should be.
     """
-    if output.input_format == "text":
-        yield from map(Request, lines)
-        return
-    for number, line in enumerate(lines, 1):
-        yield _request(line, f"{name}, line {number}")
+    return INPUT_FORMATS[output.input_format](lines, name)
+
+
+def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
+    """Return the function from an answer, and its line's number from 0, to lines of output."""
+    return partial(OUTPUT_FORMATS[output.output_format], output)
 
 
 def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]:
@@ -75,6 +77,15 @@ def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]
     return values
 
 
+def _text_requests(lines: Iterable[str], _name: str) -> Iterator[Request]:
+    return map(Request, lines)
+
+
+def _json_requests(lines: Iterable[str], name: str) -> Iterator[Request]:
+    for number, line in enumerate(lines, 1):
+        yield _request(line, f"{name}, line {number}")
+
+
 def _request(line: str, where: str) -> Request:
     values = read_object(line, _TEXT_KEYS, where)
     texts = {key: values.pop(key, "") for key in _TEXT_KEYS}
@@ -108,25 +119,18 @@ def _escaped(half: re.Match[str]) -> str:
     return f"\\u{ord(half[0]):04x}"
 
 
-def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
-    """Return what turns an answer, and its line's number from 0, into lines of output."""
-    if output.output_format == "json":
-        return lambda answer, _: [_json_line(_object(answer, output))]
-    if output.output_format == "moses":
-        return lambda answer, number: [
-            _moses_line(one, number, output) for one in answer.translations
-        ]
-    return lambda answer, _: [_text_line(answer.translations[0], output)]
-
-
-def _text_line(translation: Translation, output: OutputConfig) -> str:
-    behind = []
+def _text_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:
+    translation, behind = answer.translations[0], []
     if output.scores:
         behind.append(f"{translation.score:.6f}")
     if output.alignments:
         behind.append(pharaoh(translation.details.alignment))
     text = translation.text.replace("\t", " ") if behind else translation.text
-    return "\t".join([text, *behind])
+    return ["\t".join([text, *behind])]
+
+
+def _moses_lines(output: OutputConfig, answer: Answer, number: int) -> list[str]:
+    return [_moses_line(one, number, output) for one in answer.translations]
 
 
 def _moses_line(translation: Translation, number: int, output: OutputConfig) -> str:
@@ -142,9 +146,9 @@ def _moses_line(translation: Translation, number: int, output: OutputConfig) -> 
     return " ||| ".join(columns)
 
 
-def _json_line(values: dict[str, Any]) -> str:
-    """Write an object as UTF-8 can hold it: halves of characters, passed on, remain escapes."""
-    return _SURROGATE.sub(_escaped, json.dumps(values, ensure_ascii=False))
+def _json_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:
+    """Write an object as UTF-8 can hold it; escaped halves of characters stay escaped."""
+    return [_SURROGATE.sub(_escaped, json.dumps(_object(answer, output), ensure_ascii=False))]
 
 
 def _object(answer: Answer, output: OutputConfig) -> dict[str, Any]:
@@ -180,3 +184,17 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
         values["tokens"] = details.tokens
         values["attention"] = [row.tolist() for row in details.attention]
     return values
+
+
+INPUT_FORMATS: dict[str, Callable[[Iterable[str], str], Iterator[Request]]] = {
+    "text": _text_requests,
+    "json": _json_requests,
+}
+"""Functions from lines, and the name of the input for messages, to requests."""
+
+OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {
+    "text": _text_lines,
+    "moses": _moses_lines,
+    "json": _json_lines,
+}
+"""Functions from the settings, an answer and its line's number from 0, to lines of output."""

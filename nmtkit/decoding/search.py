@@ -30,7 +30,7 @@ for its use and the longest length.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -54,6 +54,13 @@ PREFIX_BLOCK = 32
 
 GROUP_SIZE = 64
 """Candidates whose maximum alone is looked at first when the best are sought."""
+
+LENGTH_PENALTIES: dict[str, Callable[[Any, float], Any]] = {
+    "gnmt": lambda length, alpha: ((5 + length) / 6) ** alpha,
+    "power": lambda length, alpha: length**alpha,
+    "none": lambda length, _: length**0.0,
+}
+"""Divisors by the length, a float or a tensor, and alpha. They never fall as the length grows."""
 
 
 class State(Protocol):
@@ -137,13 +144,8 @@ def beam_search(
 
 
 def length_penalty(length: Length, config: SearchConfig) -> Length:
-    """Compute what a sum of log-probabilities is divided by; the length counts the end symbol.
-
-    Source: Wu et al. 2016, equation 14, for gnmt.
-    """
-    alpha = 0.0 if config.length_penalty_form == "none" else config.length_penalty
-    base = length if config.length_penalty_form == "power" else (5 + length) / 6
-    penalty: Length = base**alpha
+    """Return the divisor of a sum of log-probabilities; the length counts the end symbol."""
+    penalty: Length = LENGTH_PENALTIES[config.length_penalty_form](length, config.length_penalty)
     return penalty
 
 

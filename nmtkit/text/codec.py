@@ -5,10 +5,10 @@ Saved as a folder: codec.json, and the files of one vocabulary a side or of one 
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from nmtkit.config.metrics import TargetType
 from nmtkit.errors import ConfigError, DamagedError, DataError
@@ -73,11 +73,34 @@ class Vocabulary(Protocol):
         """Write the file, and others of its name if the kind has any."""
 
 
-_Kind: TypeAlias = type[Subword] | type[Words] | type[MarianVocabulary] | type[TreeTokens]
-_KINDS: dict[str, _Kind] = {
-    kind.kind: kind for kind in (Subword, Words, MarianVocabulary, TreeTokens)
+def _as_decoded(text: str, _source_line: str) -> tuple[str, bool | None]:
+    return text, None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a codec does with a kind of vocabulary.
+
+    Attributes:
+        vocabulary: its class.
+        is_tokenisable: Moses may tokenise the text before it.
+        is_per_side: where both sides share the ids, each still has files of its own.
+        complete: see `TextCodec.complete`.
+    """
+
+    vocabulary: "type[Subword] | type[Words] | type[MarianVocabulary] | type[TreeTokens]"
+    is_tokenisable: bool = False
+    is_per_side: bool = False
+    complete: Callable[[str, str], tuple[str, bool | None]] = _as_decoded
+
+
+KINDS: dict[str, Kind] = {
+    "sentencepiece": Kind(Subword, is_tokenisable=True),
+    "words": Kind(Words, is_tokenisable=True),
+    "marian": Kind(MarianVocabulary, is_per_side=True),
+    "trees": Kind(TreeTokens, complete=complete),
 }
-_TOKENISED_KINDS = (Subword.kind, Words.kind)
+"""Kinds of vocabulary, by their names in codec.json."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +138,7 @@ class TextCodec:
 
         Beside it, whether the parse was mended; None of what is no parse.
         """
-        if isinstance(self.target, TreeTokens):
-            return complete(text, source_line)
-        return text, None
+        return KINDS[self.target.kind].complete(text, source_line)
 
     @property
     def target_type(self) -> TargetType:
@@ -159,11 +180,11 @@ class TextCodec:
         sides = description["source"], description["target"]
         names = _names(sides[0]["kind"], description["is_shared"])
         vocabularies = [
-            _load_vocabulary(_KINDS[side["kind"]], folder, name)
+            _load_vocabulary(KINDS[side["kind"]], folder, name)
             for name, side in zip(names, sides, strict=False)
         ]
         source, target = (
-            _tokenised(vocabulary, side)
+            vocabulary if side["tokenizer"] == "none" else tokenised(vocabulary, side["lang"])
             for vocabulary, side in zip((vocabularies[0], vocabularies[-1]), sides, strict=True)
         )
         return TextCodec(
@@ -175,22 +196,21 @@ class TextCodec:
         )
 
 
+def tokenised(vocabulary: Vocabulary, lang: str) -> Tokenised:
+    """Put Moses' tokeniser of a language before a vocabulary."""
+    assert isinstance(vocabulary, Subword | Words), vocabulary.kind
+    return Tokenised(vocabulary, lang)
+
+
 def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:
     """Return the names of the files of the source's vocabulary and, if it has its own, target's."""
-    is_one = is_shared and source_kind != MarianVocabulary.kind
+    is_one = is_shared and not KINDS[source_kind].is_per_side
     return ("shared",) if is_one else ("source", "target")
 
 
 def _describe(lang: str, vocabulary: Vocabulary) -> dict[str, str]:
     tokenizer = "moses" if isinstance(vocabulary, Tokenised) else "none"
     return {"lang": lang, "kind": vocabulary.kind, "tokenizer": tokenizer}
-
-
-def _tokenised(vocabulary: Vocabulary, side: Mapping[str, str]) -> Vocabulary:
-    if side["tokenizer"] == "none":
-        return vocabulary
-    assert isinstance(vocabulary, Subword | Words), vocabulary.kind
-    return Tokenised(vocabulary, side["lang"])
 
 
 def _read_description(path: Path) -> dict[str, Any]:
@@ -247,15 +267,16 @@ def _is_side(side: object) -> bool:
     if not isinstance(side, dict):
         return False
     kind, tokenizer = side.get("kind"), side.get("tokenizer")
-    is_tokenizer = tokenizer == "none" or (tokenizer == "moses" and kind in _TOKENISED_KINDS)
-    return isinstance(side.get("lang"), str) and kind in [*_KINDS] and is_tokenizer
+    if kind not in [*KINDS] or not isinstance(side.get("lang"), str):
+        return False
+    return tokenizer == "none" or (tokenizer == "moses" and KINDS[kind].is_tokenisable)
 
 
-def _load_vocabulary(kind: _Kind, folder: Path, name: str) -> Vocabulary:
-    path = folder / f"{name}{kind.suffix}"
+def _load_vocabulary(kind: Kind, folder: Path, name: str) -> Vocabulary:
+    path = folder / f"{name}{kind.vocabulary.suffix}"
     if not path.is_file():
         raise DamagedError(f"{path}: missing; {RESTORE}")
     try:
-        return kind.load(path)
+        return kind.vocabulary.load(path)
     except (ConfigError, DataError) as error:
         raise DamagedError(f"damaged codec ({error}); {RESTORE}") from error

@@ -150,11 +150,17 @@ def test_what_is_drawn_follows_from_the_seed(translate: Command, model: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--n-best", "2"], "n_best (2): in text there is one line a line; take --output-format"),
+        (
+            ["--n-best", "2"],
+            "n_best (2) has no effect without --output-format moses or json; leave",
+        ),
         (["--n-best", "5", "--output-format", "json"], "n_best (5) must be at most beam (4)"),
         (["--sample", "--beam", "2"], "beam (2) has no effect with --sample"),
         (["--top-k", "2"], "top_k (2) has no effect without --sample"),
-        (["--scores", "--output-format", "json"], "scores (True) has no effect but in text"),
+        (
+            ["--scores", "--output-format", "json"],
+            "scores (True) has no effect without --output-format text",
+        ),
         (["--length-penalty", "300"], "length_penalty (300.0) must be a number from 0 to 10"),
         (["--max-length-ratio", "1e308"], "max_length_ratio (1e+308) must be a number from 0 to"),
         (["--min-length-ratio", "1e308"], "min_length_ratio (1e+308) must be a number from 0 to"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmtkit.data.binary import FORMAT, VERSION, Dataset
+from nmtkit.data.binary import FORMAT, ID_TYPES, VERSION, Dataset
 from nmtkit.errors import DamagedError
 from nmtkit.manifest import describe
 from nmtkit.symbols import EOS_ID
@@ -189,3 +189,20 @@ def test_shards_are_indexed_like_a_list(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(train[-1]) == sizes[-1]
     with pytest.raises(IndexError):
         train[3]
+
+
+def test_a_type_of_ids_is_an_entry_of_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = Dataset.open(tiny_dataset(tmp_path)).train[0]
+    monkeypatch.setitem(ID_TYPES, "uint8", "u1")
+    (tmp_path / "small").mkdir()
+    small = Dataset.open(tiny_dataset(tmp_path / "small"))
+    assert small.manifest["id_type"] == "uint8"
+    for side, whole in zip(
+        (small.train[0].source, small.train[0].target),
+        (expected.source, expected.target),
+        strict=True,
+    ):
+        assert side.ids.dtype == "u1"
+        assert side.ids.tolist() == whole.ids.tolist()

@@ -4,14 +4,19 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.preprocessing import VocabularyConfig, is_shared
+from nmtkit.config.fields import fields_of
+from nmtkit.config.preprocessing import SEGMENTATIONS, Segmentation, VocabularyConfig, is_shared
+from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.binary import Dataset
 from nmtkit.data.corpus import Corpus, sample
-from nmtkit.data.vocabulary import make_codec
+from nmtkit.data.prepare import prepare
+from nmtkit.data.vocabulary import LEARNERS, make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
-from nmtkit.text.codec import TextCodec
+from nmtkit.text.codec import KINDS, Kind, TextCodec
 from nmtkit.text.linearised import linearize
 from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.trees import parse_tree
+from nmtkit.text.words import Words
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, write_lines
 from tests.trees import TREEBANK
 
@@ -220,3 +225,52 @@ def test_a_bad_existing_vocabulary_is_an_error_that_names_it(train: str, tmp_pat
         made(train, source_vocabulary=path, target_vocabulary=path)
     with pytest.raises(DataError, match=r"list\.txt:2: token 'x' appears twice"):
         made(train, segmentation="words", source_vocabulary=path, target_vocabulary=path)
+
+
+def test_the_settings_name_just_the_segmentations_that_can_be_learnt() -> None:
+    fields = fields_of(PreprocessRecipe)
+    assert [*SEGMENTATIONS] == [*LEARNERS]
+    assert fields["segmentation"].setting.choices == ("bpe", "unigram", "words")
+    assert fields["target_segmentation"].setting.choices == ("same", *LEARNERS)
+    assert {one.vocabulary for one in SEGMENTATIONS.values()} <= {*KINDS}
+
+
+class Letters(Words):
+    """A vocabulary of letters, between which text has spaces."""
+
+    kind = "letters"
+    suffix = ".letters"
+
+    def encode(self, line: str) -> list[int]:
+        return super().encode(" ".join(line))
+
+    @staticmethod
+    def load(path: Path) -> "Letters":
+        return Letters(path.read_text("utf-8").split()[3:])
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_segmentation_is_an_entry_of_each_table(
+    train: str, tmp_path: Path, is_given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = list("abcdefghABCDEFGH")
+    monkeypatch.setitem(SEGMENTATIONS, "letters", Segmentation("letters", (), "unknown"))
+    monkeypatch.setitem(LEARNERS, "letters", lambda *_: Letters(letters))
+    monkeypatch.setitem(KINDS, "letters", Kind(Letters))
+    recipe = tiny_recipe(train, str(tmp_path / "valid"))
+    path = ""
+    if is_given:
+        path = str(tmp_path / "given")
+        Letters(letters).save(Path(path))
+    config = VocabularyConfig(
+        segmentation="letters", source_vocabulary=path, target_vocabulary=path
+    )
+    recipe = replace(recipe, vocabulary=config)
+    reports: list[str] = []
+    prepare(recipe, tmp_path / "data", 1, overwrite=False, report=reports.append)
+    assert any("unknown" in line for line in reports)
+    dataset = Dataset.open(tmp_path / "data")
+    assert isinstance(dataset.codec.source, Letters)
+    assert (tmp_path / "data" / "codec" / "shared.letters").exists()
+    assert dataset.codec.encode_source("cab") == [5, 3, 4, 2]
+    assert dataset.codec.complete("c a b", "x") == ("c a b", None)

@@ -1,12 +1,15 @@
 import json
 from array import array
+from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import OutputConfig
-from nmtkit.decoding.formats import make_writer, read_requests
+from nmtkit.config.fields import fields_of
+from nmtkit.config.schema import OutputConfig, TranslateRecipe
+from nmtkit.config.toml import build
+from nmtkit.decoding.formats import INPUT_FORMATS, OUTPUT_FORMATS, make_writer, read_requests
 from nmtkit.decoding.translation import Answer, Details, Request, Translation
-from nmtkit.errors import DataError
+from nmtkit.errors import ConfigError, DataError
 
 JSON = OutputConfig(input_format="json")
 DETAILS = Details(
@@ -17,6 +20,7 @@ DETAILS = Details(
     num_words=(3, 2),
     attention=(array("f", (1.0, 0.0)),) * 3,
 )
+MOSES_LIST = {"n_best": 2, "output_format": "moses"}
 BEST = Translation("ein er", -0.875, -0.7, 3, DETAILS)
 SECOND = Translation("zwei ||| er", -1.75, -1.5, 2)
 ANSWER = Answer(Request("one he", others={"id": 7, "tags": ["\u00e4"]}), [BEST, SECOND])
@@ -156,3 +160,45 @@ def test_a_line_that_is_not_what_it_should_be_is_named(line: str, what: str) -> 
     next(requests)
     with pytest.raises(DataError, match=f"^standard input, line 2: {what}"):
         next(requests)
+
+
+def test_the_settings_name_just_the_formats_that_there_are() -> None:
+    fields = fields_of(TranslateRecipe)
+    assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS)
+    assert fields["output_format"].setting.choices == tuple(OUTPUT_FORMATS)
+
+
+@pytest.mark.parametrize("name", ["n_best", "scores", "alignments", "token_scores", "attention"])
+@pytest.mark.parametrize("output_format", OUTPUT_FORMATS)
+def test_a_setting_that_changes_nothing_in_a_format_is_refused_there(
+    name: str, output_format: str
+) -> None:
+    value = 2 if name == "n_best" else True
+    chosen: dict[str, Any] = {name: value, "output_format": output_format}
+    # The translator finds fewer translations without --n-best, so Moses' writer need not know it.
+    if written(**chosen) != written(output_format=output_format) or chosen == MOSES_LIST:
+        build(TranslateRecipe, chosen)
+    else:
+        with pytest.raises(ConfigError, match=rf"^{name} \({value}\) has no effect without --out"):
+            build(TranslateRecipe, chosen)
+
+
+def test_a_misspelt_format_is_the_only_thing_that_is_wrong() -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(TranslateRecipe, {"output_format": "jsn", "n_best": 2})
+    assert str(caught.value).startswith("output_format ('jsn') must be one of: text, moses, json")
+    assert "n_best" not in str(caught.value)
+
+
+def test_a_format_is_an_entry_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        INPUT_FORMATS, "loud", lambda lines, name: (Request(f"{name}: {line}") for line in lines)
+    )
+    monkeypatch.setitem(
+        OUTPUT_FORMATS,
+        "loud",
+        lambda _, answer, number: [f"{number} {answer.translations[0].text.upper()}"],
+    )
+    config = OutputConfig(input_format="loud", output_format="loud")
+    assert [one.source for one in read_requests(["a", "b"], config, "in")] == ["in: a", "in: b"]
+    assert written(7, output_format="loud") == ["7 EIN ER"]

@@ -4,10 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.config.schema import SearchConfig
+from nmtkit.config.fields import fields_of
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.decoding import search
 from nmtkit.decoding.search import (
     GROUP_SIZE,
+    LENGTH_PENALTIES,
     PREFIX_BLOCK,
     beam_search,
     length_penalty,
@@ -254,3 +256,31 @@ def test_the_top_of_rows_is_what_sorting_gives(size: int, count: int) -> None:
     assert torch.equal(best, values.sort(descending=True).values[:, :count])
     assert torch.equal(best, values.gather(1, indices))
     assert all(len(set(row)) == count for row in indices.tolist())
+
+
+def test_the_setting_names_just_the_length_penalties_that_there_are() -> None:
+    setting = fields_of(TranslateRecipe)["length_penalty_form"].setting
+    assert setting.choices == tuple(LENGTH_PENALTIES)
+
+
+@pytest.mark.parametrize("form", LENGTH_PENALTIES)
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 10.0])
+def test_a_length_penalty_never_falls_and_is_the_same_of_numbers_and_tensors(
+    form: str, alpha: float
+) -> None:
+    config = SearchConfig(length_penalty=alpha, length_penalty_form=form)
+    lengths = list(range(1, 40))
+    numbers = [length_penalty(length, config) for length in lengths]
+    assert numbers == sorted(numbers)
+    tensor = length_penalty(torch.tensor(lengths, dtype=torch.float64), config)
+    assert tensor.tolist() == pytest.approx(numbers, rel=1e-12)  # pow of torch and of Python
+
+
+def test_a_length_penalty_is_an_entry_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LENGTH_PENALTIES, "linear", lambda length, alpha: 1 + alpha * length)
+    config = SearchConfig(beam=4, length_penalty=2.0, length_penalty_form="linear")
+    tables = random_tables(11, MIXED_LENGTHS, vocabulary=4)
+    state = TableState(tables)
+    for found in beam_search(table_step, state, torch.tensor(tables.max_lengths), config):
+        for one in found:
+            assert one.score == pytest.approx(one.log_prob / (1 + 2 * len(one.ids)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
-from nmtkit.text.codec import TextCodec
+from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
 from nmtkit.text.words import Words
@@ -191,3 +191,9 @@ def test_a_damaged_model_is_an_error_that_names_it(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(DamagedError, match=re.escape(f"{path}: not a SentencePiece model")):
         TextCodec.load(tmp_path)
+
+
+def test_a_vocabulary_says_its_kind_as_the_table_does() -> None:
+    assert {name: one.vocabulary.kind for name, one in KINDS.items()} == {
+        name: name for name in KINDS
+    }
