@@ -14,7 +14,7 @@ from nmtkit.progress import PlainReporter
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.run import make_train_state, make_trainer
-from nmtkit.training.state import RunContext
+from nmtkit.training.state import Progress, RunContext
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory
@@ -48,6 +48,6 @@ def run_context(
 def trainer_of(context: RunContext) -> Trainer:
     """Return the trainer of a new run."""
     recipe = context.recipe
-    train_state = make_train_state(recipe, context.dataset, context.device, context.execution)
+    train_state = make_train_state(context, Progress())
     history = ValidationHistory(recipe.validation.best_metric, [])
     return make_trainer(context, train_state, history)

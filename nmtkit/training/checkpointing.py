@@ -14,7 +14,7 @@ from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.model_folder import restore_parameters
 from nmtkit.records import MetricsLog
 from nmtkit.runtime import background_thread
-from nmtkit.training.state import Progress, RunContext, TrainState
+from nmtkit.training.state import RunContext, TrainState
 
 MAX_FAILURES_IN_A_ROW = 2
 """Training continues after a failed save, but ends after this many in a row."""
@@ -22,19 +22,12 @@ MAX_FAILURES_IN_A_ROW = 2
 SECONDS_A_MINUTE = 60
 
 
-def resume(
-    folder: RunFolder,
-    train_state: TrainState,
-    recipe: TrainRecipe,
-    dataset: Dataset,
-    warn: Callable[[str], None],
-) -> dict[str, Tensor]:
-    """Restore the newest whole checkpoint of a run, if it has one.
+def find_checkpoint(
+    folder: RunFolder, recipe: TrainRecipe, dataset: Dataset, warn: Callable[[str], None]
+) -> Resumable | None:
+    """Return the newest whole checkpoint of a run; None for a new run.
 
     Later records are dropped from the run's log, because their updates are done again.
-
-    Returns:
-        The tensors restored next to the model's, without their values; none for a new run.
 
     Raises:
         ConfigError: the checkpoint was made with other settings.
@@ -43,14 +36,22 @@ def resume(
     log = MetricsLog(folder.metrics_path)
     folder.clear_leftovers(warn)
     resumable = folder.newest_resumable(warn)
+    if resumable is not None:
+        check_same_run(resumable, recipe, dataset)
+    log.cut(0 if resumable is None else resumable.update)
+    return resumable
+
+
+def restore(train_state: TrainState, resumable: Resumable | None) -> dict[str, Tensor]:
+    """Put a checkpoint's weights and moments, if there is one, into a training state.
+
+    Returns:
+        The tensors restored next to the model's, without their values.
+    """
     if resumable is None:
-        log.cut(0)
         return {}
-    check_same_run(resumable, recipe, dataset)
     restore_parameters(train_state.published, resumable.model, resumable.path)
     train_state.restore(resumable.state_tensors)
-    train_state.progress = Progress.from_json(resumable.state_values)
-    log.cut(train_state.progress.update)
     return {name: tensor.to("meta") for name, tensor in resumable.state_tensors.items()}
 
 
@@ -129,10 +130,7 @@ class Saver:
         if not self._context.ranks.is_first:
             return
         self._best = best_first
-        try:
-            self._context.folder.point_best(best_first)
-        except ResourceError as error:
-            self._report(f"`best` still names the checkpoint before: {error}")
+        point_best(self._context.folder, best_first, self._report)
 
     def finish(self) -> None:
         """Wait for the checkpoint that is being written, if any; raises as `save_if_due`."""
@@ -187,6 +185,14 @@ class Saver:
             state_tensors=_copied(self._train_state.state_tensors()),
             state_values=asdict(self._train_state.progress),
         )
+
+
+def point_best(folder: RunFolder, best_first: Sequence[int], report: Callable[[str], None]) -> None:
+    """Have `best` name the first of these updates that has a checkpoint, or report why not."""
+    try:
+        folder.point_best(best_first)
+    except ResourceError as error:
+        report(f"`best` still names the checkpoint before: {error}")
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -24,10 +24,10 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model import flash
 from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
-from nmtkit.progress import SilentReporter, make_reporter
+from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
 from nmtkit.runtime import forget_peak, make_deterministic, set_up
-from nmtkit.training.checkpointing import Saver, resume
+from nmtkit.training.checkpointing import find_checkpoint, point_best, restore
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
 from nmtkit.training.loader import BatchLoader
@@ -37,7 +37,7 @@ from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.plan import make_plan
 from nmtkit.training.seeds import initial_seed
-from nmtkit.training.state import RunContext, TrainState
+from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.tensorboard import TensorboardLog
@@ -74,14 +74,17 @@ def train(
         folder = ranks.share(lambda: RunFolder.create_or_open(run_dir))
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
-            execution = choose_execution(
-                recipe, dataset.codec.target.size, device, reporter.message
-            )
-            train_state = make_train_state(recipe, dataset, device, execution)
-            restored = ranks.share(
-                lambda: resume(folder, train_state, recipe, dataset, reporter.message)
-            )
-            train_state.copy_from_first(ranks, restored)
+            checkpoint = cache(lambda: find_checkpoint(folder, recipe, dataset, reporter.message))
+            progress = ranks.share(lambda: Progress.of(checkpoint()))
+            validations = ranks.share(MetricsLog(folder.metrics_path).validations)
+            history = ValidationHistory(recipe.validation.best_metric, validations)
+            if is_complete(recipe, progress, history) and not owes_validation(
+                recipe, progress, history
+            ):
+                ranks.share(lambda: _end_complete(folder, progress, history, reporter))
+                return
+            target_size = dataset.codec.target.size
+            execution = choose_execution(recipe, target_size, device, reporter.message)
             context = RunContext(
                 recipe=recipe,
                 dataset=dataset,
@@ -91,11 +94,21 @@ def train(
                 ranks=ranks,
                 stop=stop,
                 reporter=reporter,
-                logs=_logs(recipe, folder, train_state) if ranks.is_first else (),
+                logs=_logs(recipe, folder, progress) if ranks.is_first else (),
                 clock=clock,
             )
+            train_state = make_train_state(context, progress)
+            restored = ranks.share(lambda: restore(train_state, checkpoint()))
+            checkpoint.cache_clear()  # its tensors are copied
+            train_state.copy_from_first(ranks, restored)
             ranks.share(lambda: folder.write_recipe(recipe))
-            _continue(context, train_state)
+            trainer = make_trainer(context, train_state, history)
+            _announce(trainer)
+            reporter.start(recipe.training.max_updates, progress.update, validations)
+            # Nothing is written once the lock is released.
+            with closing(reporter), closing(trainer):
+                trainer.fit()
+            reporter.message(f"done after update {progress.update}")
 
 
 def plan(
@@ -111,7 +124,6 @@ def plan(
     notes: list[str] = []
     execution = choose_execution(recipe, dataset.codec.target.size, device, notes.append)
     yield from notes
-    train_state = make_train_state(recipe, dataset, device, execution)
     with tempfile.TemporaryDirectory() as folder:
         context = RunContext(
             recipe=recipe,
@@ -125,31 +137,11 @@ def plan(
             logs=(),
             clock=clock,
         )
+        train_state = make_train_state(context, Progress())
         history = ValidationHistory(recipe.validation.best_metric, [])
         with closing(make_trainer(context, train_state, history)) as trainer:
             made = make_plan(trainer)
     yield from made.lines()
-
-
-def _continue(context: RunContext, train_state: TrainState) -> None:
-    """Train from where the run stands, if it is not complete."""
-    recipe, progress, reporter = context.recipe, train_state.progress, context.reporter
-    validations = context.ranks.share(MetricsLog(context.folder.metrics_path).validations)
-    history = ValidationHistory(recipe.validation.best_metric, validations)
-    if is_complete(recipe, progress, history) and not owes_validation(recipe, progress, history):
-        Saver(context, train_state).point_best(history.best_first())
-        reporter.message(
-            f"already complete after update {progress.update}; to continue, raise the setting that "
-            "ended it: --max-updates, --max-epochs, --max-minutes or --patience"
-        )
-        return
-    trainer = make_trainer(context, train_state, history)
-    _announce(context, train_state, trainer.schedule)
-    reporter.start(recipe.training.max_updates, progress.update, validations)
-    # Nothing is written once the lock is released.
-    with closing(reporter), closing(trainer):
-        trainer.fit()
-    reporter.message(f"done after update {progress.update}")
 
 
 def make_trainer(
@@ -235,11 +227,9 @@ def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution
     )
 
 
-def make_train_state(
-    recipe: TrainRecipe, dataset: Dataset, device: torch.device, execution: Execution
-) -> TrainState:
+def make_train_state(context: RunContext, progress: Progress) -> TrainState:
     """Make a model with its optimiser, as they are before the first update."""
-    codec = dataset.codec
+    recipe, codec, execution = context.recipe, context.dataset.codec, context.execution
     torch.manual_seed(initial_seed(recipe.seed.seed))
     model = Transformer(
         recipe.model,
@@ -249,7 +239,7 @@ def make_train_state(
         tail=execution.tail,
         recompute=recipe.engine.recompute,
     )
-    return TrainState.of(model.to(device), recipe.training)
+    return TrainState.of(model.to(context.device), recipe.training, progress)
 
 
 def find_worst_cases(recipe: TrainRecipe, dataset: Dataset) -> WorstCases:
@@ -303,10 +293,21 @@ def _open_alike(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
     return opened()
 
 
-def _logs(recipe: TrainRecipe, folder: RunFolder, train_state: TrainState) -> list[Log]:
+def _end_complete(
+    folder: RunFolder, progress: Progress, history: ValidationHistory, reporter: ProgressReporter
+) -> None:
+    """Report that there is nothing to do; a session that was killed may have left `best` behind."""
+    point_best(folder, history.best_first(), reporter.message)
+    reporter.message(
+        f"already complete after update {progress.update}; to continue, raise the setting that "
+        "ended it: --max-updates, --max-epochs, --max-minutes or --patience"
+    )
+
+
+def _logs(recipe: TrainRecipe, folder: RunFolder, progress: Progress) -> list[Log]:
     logs: list[Log] = [MetricsLog(folder.metrics_path)]
     if recipe.logging.tensorboard:
-        logs.append(TensorboardLog(folder.path, train_state.progress.update))
+        logs.append(TensorboardLog(folder.path, progress.update))
     return logs
 
 
@@ -318,10 +319,11 @@ def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def _announce(context: RunContext, train_state: TrainState, schedule: MicroBatchSchedule) -> None:
+def _announce(trainer: Trainer) -> None:
     """Report what is trained, how, and where the run begins."""
-    recipe, dataset, progress = context.recipe, context.dataset, train_state.progress
-    parameters = sum(p.numel() for p in train_state.model.parameters())
+    context, progress = trainer.context, trainer.train_state.progress
+    recipe, dataset = context.recipe, context.dataset
+    parameters = sum(p.numel() for p in trainer.train_state.model.parameters())
     peak = learning_rate(recipe.training.warmup_updates, recipe.model.model_size, recipe.training)
     precision = context.execution.precision or torch.float32
     context.reporter.message(
@@ -329,7 +331,7 @@ def _announce(context: RunContext, train_state: TrainState, schedule: MicroBatch
         f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
         f"peak_learning_rate={peak:.3g} "
         f"device={context.device} ranks={context.ranks.size} threads={torch.get_num_threads()} "
-        f"micro_batches={schedule.at(progress.update + 1)} "
+        f"micro_batches={trainer.schedule.at(progress.update + 1)} "
         f"precision={str(precision).removeprefix('torch.')} "
         f"attention={_attention(recipe.model, context.device, precision)} "
         f"compile={'on' if context.execution.is_compiled else 'off'}"

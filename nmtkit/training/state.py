@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nmtkit.checkpoint import RunFolder
+from nmtkit.checkpoint import Resumable, RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.binary import Dataset
@@ -82,9 +81,12 @@ class Progress:
     num_micro_batches: int = 0
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> "Progress":
-        """Rebuild from the values of a checkpoint."""
-        return Progress(**{**values, "position": Position(**values["position"])})
+    def of(resumable: Resumable | None) -> "Progress":
+        """Return the progress at a checkpoint; without one, that of a new run."""
+        values = {} if resumable is None else dict(resumable.state_values)
+        if "position" in values:
+            values["position"] = Position(**values["position"])
+        return Progress(**values)
 
 
 @dataclass
@@ -101,13 +103,13 @@ class TrainState:
     model: Transformer
     optimizer: torch.optim.Adam
     ema: MovingAverage | None
-    progress: Progress = field(default_factory=Progress)
+    progress: Progress
 
     @staticmethod
-    def of(model: Transformer, config: TrainingConfig) -> "TrainState":
-        """Return the state before the first update."""
+    def of(model: Transformer, config: TrainingConfig, progress: Progress) -> "TrainState":
+        """Return the state of a model that was not trained yet."""
         ema = MovingAverage(model, config.average_decay) if config.average_decay else None
-        return TrainState(model, make_adam(model, config), ema)
+        return TrainState(model, make_adam(model, config), ema, progress)
 
     @property
     def published(self) -> Transformer:
@@ -176,7 +178,7 @@ class TrainState:
                 parameter.data.copy_(tensors[f"{name}.{_WEIGHTS}"])
 
     def copy_from_first(self, ranks: Ranks, restored: Mapping[str, Tensor]) -> None:
-        """Give all ranks what rank 0 has restored.
+        """Give all ranks the weights and moments of rank 0.
 
         Args:
             ranks: all of them.
@@ -185,7 +187,6 @@ class TrainState:
         if not ranks.is_first and restored:
             device = self.model.output_weight.device
             self.restore({n: torch.empty_like(t, device=device) for n, t in restored.items()})
-        self.progress = ranks.share(lambda: self.progress)
         ranks.copy_from_first(self.published.state_dict().values())
         ranks.copy_from_first(self.state_tensors().values())
 

@@ -55,7 +55,7 @@ class SavedRun:
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         optimizer.step()
-        self.state = TrainState(model, optimizer, None)
+        self.state = TrainState(model, optimizer, None, Progress())
 
     def saver(self, config: CheckpointConfig) -> Saver:
         recipe = replace(TrainRecipe(model=self.state.model.config), checkpoints=config)

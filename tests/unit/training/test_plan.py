@@ -13,8 +13,9 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.training import plan as planning
 from nmtkit.training.run import make_train_state, plan
+from nmtkit.training.state import Progress
 from tests.tiny import tiny_dataset, tiny_train_recipe
-from tests.training import CPU, FLOAT32
+from tests.training import CPU, run_context
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +38,12 @@ def facts(recipe: TrainRecipe, data: Path) -> dict[str, str]:
     }
 
 
-def test_size_and_epochs_are_those_of_the_run(recipe: TrainRecipe, data: Path) -> None:
+def test_size_and_epochs_are_those_of_the_run(
+    recipe: TrainRecipe, data: Path, tmp_path: Path
+) -> None:
     dataset = Dataset.open(data)
-    model = make_train_state(recipe, dataset, CPU, FLOAT32).model
+    context = run_context(recipe, dataset, tmp_path)
+    model = make_train_state(context, Progress()).model
     told = facts(recipe, data)
     size = sum(p.numel() for p in model.parameters())
     assert told["parameters"].startswith(f"{size:,} (")

@@ -11,7 +11,7 @@ from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.model_path import load_model, read_tensors
 from nmtkit.training.run import train
-from nmtkit.training.state import TrainState
+from nmtkit.training.state import Progress, TrainState
 from tests.tiny import tiny_codec, tiny_dataset, tiny_model, tiny_train_recipe
 
 NUM_UPDATES = 8
@@ -78,7 +78,9 @@ def test_validation_looks_at_the_average(data: Path, tmp_path: Path) -> None:
 
 def test_tied_weights_stay_tied_in_the_average() -> None:
     model = tiny_model(tiny_codec())
-    tied = TrainState.of(model, replace(tiny_train_recipe(1, 0.0).training, average_decay=0.5))
+    tied = TrainState.of(
+        model, replace(tiny_train_recipe(1, 0.0).training, average_decay=0.5), Progress()
+    )
     names = dict(model.named_parameters())
     assert dict(tied.published.named_parameters()).keys() == names.keys()
     assert tied.published is not model
