@@ -72,7 +72,7 @@ def test_validation_looks_at_the_average(data: Path, tmp_path: Path) -> None:
           tmp_path / "plain")  # fmt: skip
     plain = map(json.loads, (tmp_path / "plain" / "metrics.jsonl").read_text("utf-8").splitlines())
     other = [line for line in plain if line["event"] == "validation"][-1]
-    assert last["loss"] != other["loss"]
+    assert last["nll"] != other["nll"]
     assert sum(p.numel() for p in loaded.parameters()) > 0
 
 
