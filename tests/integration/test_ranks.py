@@ -44,7 +44,7 @@ def last_update(run: Path) -> int:
     return int(folder.name)
 
 
-def records(run: Path, event: str, *names: str) -> list[tuple[float, ...]]:
+def records(run: Path, event: str, *names: str) -> list[tuple[Any, ...]]:
     lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
     return [tuple(line[name] for name in names) for line in lines if line["event"] == event]
 
@@ -169,7 +169,10 @@ def test_ranks_see_the_same_in_validation_as_one_process(
         records(run, "validation", "update", "nll", "scores") for run in (tmp_path, whole)
     )
     assert len(expected) == 2
-    assert found == [pytest.approx(values, rel=1e-9) for values in expected]
+    assert found == [
+        (update, pytest.approx(nll, rel=1e-9), pytest.approx(scores, rel=1e-9))
+        for update, nll, scores in expected
+    ]
 
 
 def test_a_run_goes_on_with_any_number_of_ranks(data: Path, whole: Path, tmp_path: Path) -> None:
