@@ -47,3 +47,18 @@ def test_the_page_on_formats_names_the_hidden_names_that_are_written() -> None:
     written = {f".NAME.nmtkit-{purpose}" for purpose in re.findall(r'"(\w+)"', values)}
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")
     assert set(re.findall(r"`(\.NAME\.[\w.-]+)`", page)) == written
+
+
+def test_the_page_on_extending_names_files_and_tables_that_exist() -> None:
+    page = (ROOT / "docs" / "extending.md").read_text("utf-8")
+    for row in re.findall(r"^\| (`.*`) \| (.*) \|$", page, re.M):
+        paths, change = (re.findall(r"`([^`]+)`", cell) for cell in row)
+        for path in paths:
+            assert "NAME" in path or (ROOT / path).exists(), path
+        text = "".join(
+            (ROOT / path).read_text("utf-8")
+            for path in paths
+            if path.endswith(".py") and "NAME" not in path
+        )
+        for name in re.findall(r"[A-Z_]{6,}", " ".join(change)):
+            assert re.search(rf"^{name}\b.* = ", text, re.M), name
