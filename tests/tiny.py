@@ -124,7 +124,7 @@ def tiny_model(codec: TextCodec, seed: int = 1) -> Transformer:
 
 
 def tiny_train_recipe(max_updates: int, dropout: float) -> TrainRecipe:
-    """Return a recipe for `tiny_dataset`, with two micro-batches per update, all saved and logged."""
+    """Return a recipe for `tiny_dataset`: two micro-batches per update, all saved and logged."""
     return TrainRecipe(
         model=ModelConfig(
             encoder_layers=1,
