@@ -1,8 +1,8 @@
-"""How long the parts of an update take, measured from outside of the code that does them.
+"""How long the parts of an update take, measured from outside of the code that runs them.
 
-The functions of each part are replaced by ones that note when they begin and end. A GPU notes that
-itself, in order with its work, so that nothing waits for it: its marks are read when the update is
-done. What of an update is in no part is the host's: gaps in which, on a GPU, nothing runs.
+The functions of each part are replaced by ones that record when they begin and end. On a GPU these
+times are events in the order of its work, read after the update, so nothing waits for them. The
+rest of an update belongs to the host; a GPU is idle then.
 """
 
 import time
@@ -13,27 +13,26 @@ from functools import wraps
 from typing import Any
 
 import torch
-from nmtkit.training.reading import Reader
-from nmtkit.training.updating import Updater
 from torch import Tensor
 
 from nmtkit.model.transformer import Transformer
-from nmtkit.training import objective
+from nmtkit.training import objective, trainer
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.loader import BatchLoader
+from nmtkit.training.state import TrainState
 
 PARTS: dict[str, list[tuple[Any, str]]] = {
-    "data": [(Reader, "_take")],
+    "data": [(BatchLoader, "load")],
     "forward": [(Transformer, "encode"), (Transformer, "decode")],
     "loss": [(objective, "smoothed_cross_entropy")],
     "backward": [(Tensor, "backward")],
     "reduce": [(Ranks, "sum")],
-    "optimiser": [(Updater, "_average_gradients"), (Updater, "apply")],
+    "optimiser": [(trainer, "normalize_and_clip_gradients"), (TrainState, "step")],
 }
-"""Where each part is: objects, and the names of their functions.
+"""The functions of each part: the class or module that holds them, and their names.
 
-The loss projects to the vocabulary, and computes the gradients of that at once. Ranks exchange
-gradients within the backward pass; reduce is what they sum beside them. The optimiser's part begins
-with the norm of the gradients.
+The loss projects to the vocabulary and computes the gradients of the projection. Ranks exchange
+gradients in the backward pass; reduce sums their losses and numbers of tokens.
 """
 
 REST = "host gaps"
@@ -41,10 +40,11 @@ REST = "host gaps"
 
 @dataclass
 class Clock:
-    """Notes the times of parts.
+    """Records the times of parts.
 
     Attributes:
-        seconds: of each part, of the spans that were read.
+        device: where the updates are computed.
+        seconds: of each part, summed over the spans that were read.
     """
 
     device: torch.device
@@ -52,7 +52,7 @@ class Clock:
     _spans: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     def mark(self) -> Any:
-        """Return a mark of this moment; on a GPU, of when it comes to what it is told next."""
+        """Return the present time; on a GPU, an event after the work that is queued there."""
         if self.device.type != "cuda":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -60,20 +60,20 @@ class Clock:
         return event
 
     def between(self, begin: Any, end: Any) -> float:
-        """Return the seconds between two marks that have come."""
+        """Return the seconds between two marks that lie in the past."""
         if self.device.type != "cuda":
             return float(end - begin)
         return float(begin.elapsed_time(end)) / 1000
 
     def note(self, part: str, begin: Any) -> None:
-        """Note that a part that began at a mark ends now."""
+        """Record that a part that began at a mark ends now."""
         self._spans.append((part, begin, self.mark()))
 
     def read(self, begin: Any) -> float:
-        """Add up the parts of an update that began at a mark, and has been waited for.
+        """Add up the parts since a mark.
 
         Returns:
-            the seconds of all of it.
+            The seconds since the mark, those of no part included.
         """
         end = self.mark()
         if self.device.type == "cuda":
@@ -86,15 +86,10 @@ class Clock:
         self._spans.clear()
         return whole
 
-    def forget(self) -> None:
-        """Begin anew."""
-        self._spans.clear()
-        self.seconds.update(dict.fromkeys(self.seconds, 0.0))
-
 
 @contextmanager
 def timed_parts(clock: Clock) -> Iterator[None]:
-    """Have a clock note the parts of each update while the block lasts."""
+    """Have a clock record the parts of each update in the block."""
     replaced = []
     for part, places in PARTS.items():
         for owner, name in places:

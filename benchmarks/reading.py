@@ -1,11 +1,11 @@
-r"""How fast batches are read, and what memory many processes that read one dataset need.
+r"""How fast batches are loaded, and the memory of many processes that read one dataset.
 
     python -m benchmarks.reading DATASET
 
-Reads updates of 25 000 source and target tokens as training does, up to tensors on the CPU, with
-text as it is stored and cut anew: in this process, by a thread of it, and by other processes. Then
-several ranks read the same updates, each its slot, and every byte of memory is counted: what they
-share in equal parts, so that the sum over all is what the machine must have.
+Loads updates of 25 000 source and target tokens as training does, up to tensors on the CPU, with
+and without subword sampling: in this process, by a thread, and by worker processes. Then several
+ranks load the same updates, each its micro-batch, and their memory is counted. A page that n
+processes share counts 1/n in each, so the sum over all is the memory that the machine needs.
 """
 
 import argparse
@@ -15,16 +15,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import count, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from nmtkit.training.reading import NUM_AHEAD, Reader, Reading
-from nmtkit.training.shares import Shares
-from nmtkit.training.slots import Cut
 
 from benchmarks.common import print_json, print_table
 from nmtkit.config.schema import TrainRecipe
@@ -33,6 +30,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.processes import Worker
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.loader import NUM_AHEAD, BatchLoader
+from nmtkit.training.update_reader import UpdateReader
 
 CPU = torch.device("cpu")
 UPDATE_TOKENS = 25_000
@@ -42,12 +41,12 @@ KIBIBYTES = 2**10
 
 @dataclass(frozen=True)
 class Way:
-    """A way to read.
+    """A way to load updates.
 
     Attributes:
-        name: as the table has it.
+        name: in the table.
         is_ahead: a thread prepares batches.
-        workers: processes that read for it.
+        workers: number of worker processes.
     """
 
     name: str
@@ -57,14 +56,14 @@ class Way:
 
 @dataclass(frozen=True)
 class Rate:
-    """What reading in some way came to.
+    """The speed of a way to load updates.
 
     Attributes:
-        reading: the way.
-        sampling: the sides whose text is cut anew.
+        reading: name of the way.
+        sampling: value of --subword-sampling.
         tokens_per_second: source and target tokens, the median of the rounds.
         lowest, highest: of the rounds.
-        first_batch_s: from nothing to the first batch, the dataset being open.
+        first_batch_s: time to the first batch of an open dataset.
     """
 
     reading: str
@@ -77,13 +76,13 @@ class Rate:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a process, or the sum of several, needs, in MiB.
+    """Memory of a process, or of several together, in MiB.
 
     Attributes:
-        resident: all pages that it has.
-        proportional: each divided by the number of processes that have it.
-        private: those that no other has.
-        mapped: of the dataset's files, resident.
+        resident: all of its pages.
+        proportional: the same, each page divided by the number of processes that share it.
+        private: pages of this process alone.
+        mapped: resident pages of the dataset's files.
         mapped_proportional: the same, each divided.
     """
 
@@ -106,8 +105,8 @@ def main() -> None:
     """Measure, and print tables and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path, help="a dataset of nmtkit preprocess")
-    parser.add_argument("--updates", type=int, default=400, help="to read in each round")
-    parser.add_argument("--resampled-updates", type=int, default=20, help="where text is cut anew")
+    parser.add_argument("--updates", type=int, default=400, help="per round")
+    parser.add_argument("--resampled-updates", type=int, default=20, help="per round with sampling")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=8)
     options = parser.parse_args()
@@ -119,7 +118,7 @@ def main() -> None:
         if num_updates
         for way in WAYS
     ]
-    header = ("read by", "cut anew", "tokens/s", "lowest", "highest", "first batch, s")
+    header = ("read by", "sampling", "tokens/s", "lowest", "highest", "first batch, s")
     print_table(
         [
             header,
@@ -145,7 +144,7 @@ def main() -> None:
     names = ("MiB", "resident", "proportional", "private", "mapped", "mapped, proportional")
     sizes = {name: [f"{mib:.0f}" for mib in asdict(sum_).values()] for name, sum_ in memory.items()}
     print_table([names, *((name, *cells) for name, cells in sizes.items())])
-    print(f"the training pairs are {size:.0f} MiB, one shard of which is mapped at a time")
+    print(f"the training pairs have {size:.0f} MiB; one shard at a time is mapped")
     print_json(
         {
             "rates": [asdict(rate) for rate in rates],
@@ -156,7 +155,7 @@ def main() -> None:
 
 
 def recipe_of(sampling: str, workers: int) -> TrainRecipe:
-    """Return a recipe for reading; all else of it does not matter."""
+    """Return a recipe with the settings that loading depends on."""
     return build(
         TrainRecipe,
         {"update_tokens": UPDATE_TOKENS, "read_workers": workers},
@@ -165,38 +164,38 @@ def recipe_of(sampling: str, workers: int) -> TrainRecipe:
 
 
 def measure(data: Path, way: Way, sampling: str, num_updates: int, rounds: int) -> Rate:
-    """Read the first updates of an epoch, several times."""
+    """Load the first updates of an epoch, several times."""
     dataset = Dataset.open(data)
     recipe = recipe_of(sampling, way.workers)
     rates, waits = [], []
     for _ in range(rounds):
         if way.workers:
-            reader = Reader.of(recipe, dataset, Ranks(), CPU)
+            loader = BatchLoader.of(recipe, dataset, Ranks(), CPU)
         else:
-            shares = Shares.of(recipe, dataset, rank=0, num_ranks=1)
-            reader = Reader(shares.slots, CPU, NUM_AHEAD if way.is_ahead else 0)
-        with closing(reader):
+            reader = UpdateReader.of(recipe, dataset, rank=0, num_ranks=1)
+            loader = BatchLoader(reader.updates, Ranks(), CPU, NUM_AHEAD if way.is_ahead else 0)
+        with closing(loader):
             begin = time.perf_counter()
-            reading = all_of(reader, Cut(1, 1))
-            next(reading)
+            tokens = tokens_of_updates(loader, num_micro_batches=1)
+            next(tokens)
             start = time.perf_counter()
-            num_tokens = sum(sizes for _, sizes in zip(range(num_updates), reading, strict=False))
+            num_tokens = sum(islice(tokens, num_updates))
             rates.append(num_tokens / (time.perf_counter() - start))
             waits.append(start - begin)
     return Rate(way.name, sampling, median(rates), min(rates), max(rates), median(waits))
 
 
-def all_of(reader: Reader, cut: Cut) -> Iterator[int]:
-    """Read one update after another; yields the source and target tokens of this rank's share."""
+def tokens_of_updates(loader: BatchLoader, num_micro_batches: int) -> Iterator[int]:
+    """Load one update after another; yield the source and target tokens of this rank."""
     position = Position(0, 0, 0)
     for number in count(1):
-        reading: Reading = reader.read(position, number, cut)
-        position = reading.position
-        yield sum(sum(batch.sizes) for _, batch in reading.slots)
+        loaded = loader.load(position, number, num_micro_batches)
+        position = loaded.next_position
+        yield sum(loaded.num_tokens)
 
 
 def memory_of_ranks(data: Path, num_ranks: int, num_updates: int) -> Memory:
-    """Have several ranks read some updates at once; returns the sum of their memory."""
+    """Have several ranks load updates at the same time; return the sum of their memory."""
     workers: list[Worker[Memory | None]] = []
     try:
         for rank in range(num_ranks):
@@ -205,7 +204,7 @@ def memory_of_ranks(data: Path, num_ranks: int, num_updates: int) -> Memory:
         for worker in workers:
             worker.receive()
         for worker in workers:
-            worker.send("all have read")
+            worker.send("all have loaded")
         each = [asdict(one) for worker in workers if (one := worker.receive())]
     finally:
         for worker in workers:
@@ -214,22 +213,22 @@ def memory_of_ranks(data: Path, num_ranks: int, num_updates: int) -> Memory:
 
 
 def read_and_hold(connection: "Connection[Memory | None, Any]") -> None:
-    """Read a rank's share of some updates; then, while all others hold theirs, count memory."""
+    """Load a rank's part of some updates; count memory while all other ranks hold theirs."""
     data, rank, num_ranks, num_updates = connection.recv()
     torch.set_num_threads(1)
     if num_updates:
-        shares = Shares.of(recipe_of("none", 0), Dataset.open(data), rank, num_ranks)
-        reading = all_of(Reader(shares.slots, CPU, 0), Cut(num_ranks, 1))
-        for _ in zip(range(num_updates), reading, strict=False):
+        ranks = Ranks(rank, num_ranks)
+        loader = BatchLoader.of(recipe_of("none", 0), Dataset.open(data), ranks, CPU)
+        for _ in islice(tokens_of_updates(loader, num_ranks), num_updates):
             pass
     connection.send(None)
     connection.recv()
     connection.send(own_memory(data))
-    connection.recv()  # until the others have counted, too
+    connection.recv()  # waits until the others have counted, too
 
 
 def own_memory(data: Path) -> Memory:
-    """Count this process's memory, as Linux tells it."""
+    """Read this process's memory from Linux."""
     process = Path("/proc") / str(os.getpid())
     whole = sums_of((process / "smaps_rollup").read_text())
     maps = re.split(r"\n(?=[0-9a-f]+-[0-9a-f]+ )", (process / "smaps").read_text())

@@ -1,16 +1,15 @@
-r"""How long an update takes on 1 to 64 devices: on paper, and measured here.
+r"""How long an update takes on 1 to 64 devices: predicted, and measured on this machine.
 
     python -m benchmarks.scaling --shape base --vocab-size 37000
     python -m benchmarks.scaling --check
 
-The first takes a GPU of --device-rate floating-point operations a second, sustained, and prints for
-several links how an update of 25 000 tokens a side gets faster when W of them share it, and how
-much of their work is left of W devices when updates grow with W. See benchmarks/ring.py for what is
-taken into account.
+The first assumes a GPU that sustains --device-rate floating-point operations per second. It prints,
+for several links, the speed-up of an update of 25 000 tokens per side that W devices share, and the
+efficiency of W devices whose updates grow with W. See benchmarks/ring.py for the model.
 
-The second asks whether that is so. It measures here what a core takes to compute, alone and beside
-others, and what ranks of gloo take to add up tensors; predicts from those what an update takes on
-1, 2 and 4 ranks, a thread each; and measures that.
+The second checks that model. It measures the time that a core needs to compute, alone and with
+other cores busy, and the time that ranks of gloo need to add up tensors. It predicts the time of an
+update on 1, 2 and 4 ranks of one thread each, and measures it.
 """
 
 import argparse
@@ -22,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
@@ -30,22 +30,20 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from nmtkit.training.slots import Cut
-from nmtkit.training.updating import Sums
 
 from benchmarks.common import module, print_json, print_table
 from benchmarks.parts import Clock, timed_parts
 from benchmarks.ring import Bucket, Compute, Exchange, Link, fill_buckets, update_seconds
-from benchmarks.updates import WHOLE, Workbench, make_dataset, settings_of
+from benchmarks.updates import Workbench, make_dataset, settings_of
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.config.training import ModelConfig
-from nmtkit.data.sampler import Update
 from nmtkit.devices import BFLOAT16, PEAK_RATES
 from nmtkit.model.activations import FLOAT32_BYTES
 from nmtkit.model.cost import BACKWARD_AND_FORWARD, Work, count_parameters, training_operations
 from nmtkit.model.transformer import Transformer
+from nmtkit.records import TrainingRecord
 from nmtkit.training.distributed import Ranks, is_launched, joined
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
@@ -309,48 +307,49 @@ def work(options: argparse.Namespace) -> None:
     if not is_launched():
         print_json({"passes": [passes(options, tokens) for tokens in FIT_TOKENS]})
         return
-    with joined(torch.device("cpu"), timeout_minutes=2) as ranks:
+    with joined(torch.device("cpu"), timeout_minutes=2, clock=time.monotonic) as ranks:
         exchanges = [(size, exchange_seconds(size)) for size in SIZES]
         updates = []
         for tokens in CHECK_TOKENS:
-            bench = bench_of(options, tokens, Cut(ranks.size, 1), ranks)
-            bench.run()
-            start = time.perf_counter()
-            done = [bench.run() for _ in range(REPEATS)]
-            seconds = (time.perf_counter() - start) / REPEATS
-            updates.append((mean_tokens(done), seconds))
+            with opened(options, tokens, ranks) as bench:
+                bench.run(1)
+                start = time.perf_counter()
+                bench.run(REPEATS)
+                seconds = (time.perf_counter() - start) / REPEATS
+                updates.append((mean_tokens(bench.record()), seconds))
+                parameters = bench.trainer.train_state.model.parameters()
+                embeddings, *layers = (FLOAT32_BYTES * one.numel() for one in parameters)
         if ranks.is_first:
-            parameters = bench.updater.objective.parameters()
-            embeddings, *layers = (FLOAT32_BYTES * one.numel() for one in parameters)
             found = {"updates": updates, "exchanges": exchanges}
             print_json({**found, "embeddings": embeddings, "layers": layers[::-1]})
 
 
-def bench_of(options: argparse.Namespace, tokens: int, cut: Cut, ranks: Ranks) -> Workbench:
-    """Return a new model, and updates of so many tokens."""
+def opened(
+    options: argparse.Namespace, tokens: int, ranks: Ranks
+) -> AbstractContextManager[Workbench]:
+    """Return a workbench of a new model, with updates of a number of tokens per side."""
     settings = settings_of(options.shape, tokens, {"threads": 1, "device": "cpu"})
-    return Workbench(settings, options.worker, cut, ranks)
+    return Workbench.opened(settings, options.worker, ranks)
 
 
 def passes(options: argparse.Namespace, tokens: int) -> tuple[float, float, float, float]:
     """Return the tokens of an update, and the seconds of passes, backward pass and optimiser."""
-    bench = bench_of(options, tokens, WHOLE, Ranks())
-    clock = Clock(bench.device)
-    bench.run()
-    with timed_parts(clock):
-        begin = clock.mark()
-        done = [bench.run() for _ in range(REPEATS)]
-        seconds = clock.read(begin)
+    with opened(options, tokens, Ranks()) as bench:
+        clock = Clock(bench.context.device)
+        bench.run(1)
+        with timed_parts(clock):
+            begin = clock.mark()
+            bench.run(REPEATS)
+            seconds = clock.read(begin)
     apply = clock.seconds["optimiser"]
     parts = (seconds - apply, clock.seconds["backward"], apply)
     in_passes, backward, apply = (part / REPEATS for part in parts)
-    return mean_tokens(done), in_passes, backward, apply
+    return mean_tokens(bench.record()), in_passes, backward, apply
 
 
-def mean_tokens(done: Sequence[tuple[Update, Sums]]) -> float:
-    """Return the tokens a side of an update."""
-    both = sum(update.num_source_tokens + update.num_target_tokens for update, _ in done)
-    return both / 2 / len(done)
+def mean_tokens(updates: TrainingRecord) -> float:
+    """Return the tokens per side of an update, the mean of REPEATS updates."""
+    return (updates.num_source_tokens + updates.num_target_tokens) / 2 / REPEATS
 
 
 def exchange_seconds(size: int) -> float:

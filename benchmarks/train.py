@@ -1,17 +1,16 @@
-r"""How fast nmtkit trains, what of it takes how long, and beside its peers.
+r"""How fast nmtkit trains, which part takes how long, and how it compares with its peers.
 
     python -m benchmarks.train
     python -m benchmarks.train --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON
 
-CORPUS is a folder with train.src, train.tgt, valid.src and valid.tgt, segmented already; without
-one, it is the demonstration's. Dropout 0.1, label smoothing 0.1, Adam, gradients clipped at norm 1,
-updates of 4096 tokens: source and target tokens each for nmtkit, padded tokens of the longer side
-for the peers, which compute in float32. Start-up and the first updates are not counted.
+CORPUS is a folder with train.src, train.tgt, valid.src and valid.tgt, which are segmented; the
+default is the corpus of the demo. Dropout 0.1, label smoothing 0.1, Adam, gradients clipped at
+norm 1. An update has 4096 tokens: source and target tokens each for nmtkit, padded tokens of the
+longer side for the peers, which compute in float32. Start-up and warm-up are not counted.
 
-One table: target tokens a second; which share of their rate torch.mm reaches for the same matrix
-products, done by turns with the updates in the same process; milliseconds of an update by part;
-peak memory; and how many times as fast as each contender nmtkit is. Then all as JSON. Likewise on a
-GPU:
+The table has target tokens per second; the updates' share of the rate that torch.mm reaches for the
+same matrix products, interleaved with the updates in the same process; milliseconds of an update by
+part; peak memory; and how many times as fast as each contender nmtkit is. JSON follows. On a GPU:
 
     python -m benchmarks.train --corpus CORPUS --shape base --device cuda --update-tokens 25000 \
       --updates 100
@@ -38,23 +37,22 @@ from benchmarks.common import (
 )
 from benchmarks.parts import PARTS, REST, Clock, timed_parts
 from benchmarks.products import Pools, Product, record, seconds_of
-from benchmarks.updates import WHOLE, Workbench, make_dataset, settings_of
-from nmtkit.data.sampler import Update
+from benchmarks.updates import Workbench, make_dataset, settings_of
 from nmtkit.model.cost import Work, training_operations
 from nmtkit.model.rows import filled_size
+from nmtkit.records import TrainingRecord
 from nmtkit.runtime import peak_memory
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.meter import Costs
 
 UNIT = "tgt tok/s"
 UPDATES = {"small": 10, "base": 3, "big": 2}
 BLOCK = {"cpu": 1, "cuda": 10}
-"""So many updates are done before the products are; on a GPU, the host runs ahead within them."""
+"""Updates that are timed before their products are; on a GPU the host runs ahead in them."""
 
 SHARE = "of torch.mm"
 MILLI, TERA, MIB = 1e3, 1e12, 2**20
 TOLERANCE = 1e-3
-"""Of the operations that were recorded, beside those that are counted from the shape."""
+"""Largest relative difference of the operations recorded and those counted from the shape."""
 
 
 def main() -> None:
@@ -64,13 +62,13 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, help="folder with train.src, train.tgt, valid.*")
     parser.add_argument("--updates", type=int, help="updates that are timed")
     parser.add_argument("--warm-up", type=int, default=3, help="updates before them")
-    parser.add_argument("--update-tokens", type=int, default=4096, help="nmtkit's own alone")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="likewise")
+    parser.add_argument("--update-tokens", type=int, default=4096, help="of nmtkit alone")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of nmtkit alone")
     parser.add_argument(
         "--precisions",
         nargs="+",
         default=["float32", "bfloat16"],
-        help="likewise, one after another",
+        help="of nmtkit alone",
     )
     parser.add_argument("--one", type=Path, metavar="DATASET", help="measure nmtkit alone, once")
     options = parser.parse_args()
@@ -125,9 +123,9 @@ def peers(options: argparse.Namespace, theirs: list[object]) -> list[Contender]:
 
 
 def table(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
-    """Put what was measured in rows, a contender a column; what one does not tell is left out."""
+    """Return rows of measurements, a column per contender; a peer's unknown cells are empty."""
     own = list(summaries[0].ratios)
-    told = {
+    rows = {
         UNIT: [f"{one.rate:.0f}" for one in summaries],
         "lowest": [f"{min(one.rates):.0f}" for one in summaries],
         "highest": [f"{max(one.rates):.0f}" for one in summaries],
@@ -140,58 +138,62 @@ def table(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
         **{f"{name} / it": [f"{one.ratios[name]:.3f}" for one in summaries] for name in own},
     }
     header = ("", *(one.name for one in summaries))
-    return [header, *((name, *cells) for name, cells in told.items())]
+    return [header, *((name, *cells) for name, cells in rows.items())]
 
 
 def train_once(options: argparse.Namespace) -> None:
-    """Do the updates of `nmtkit train`; print how they went, and their rate."""
+    """Run the updates of `nmtkit train`; print their parts and their rate."""
     (precision,) = options.precisions
     machine = {"device": options.device, "precision": precision, "threads": options.threads}
     settings = settings_of(options.shape, options.update_tokens, machine)
-    bench = Workbench(settings, options.one, WHOLE, Ranks())
-    # As many as are timed, so that the peak is of as many; and others, as kernels that are made for
-    # the shapes of an update are a part of its time.
-    for _ in range(options.warm_up + options.updates):
-        bench.run()
-    peak = peak_memory(bench.device) / MIB  # before there are operands of products
-    clock, pools = Clock(bench.device), Pools(bench.device)
-    costs = Costs(bench.recipe.model, bench.dataset.codec.target.size, None)
+    with Workbench.opened(settings, options.one, Ranks()) as bench:
+        measure(bench, options)
+
+
+def measure(bench: Workbench, options: argparse.Namespace) -> None:
+    """Time updates, and their matrix products alone."""
+    device = bench.context.device
+    # The peak is that of two times the timed updates. They are others, because their time includes
+    # the kernels that oneDNN makes for the shapes of each update.
+    bench.run(options.warm_up + options.updates)
+    peak = peak_memory(device) / MIB  # before there are operands of products
+    clock, pools = Clock(device), Pools(device)
     seconds = operations = of_products = product_seconds = 0.0
     num_tokens = 0
     block = BLOCK[options.device]
     for first in range(0, options.updates, block):
         size = min(block, options.updates - first)
-        with bench.again(), timed_parts(clock):
+        with bench.repeated_after(), timed_parts(clock):
             begin = clock.mark()
-            done = [bench.run() for _ in range(size)]
+            bench.run(size)
             seconds += clock.read(begin)
-        operations += costs.counted(done)
-        num_tokens += sum(update.num_target_tokens for update, _ in done)
+            timed = bench.record()
+        operations += timed.operations or 0.0
+        num_tokens += timed.num_target_tokens
         for _ in range(size):
-            (update, _), found = record(bench.run)
-            check(bench, update, found)
-            of_products += sum(one.operations for one in found)
-            product_seconds += seconds_of(found, pools, bench.device)
-    bench.close()
+            _, products = record(lambda: bench.run(1))
+            check(bench, bench.record(), products)
+            of_products += sum(one.operations for one in products)
+            product_seconds += seconds_of(products, pools, device)
     share = (operations / seconds) / (of_products / product_seconds)
     milliseconds = {part: MILLI * clock.seconds[part] / options.updates for part in clock.seconds}
     print_json({SHARE: share, "TFLOP/s": operations / seconds / TERA, **milliseconds})
-    print_measurement(f"train {options.shape} {precision}", num_tokens / seconds, UNIT, peak)
+    name = f"train {options.shape} {bench.context.recipe.engine.precision}"
+    print_measurement(name, num_tokens / seconds, UNIT, peak)
 
 
-def check(bench: Workbench, update: Update, products: Sequence[Product]) -> None:
-    """Check that the products that were recorded are those that the shape makes one expect.
+def check(bench: Workbench, update: TrainingRecord, products: Sequence[Product]) -> None:
+    """Check that the recorded products are those that follow from the model's shape.
 
-    Those within attention are not: they are fewer than the rest by far, and no matrix products to
-    torch. For them, lengths of 0 are counted.
+    Products within attention are not recorded: they are small, and torch does not compute them as
+    matrix products. Lengths of 0 leave them out of what is counted.
     """
+    recipe, target_size = bench.context.recipe, bench.context.dataset.codec.target.size
     tokens = update.num_source_tokens, update.num_target_tokens
-    is_filled = bench.device.type == "cpu" and bench.recipe.engine.precision == "bfloat16"
-    # What is done for rows that are filled up does not count as done.
+    is_filled = bench.context.device.type == "cpu" and recipe.engine.precision == "bfloat16"
+    # Rows of zeros that fill up a product are not counted as operations.
     least, most = (
-        training_operations(
-            bench.recipe.model, bench.dataset.codec.target.size, Work(source, target, 0, 0)
-        )
+        training_operations(recipe.model, target_size, Work(source, target, 0, 0))
         for source, target in (tokens, map(filled_size, tokens) if is_filled else tokens)
     )
     recorded = sum(product.operations for product in products)

@@ -1,131 +1,164 @@
-r"""What a whole run costs beyond its updates: time lost to saving, and memory that grows.
+r"""Whether saving and validating slow a whole run down, and whether its memory grows.
 
-    python -m benchmarks.trainer --data DATASET --updates 2000
+    python -m benchmarks.trainer --data DATASET --config RECIPE.toml
 
-Trains with the preset small in updates of a few tokens, so that there are many of them, and says
-which share of the time checkpoints took, per save and at the interval that was asked for, which
-share reading batches took, and how much memory the second half of the run needed beyond the first.
-Nothing is kept. What it takes to cut text anew in each update:
-
-    python -m benchmarks.trainer --data DATASET --updates 60 --update-tokens 4096 \
-      --subword-sampling both
+Trains a recipe twice, each time in a new process: without saves and validations before the end, and
+with them. The speeds in the table leave out the saves and validations themselves, so both runs
+should be equally fast. Without --config the preset small is trained.
 """
 
 import argparse
-import json
+import math
+import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
-
-from nmtkit.training.reading import Reader
-from nmtkit.training.saving import Saver
-from nmtkit.training.shares import SlotIds
 
 from benchmarks.common import print_json, print_table
+from nmtkit.checkpoint import RunFolder
+from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import build
-from nmtkit.data.batch import Batch
+from nmtkit.config.toml import build, read_values
+from nmtkit.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
-from nmtkit.training.state import RunState
 
-LOG_EVERY = 50
+INTERVAL = 100
+"""Updates per row of the table."""
+
+MIN_RATIO = 0.97
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Run:
+    """The measurements of a run.
+
+    Attributes:
+        updates: the records of its updates, oldest first.
+        validation_s: seconds in validations.
+        longest_save_s: the longest time that training waited for a save, before the run's end.
+    """
+
+    updates: list[TrainingRecord]
+    validation_s: float
+    longest_save_s: float
+
+    def tokens_per_second(self, after: int, up_to: int) -> float:
+        """Return source and target tokens per second of the updates after `after`."""
+        counted = [one for one in self.updates if after < one.update <= up_to]
+        tokens = [one.num_source_tokens + one.num_target_tokens for one in counted]
+        rates = [one.tokens_per_second for one in counted]
+        return sum(tokens) / sum(n / rate for n, rate in zip(tokens, rates, strict=True))
+
+    @property
+    def peaks_mib(self) -> tuple[float, float]:
+        """Peak memory of the first half of the run, and of the whole run."""
+        first_half, whole = self.updates[(len(self.updates) - 1) // 2], self.updates[-1]
+        return first_half.peak_memory / MIB, whole.peak_memory / MIB
 
 
 def main() -> None:
-    """Train, and tell what was beside the updates."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="a dataset of nmtkit preprocess")
-    parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
-    parser.add_argument("--updates", type=int, default=2000)
-    parser.add_argument("--update-tokens", type=int, default=256)
-    parser.add_argument("--save-every", type=int, default=1000)
-    parser.add_argument("--subword-sampling", default="none")
-    parser.add_argument("--read-workers", type=int, default=0)
-    options = parser.parse_args()
-    recipe = build(
-        TrainRecipe,
-        PRESETS[options.shape],
-        {
-            "update_tokens": options.update_tokens,
-            "max_tokens": options.update_tokens,
-            "max_updates": options.updates,
-            "save_every": options.save_every,
-            "validate_every": 0,
-            "log_every": LOG_EVERY,
-            "subword_sampling": options.subword_sampling,
-            "read_workers": options.read_workers,
-        },
-    )
-    saving, reading = _timed_saves(), _timed_reads()
+    """Train twice; print a table and JSON."""
+    options = read_options()
+    updates, save_every = options.updates, options.save_every
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        start = time.perf_counter()
-        train(recipe, options.data, run)
-        seconds = time.perf_counter() - start
-        records = _records(run)
-        size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
-    _tell(options, (saving, reading), seconds, records, size)
-
-
-def _timed_saves() -> list[float]:
-    """Have the time that training waits for each save noted."""
-    seconds: list[float] = []
-    save = Saver.save_if_due
-
-    def save_timed(self: Saver, state: RunState) -> None:
-        start = time.perf_counter()
-        save(self, state)
-        seconds.append(time.perf_counter() - start)
-
-    Saver.save_if_due = save_timed  # type: ignore[method-assign]
-    return seconds
-
-
-def _timed_reads() -> list[float]:
-    """Have the time that training waits for each batch noted."""
-    seconds: list[float] = []
-    take = Reader._take
-
-    def take_timed(self: Reader) -> tuple[SlotIds, Batch]:
-        start = time.perf_counter()
-        taken = take(self)
-        seconds.append(time.perf_counter() - start)
-        return taken
-
-    Reader._take = take_timed  # type: ignore[method-assign]
-    return seconds
-
-
-def _records(run: Path) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def _tell(
-    options: argparse.Namespace,
-    timed: tuple[list[float], list[float]],
-    seconds: float,
-    records: list[dict[str, Any]],
-    size: int,
-) -> None:
-    saving, reading = timed
-    half = len(records) // 2
-    peaks = [record["peak_memory"] / 2**20 for record in records]
+        plain = run(options, updates, updates, Path(folder) / "plain")
+        saving = run(options, save_every, options.validate_every, Path(folder) / "saving")
+    speeds = [
+        (last, *(one.tokens_per_second(first, last) for one in (plain, saving)))
+        for first, last in intervals_of(updates)
+    ]
+    ratio = ratio_after(save_every, plain, saving)
+    rows = [(f"to {last}", f"{a:.0f}", f"{b:.0f}", f"{b / a:.3f}") for last, a, b in speeds]
+    print_table([("updates", "tokens/s without saves", "with saves", "ratio"), *rows])
     figures = {
-        "updates": options.updates,
-        "seconds": round(seconds, 1),
-        "updates_per_second": round(options.updates / records[-1]["elapsed_s"], 2),
-        "longest_save_s": round(max(saving), 3),
-        "share_of_time_in_saves": round(sum(saving) / seconds, 5),
-        "share_of_time_in_reads": round(sum(reading) / records[-1]["elapsed_s"], 5),
-        "peak_mib_first_half": round(peaks[half - 1]),
-        "peak_mib_whole": round(peaks[-1]),
-        "run_folder_mib": round(size / 2**20),
+        "speed with / without, after the first save": round(ratio, 3),
+        "longest save, s": round(saving.longest_save_s, 3),
+        "validations, s": round(saving.validation_s, 1),
+        "peak MiB, first half": round(saving.peaks_mib[0]),
+        "peak MiB, whole run": round(saving.peaks_mib[1]),
     }
     print_table([(name, str(value)) for name, value in figures.items()])
-    print_json(figures)
+    print_json({**figures, "tokens/s to update, without, with": speeds})
+    if options.check and ratio < MIN_RATIO:
+        sys.exit(1)
+
+
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="a dataset of nmtkit preprocess")
+    parser.add_argument("--config", type=Path, help="a recipe of nmtkit train")
+    parser.add_argument("--updates", type=int, default=600, help="of each run")
+    parser.add_argument("--save-every", type=int, default=100, help="updates")
+    parser.add_argument("--validate-every", type=int, default=200, help="updates")
+    parser.add_argument(
+        "--check", action="store_true", help=f"exit with 1 if the ratio is below {MIN_RATIO}"
+    )
+    options = parser.parse_args()
+    if not 0 < options.save_every < options.updates:
+        parser.error("--save-every must be at least 1 and less than --updates")
+    return options
+
+
+def run(options: argparse.Namespace, save_every: int, validate_every: int, folder: Path) -> Run:
+    """Train in a new process, with saves and validations at these intervals."""
+    own: Values = {
+        "max_updates": options.updates,
+        "max_epochs": 0,
+        "max_minutes": 0,
+        "patience": 0,
+        "log_every": math.gcd(INTERVAL, options.save_every),
+        "save_every": save_every,
+        "save_minutes": 0,
+        "validate_every": validate_every,
+    }
+    values = read(options.config) if options.config else PRESETS["small"]
+    recipe = build(TrainRecipe, values, own)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(train_timed, recipe, options.data, folder).result()
+
+
+def read(config: Path) -> Values:
+    """Return the values that a recipe's file sets."""
+    return read_values(config.read_text(encoding="utf-8"), TrainRecipe, str(config))
+
+
+def train_timed(recipe: TrainRecipe, data: Path, folder: Path) -> Run:
+    """Train, and time how long each save makes training wait."""
+    pauses: list[float] = []
+    save_if_due = Saver.save_if_due
+
+    def timed(self: Saver) -> None:
+        start = time.perf_counter()
+        save_if_due(self)
+        pauses.append(time.perf_counter() - start)
+
+    Saver.save_if_due = timed  # type: ignore[method-assign]
+    train(recipe, data, folder)
+    records = list(MetricsLog(RunFolder(folder).metrics_path).records())
+    return Run(
+        updates=[one for one in records if isinstance(one, TrainingRecord)],
+        validation_s=sum(one.took_s for one in records if isinstance(one, ValidationRecord)),
+        longest_save_s=max(pauses),
+    )
+
+
+def ratio_after(first_save: int, plain: Run, saving: Run) -> float:
+    """Return the speed with saves divided by that without, for the updates after the first save."""
+    last = plain.updates[-1].update
+    with_saves, without = (one.tokens_per_second(first_save, last) for one in (saving, plain))
+    return with_saves / without
+
+
+def intervals_of(updates: int) -> list[tuple[int, int]]:
+    """Split updates into intervals (after, up to)."""
+    return [(first, min(first + INTERVAL, updates)) for first in range(0, updates, INTERVAL)]
 
 
 if __name__ == "__main__":

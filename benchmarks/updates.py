@@ -1,93 +1,76 @@
-"""The updates of `nmtkit train` as benchmarks do them, without what training does between them."""
+"""The updates of `nmtkit train` as benchmarks run them, without logging, saving or validation."""
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-
-from nmtkit.training.reading import Reader
-from nmtkit.training.slots import Cut
-from nmtkit.training.updating import Sums, Updater
 
 from benchmarks.common import module
 from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import Position, Update
-from nmtkit.runtime import set_up
-from nmtkit.training.compiling import choose_execution
+from nmtkit.records import TrainingRecord
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.optimizer import learning_rate
-from nmtkit.training.run import make_learner, make_objective
-from nmtkit.training.stopping import StopRequest
+from nmtkit.training.run import temporary_run
+from nmtkit.training.trainer import Trainer
 
-WHOLE = Cut(num_slots=1, num_pieces=1)
 LARGE_VOCABULARY = 100_000
-"""Of a corpus that is segmented already, all words are taken."""
+"""Entries of the vocabulary of a segmented corpus, so that it holds all words."""
 
 
 class Workbench:
-    """A model in training, that does one update after another.
+    """Runs updates of a trainer.
 
     Attributes:
-        recipe: its settings.
-        dataset: what it is trained on.
-        device: where.
-        updater: does the updates.
+        trainer: of a new run.
+        context: of that run: recipe, dataset and device.
     """
 
-    def __init__(self, settings: Values, dataset: Path, cut: Cut, ranks: Ranks) -> None:
-        """Make a new model.
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer = trainer
+        self.context = trainer.context
+
+    @staticmethod
+    @contextmanager
+    def opened(settings: Values, data_dir: Path, ranks: Ranks) -> Iterator["Workbench"]:
+        """Begin a run in a temporary folder.
 
         Args:
-            settings: of the recipe, a preset's with others over them.
-            dataset: made by `nmtkit preprocess`.
-            cut: how each update is divided.
-            ranks: all processes that share the work.
+            settings: of the recipe.
+            data_dir: a dataset made by `nmtkit preprocess`.
+            ranks: all processes of the run.
         """
-        self.recipe = build(TrainRecipe, settings)
-        self.device = set_up(self.recipe.runtime)
-        self.dataset = Dataset.open(dataset)
-        target_size = self.dataset.codec.target.size
         report = partial(print, file=sys.stderr)
-        execution = choose_execution(self.recipe, target_size, self.device, report)
-        learner = make_learner(self.recipe, self.dataset, self.device, execution)
-        objective = make_objective(self.recipe, learner.model, execution).train()
-        self.updater = Updater(objective, learner, self.recipe, ranks, StopRequest())
-        self._reader = Reader.of(self.recipe, self.dataset, ranks, self.device)
-        self._cut = cut
-        self._position, self._number = Position(0, 0, 0), 0
+        recipe = build(TrainRecipe, settings)
+        with temporary_run(recipe, data_dir, ranks, report, time.monotonic) as trainer:
+            yield Workbench(trainer)
 
     @contextmanager
-    def again(self) -> Iterator[None]:
-        """Have the updates within come once more after it; what was learnt is kept."""
-        place = self._position, self._number
+    def repeated_after(self) -> Iterator[None]:
+        """Have the updates of the block run once more after it; the weights are kept."""
+        state = self.trainer.train_state
+        before = replace(state.progress)
         yield
-        self._position, self._number = place
+        state.progress = before
 
-    def run(self) -> tuple[Update, Sums]:
-        """Do the next update; returns it with its sums."""
-        self._number += 1
-        reading = self._reader.read(self._position, self._number, self._cut)
-        self._position = reading.position
-        sums = self.updater.compute(reading, lambda: 0.0)
-        assert sums is not None, "nobody asks a benchmark to stop"
-        model_size = self.recipe.model.model_size
-        rate = learning_rate(self._number, model_size, self.recipe.training)
-        self.updater.apply(self._number, rate)
-        return reading.update, sums
+    def run(self, num_updates: int) -> None:
+        """Run the next updates."""
+        self.trainer.meter.clear(self.trainer.train_state.progress)
+        for _ in range(num_updates):
+            self.trainer.update()
 
-    def close(self) -> None:
-        """Stop reading ahead."""
-        self._reader.close()
+    def record(self) -> TrainingRecord:
+        """Return the sums of the last call of `run`."""
+        return self.trainer.meter.record(self.trainer.train_state.progress, learning_rate=0.0)
 
 
 def settings_of(shape: str, tokens: int, others: Values) -> Values:
-    """Return the settings of a preset, with updates of so many tokens a side in one piece."""
+    """Return the settings of a preset, with updates of one micro-batch of a number of tokens."""
     own = {"update_tokens": tokens, "max_tokens": tokens, "clip_norm": 1.0}
     return {**PRESETS[shape], **own, **others}
 

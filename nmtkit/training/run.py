@@ -119,20 +119,41 @@ def plan(
     Raises:
         ConfigError, DamagedError, ResourceError: those that `train` would raise at its start.
     """
+    notes: list[str] = []
+    with temporary_run(recipe, data_dir, Ranks(), notes.append, clock) as trainer:
+        yield from notes
+        made = make_plan(trainer)
+    yield from made.lines()
+
+
+@contextmanager
+def temporary_run(
+    recipe: TrainRecipe,
+    data_dir: Path,
+    ranks: Ranks,
+    report: Callable[[str], None],
+    clock: Callable[[], float],
+) -> Iterator[Trainer]:
+    """Make the trainer of a new run in a folder that is deleted when the block ends.
+
+    Args:
+        recipe: all settings.
+        data_dir: the dataset.
+        ranks: all processes of the run.
+        report: takes a line if compiling fails.
+        clock: seconds from an arbitrary start.
+    """
     device = set_up(recipe.runtime)
     dataset = open_dataset(recipe, data_dir)
-    notes: list[str] = []
-    execution = choose_execution(recipe, dataset.codec.target.size, device, notes.append)
-    yield from notes
     with tempfile.TemporaryDirectory() as folder:
         context = RunContext(
             recipe=recipe,
             dataset=dataset,
             folder=RunFolder(Path(folder)),
             device=device,
-            execution=execution,
-            ranks=Ranks(),
-            stop=StopRequest(),  # it notes no signal: a signal ends a plan immediately
+            execution=choose_execution(recipe, dataset.codec.target.size, device, report),
+            ranks=ranks,
+            stop=StopRequest(),  # it notes no signal: a signal ends such a run immediately
             reporter=SilentReporter(),
             logs=(),
             clock=clock,
@@ -140,8 +161,7 @@ def plan(
         train_state = make_train_state(context, Progress())
         history = ValidationHistory(recipe.validation.best_metric, [])
         with closing(make_trainer(context, train_state, history)) as trainer:
-            made = make_plan(trainer)
-    yield from made.lines()
+            yield trainer
 
 
 def make_trainer(
