@@ -23,9 +23,8 @@ from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime import choose_precision
 from nmtkit.symbols import EOS_ID
-from nmtkit.training.loss import normalize
 from nmtkit.training.memory_search import fits
-from nmtkit.training.objective import Objective
+from nmtkit.training.objective import Objective, normalize
 
 TRIAL_TOKENS = 4096
 """Tokens per side of the batch that is compiled for, at most; the code is tuned for this number."""
@@ -46,7 +45,7 @@ class Execution:
     Attributes:
         precision: the type of matrix products; None = the type of the weights.
         tail: the residual tail of the layers, eager or compiled.
-        normalize: turns logits into probabilities, eager or compiled; see `nmtkit.training.loss`.
+        normalize: turns logits into probabilities, eager or compiled; see `objective.py`.
     """
 
     precision: torch.dtype | None

@@ -27,6 +27,7 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
 from nmtkit.runtime import forget_peak, make_deterministic, set_up
+from nmtkit.tensorboard import TensorboardLog
 from nmtkit.training.checkpointing import find_checkpoint, point_best, restore
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
@@ -40,7 +41,6 @@ from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.subword_sampling import SubwordSampling
-from nmtkit.training.tensorboard import TensorboardLog
 from nmtkit.training.trainer import Trainer, end_if_asked, is_complete, owes_validation
 from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
 

@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.manifest": 1,
     "nmtkit.records": 1,
     "nmtkit.progress": 1,
+    "nmtkit.tensorboard": 1,
     "nmtkit.packed": 1,
     "nmtkit.processes": 1,
     "nmtkit.allocator": 1,
@@ -48,6 +49,7 @@ LAYERS: dict[str, int] = {
 }
 # Help, preprocess and score start without torch, which takes longer than they do.
 MAY_IMPORT_TORCH = (
+    "nmtkit.tensorboard",
     "nmtkit.packed",
     "nmtkit.runtime",
     "nmtkit.data.batch",

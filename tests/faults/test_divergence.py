@@ -19,8 +19,7 @@ from nmtkit.errors import DivergedError
 from nmtkit.model_path import read_tensors
 from nmtkit.records import MetricsLog, SkippedRecord
 from nmtkit.training import trainer
-from nmtkit.training.loss import Losses
-from nmtkit.training.objective import Objective
+from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import TrainState

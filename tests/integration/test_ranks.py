@@ -20,7 +20,7 @@ from nmtkit.errors import LostRankError
 from nmtkit.model_path import read_tensors
 from nmtkit.training import objective
 from nmtkit.training.checkpointing import Saver
-from nmtkit.training.loss import Losses, smoothed_cross_entropy
+from nmtkit.training.objective import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
 from tests.ranks import DONE, NUM_UPDATES, RankEnd, once, recipe_of, run_ranks, train_on

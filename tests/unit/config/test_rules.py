@@ -57,6 +57,19 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "out --compile or --deterministic [engine.compile]",
         ),
         (
+            {"learning_rate": 0.001},
+            "learning_rate (0.001) has no effect with --schedule paper; leave it out",
+        ),
+        (
+            {"schedule": "constant"},
+            "schedule ('constant') needs its peak; give --learning-rate, such as 0.0005 "
+            "[training.learning_rate]",
+        ),
+        (
+            {"schedule": "constant", "learning_rate": 0.001, "learning_rate_scale": 2.0},
+            "learning_rate_scale (2.0) has no effect with --schedule constant; leave it out",
+        ),
+        (
             {"validate_every": 1500},
             "validate_every (1500) must be a multiple of save_every (1000); try 1000 or 2000 "
             "[validation.validate_every]",

@@ -12,8 +12,7 @@ from nmtkit.data.batch import Batch
 from nmtkit.errors import ResourceError
 from nmtkit.training import compiling
 from nmtkit.training.compiling import Execution, choose_execution, is_wanted
-from nmtkit.training.loss import Losses
-from nmtkit.training.objective import Objective
+from nmtkit.training.objective import Losses, Objective
 from tests.tiny import tiny_train_recipe
 
 CPU = torch.device("cpu")

@@ -10,11 +10,13 @@ import pytest
 import torch
 
 from nmtkit.checkpoint import RunFolder
+from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
 from nmtkit.model_path import read_tensors
 from nmtkit.training import run as running
 from nmtkit.training import trainer as training
+from nmtkit.training.optimizer import SCHEDULES
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.validation import Validation, Validator
@@ -267,3 +269,23 @@ def test_what_is_found_to_fit_holds_for_validation_and_its_time_is_in_no_rate(
     assert first["updates_per_second"] > 1
     assert isinstance(last["elapsed_s"], float)
     assert last["elapsed_s"] < 1
+
+
+DUMMY = "step"
+
+
+@pytest.mark.parametrize("schedule", [*SCHEDULES, DUMMY])
+def test_every_schedule_trains_and_a_new_entry_needs_no_other_edit(
+    schedule: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SCHEDULES, DUMMY, lambda update, _size, _config: 0.5**update)
+    recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
+    training = replace(recipe.training, schedule=schedule, learning_rate=0.01)
+    train(replace(recipe, training=training), data, tmp_path)
+    rates = [one["learning_rate"] for one in records(tmp_path) if "learning_rate" in one]
+    size = recipe.model.model_size
+    assert rates == [SCHEDULES[schedule](update, size, training) for update in range(1, 7)]
+
+
+def test_the_choices_of_the_schedule_are_those_of_the_table() -> None:
+    assert fields_of(TrainRecipe)["schedule"].setting.choices == tuple(SCHEDULES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.products import record
-from nmtkit.training.loss import Losses, normalize, smoothed_cross_entropy
+from nmtkit.training.objective import Losses, normalize, smoothed_cross_entropy
 from tests.largest_tensor import LargestTensor
 
 TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
