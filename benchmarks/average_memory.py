@@ -2,9 +2,9 @@
 
     python -m benchmarks.average_memory
 
-One model of the paper's base size, with weights as they are drawn, stands for every checkpoint:
-it is named so many times, and read as often. Every size is a process of its own, so that its peak
-is its own; a peak counts the mapped pages of the models too.
+One model of the paper's base size with random weights stands for every checkpoint: it is named, and
+read, once per checkpoint. Each number of checkpoints has its own process and so its own peak, which
+includes the mapped pages of the models.
 """
 
 import argparse

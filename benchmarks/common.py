@@ -154,7 +154,7 @@ def measure(contender: Contender, threads: int, unit: str) -> Measurement:
 def summarise(
     name: str, found: Sequence[Measurement], own: Mapping[str, Sequence[Measurement]]
 ) -> Summary:
-    """Put the rounds of a contender beside those of nmtkit."""
+    """Summarise the rounds of a contender, and compare them with those of nmtkit."""
     ratios = {
         ours: median(
             ours_once.rate / once.rate for ours_once, once in zip(all_, found, strict=True)

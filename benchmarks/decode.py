@@ -1,4 +1,4 @@
-r"""How fast nmtkit decodes, beside its peers: sentences a second and peak memory.
+r"""How fast nmtkit and its peers decode: sentences per second and peak memory.
 
     python -m benchmarks.decode --shape small --save MODEL && nmtkit export MODEL ctranslate2 FOLDER
     python -m benchmarks.decode --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON \
@@ -266,7 +266,7 @@ class GrowthRow:
 def attention_seconds(
     model: Transformer, num_sentences: int, num_entries: int, options: argparse.Namespace
 ) -> float:
-    """Time the attention of all layers over so many entries, with nothing around it."""
+    """Time the attention of all layers over `num_entries` entries, alone."""
     config = model.config
     num_matrices, size = num_sentences * config.heads, config.model_size // config.heads
     query = torch.randn(num_sentences, options.beam, config.model_size)

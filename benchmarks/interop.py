@@ -1,9 +1,9 @@
-"""How a model translates once it is exported to CTranslate2, beside nmtkit: scores, words, BLEU.
+"""A model exported to CTranslate2, compared with nmtkit: scores, translations, BLEU.
 
     PYTHON -m benchmarks.interop MODEL --source test.en --reference test.de
 
-PYTHON is an interpreter that has ctranslate2 beside what nmtkit needs. Greedy search is the same on
-both sides. Beam search is not: CTranslate2 divides the sum of log-probabilities by length^alpha,
+PYTHON is an interpreter with ctranslate2 and the requirements of nmtkit. Greedy search is the same
+on both sides. Beam search is not: CTranslate2 divides the sum of log-probabilities by length^alpha,
 nmtkit by ((5 + length) / 6)^alpha, and they stop by different rules.
 """
 
@@ -35,7 +35,7 @@ SEARCHES = {
     "beam 4, both alpha 0.6": (SearchConfig(beam=4), 0.6),
     "beam 4, both alpha 1": (SearchConfig(beam=4, length_penalty=1.0), 1.0),
 }
-"""Settings of nmtkit's search, and CTranslate2's length penalty beside them."""
+"""Settings of nmtkit's search, and the length penalty of CTranslate2."""
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def largest_difference(
 def compare_searches(
     model: Path, exported: Path, sources: Sequence[str], references: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Translate by both, and tell how many lines are equal and how good they are."""
+    """Translate with both; return rows of the lines, the equal lines and both BLEU scores."""
     codec = load_model(model, CPU).codec
     library = import_extra("ctranslate2", "ctranslate2")
     peer = library.Translator(str(exported), device="cpu", compute_type="float32")

@@ -40,7 +40,7 @@ from nmtkit.reporting.svg import Curve, Plot, draw_alone
 CHAIN_LENGTHS = (128, 256)
 PATH_LENGTHS = (33, 65, 129)
 FITTED = 3
-"""Exponents are fitted at so many of the largest sizes."""
+"""Number of the largest sizes at which exponents are fitted."""
 
 MIB = 2**20
 SLOW_S = 2.0
@@ -77,7 +77,7 @@ Costs = Mapping[Name, Mapping[int, Cost]]
 
 
 def main() -> None:
-    """Measure, and print tables, a summary beside table 1, and JSON."""
+    """Measure; print tables, a summary compared with table 1, and JSON."""
     options = read_options(sys.argv[1:])
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -118,8 +118,8 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     for name, sizes in (("n", options.n), ("d", options.d), ("long", options.long)):
         if len(sizes) < 2 or sizes[0] < 1 or sizes != sorted(set(sizes)):
-            told = " ".join(map(str, sizes))
-            parser.error(f"--{name}: give at least two sizes, from 1 on and ascending, not {told}")
+            given = " ".join(map(str, sizes))
+            parser.error(f"--{name}: give at least two sizes, from 1 on and ascending, not {given}")
     numbers = (("width", options.width), ("length", options.length), ("rounds", options.rounds))
     for name, number in numbers:
         if number < 1:
@@ -241,7 +241,7 @@ def print_memory(title: str, costs: Costs) -> None:
 
 
 def print_summary(over_n: Costs, over_d: Costs, counts: Sequence[Counts]) -> None:
-    """Print what was measured beside what table 1 says, which is in brackets."""
+    """Print the measured exponents, with those of table 1 in brackets."""
     header = ["", "cost", "time, n", "time, d", "memory, n", "chain", "layers", "path"]
     rows = []
     for kind, counted in zip(KINDS, counts, strict=True):
@@ -263,13 +263,13 @@ def print_summary(over_n: Costs, over_d: Costs, counts: Sequence[Counts]) -> Non
     lengths = ", ".join(map(str, PATH_LENGTHS))
     print(
         "\nexponents of n and d, the longest chain of operations (the table's in brackets), and "
-        f"layers from the first to the last of {lengths} positions beside the table's path"
+        f"layers from the first to the last of {lengths} positions, next to the table's path"
     )
     print_table([header, *rows])
 
 
 def print_crossover(over_n: Costs, d: int) -> None:
-    """Print attention beside a recurrent layer: as table 1 counts, by multiplications, by time.
+    """Print attention divided by a recurrent layer: table 1, multiplications and time.
 
     An attention product takes 2 n^2 d multiplications forwards, an LSTM 8 n d^2.
     """
@@ -288,7 +288,7 @@ def print_crossover(over_n: Costs, d: int) -> None:
 
 
 def print_long(costs: Costs) -> None:
-    """Print restricted self-attention beside full self-attention."""
+    """Print the costs of restricted and of full self-attention."""
     rows = [
         [
             f"{n}",

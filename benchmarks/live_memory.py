@@ -1,7 +1,7 @@
-"""How many bytes of tensors live at the same time: what a GPU's allocator tells, on a CPU.
+"""Bytes of the tensors that live at the same time: what a GPU's allocator reports, on a CPU.
 
-Every storage that an operation returns is counted until it is freed. What an operation holds while
-it runs is not, nor what does not come from an operation of torch.
+A storage that an operation returns counts until it is freed. Temporary memory of an operation does
+not count, and neither does memory that no operation of torch returns.
 """
 
 import weakref

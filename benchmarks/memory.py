@@ -1,12 +1,12 @@
-r"""The memory of an update, beside what is counted from the shape; and what --recompute costs.
+r"""The memory of an update, measured and counted from the shape; the cost of --recompute.
 
     python -m benchmarks.memory --shapes small base --tokens 4096
     python -m benchmarks.memory --shapes base big --tokens 25000 --device cuda
 
-An update of that many tokens a side is done in each precision, with and without --recompute, and
-these by turns. Its peak is what the tensors of this process take that live at the same time: on a
-GPU as its allocator tells, on a CPU as they are counted, one by one. Times are medians of the
-rounds. A second table tells the largest updates for a device's memory, as they are counted.
+Runs an update of --tokens tokens per side in each precision, with and without --recompute
+interleaved. The peak is the memory of the tensors that live at the same time: on a GPU the
+allocator reports it, on a CPU the benchmark counts tensor by tensor. Times are medians of the
+rounds. A second table has the largest updates that fit into a device's memory, as counted.
 """
 
 import argparse

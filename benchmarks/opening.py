@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def measure(dataset: Path, num_shards: int) -> list[Step]:
-    """Make a dataset of so many shards, and have a new process open and plan it."""
+    """Make a dataset of `num_shards` shards, and have a new process open and plan it."""
     with tempfile.TemporaryDirectory(dir=dataset.absolute().parent) as name:
         folder = Path(name) / "data"
         link_shards(dataset, folder, num_shards)

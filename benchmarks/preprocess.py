@@ -1,4 +1,4 @@
-"""How fast text becomes a dataset, beside SentencePiece alone.
+"""How fast text becomes a dataset, compared with SentencePiece alone.
 
     python -m benchmarks.preprocess --text PREFIX -s en -t de
 

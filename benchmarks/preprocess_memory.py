@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def measure(times: int, options: argparse.Namespace) -> Growth:
-    """Write a corpus of so many copies, preprocess it and read it."""
+    """Write copies of the corpus, preprocess them and read the dataset."""
     with tempfile.TemporaryDirectory() as folder:
         train, out = Path(folder) / "train", Path(folder) / "data"
         num_pairs = write_copies(train, times, options)

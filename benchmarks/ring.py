@@ -1,9 +1,9 @@
-"""How long an update takes that several devices share: a model on paper, played through.
+"""A model of the time of an update that several devices share.
 
-Each device computes its share of the pairs. Gradients are exchanged in buckets, in the order in
-which the backward pass finishes them, one after another, while it goes on with the rest; then all
-devices apply the same update. A ring of W devices adds up so many bytes in 2 (W - 1) steps, each
-of which sends a W-th of them to the next device.
+Each device computes its part of the pairs. The backward pass finishes gradients in buckets, which
+are exchanged one after another while it continues; then all devices apply the same update. A ring
+of W devices adds up a bucket in 2 (W - 1) steps, each of which sends a W-th of it to the next
+device.
 Source: Patarasuk and Yuan 2009, https://doi.org/10.1016/j.jpdc.2008.09.002
 """
 
@@ -19,7 +19,7 @@ class Compute:
     """What one device takes for an update by itself.
 
     Attributes:
-        least_s: however few tokens, as the host needs it to tell a GPU what to do.
+        least_s: shortest time, in which the host launches the work of a GPU.
         fixed_s, token_s: for a forward and backward pass, and a token of either side more.
         backward: share of that which is in the backward pass.
         apply_s: norm and optimiser.
@@ -32,7 +32,7 @@ class Compute:
     apply_s: float
 
     def seconds(self, tokens: float) -> float:
-        """Return the time of a forward and backward pass over so many tokens a side."""
+        """Return the time of a forward and backward pass over a number of tokens per side."""
         return max(self.least_s, self.fixed_s + self.token_s * tokens)
 
 
@@ -69,7 +69,7 @@ class Exchange:
         return Exchange(steps * link.latency_s, steps / devices / link.bytes_s, overlaps=True)
 
     def seconds(self, num_bytes: float) -> float:
-        """Return the time for so many bytes."""
+        """Return the time for a number of bytes."""
         return self.fixed_s + self.byte_s * num_bytes
 
 
@@ -123,6 +123,6 @@ def update_seconds(
         for bucket in buckets:
             ready = passes - backward * (1 - bucket.ready) if exchange.overlaps else passes
             is_free = max(is_free, ready) + exchange.seconds(bucket.num_bytes)
-        # Beside gradients, the sums of losses and of tokens.
+        # The losses and the tokens are summed as well.
         end = is_free + 2 * exchange.fixed_s
     return end + compute.apply_s

@@ -121,10 +121,10 @@ def main() -> None:
     elif options.check:
         check(options)
     else:
-        tell(options)
+        predict(options)
 
 
-def tell(options: argparse.Namespace) -> None:
+def predict(options: argparse.Namespace) -> None:
     """Print the tables of one shape on GPUs."""
     config = build(TrainRecipe, PRESETS[options.shape]).model
     size = options.vocab_size
@@ -268,16 +268,16 @@ def fit_exchange(points: Sequence[tuple[float, float]]) -> Exchange:
     They share cores with what computes, so that neither gets done while the other does.
     """
     num_bytes, seconds = map(np.array, zip(*points, strict=True))
-    # Small ones tell what is fixed, large ones what is not.
+    # Weights make errors relative, so that small sizes determine the fixed time.
     byte_s, fixed_s = np.polyfit(num_bytes, seconds, 1, w=1 / seconds)
     return Exchange(max(0.0, float(fixed_s)), float(byte_s), overlaps=False)
 
 
 def run(arguments: Sequence[object], number: int, together: bool) -> list[dict[str, Any]]:
-    """Run so many workers at the same time, as ranks of one run or each by itself.
+    """Run workers at the same time, together as ranks of one run or each by itself.
 
     Returns:
-        what each of them found; of ranks, what the first did.
+        What each of them found; of ranks, what the first found.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -353,7 +353,7 @@ def mean_tokens(updates: TrainingRecord) -> float:
 
 
 def exchange_seconds(size: int) -> float:
-    """Return the seconds in which all ranks add up a tensor of so many bytes."""
+    """Return the seconds in which all ranks add up a tensor of `size` bytes."""
     tensor = torch.zeros(size // FLOAT32_BYTES)
     times = []
     for _ in range(EXCHANGES):

@@ -3,9 +3,9 @@
     python -m benchmarks.techniques --shape small
     python -m benchmarks.techniques --shape base --device cuda --precision bfloat16 --tokens 25000
 
-Forward and backward pass of batches of random tokens, whose lengths vary as those of sentences do.
-The ways take turns batch by batch, so that a machine that slows down does so for all; told are
-medians of a batch's tokens a second, and how long compiling takes.
+Times forward and backward passes of batches of random tokens, whose lengths vary as those of
+sentences do. The ways take turns batch by batch, so a machine that slows down does so for all. The
+table has medians of tokens per second; the time of compiling is printed, too.
 """
 
 import argparse
@@ -95,7 +95,7 @@ def fresh_objective(
 def draw_batch(
     random: np.random.Generator, tokens: int, vocabulary: int, device: torch.device
 ) -> Batch:
-    """Draw sentences of about so many tokens together, on either side."""
+    """Draw sentences with about this many tokens together, on either side."""
 
     def side() -> Sequences:
         logarithm = np.log(MEAN_LENGTH) - SPREAD**2 / 2

@@ -39,7 +39,7 @@ STATISTICS_BYTES = 8
 class TrainingMemory:
     """What an update whose pairs are computed at once needs.
 
-    With several slots, gradients stay from one to the next: `gradients` bytes come on top.
+    With several micro-batches, gradients stay from one to the next: add `gradients` bytes.
 
     Attributes:
         config: the shape.

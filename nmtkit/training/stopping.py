@@ -1,7 +1,7 @@
 """Requests from outside to stop training: SIGTERM, SIGUSR1, SIGINT and SIGHUP.
 
-A handler only notes the signal; the trainer looks at the note between slots, and ranks tell each
-other in every update. Until there is a handler, requests are held back, so that none is lost while
+A handler only notes the signal; the trainer looks at the note between micro-batches, and ranks share
+it in every update. Until there is a handler, requests are held back, so that none is lost while
 a process starts.
 """
 
