@@ -134,7 +134,7 @@ class Updates:
         """Do it."""
         low = choose_precision(precision, self.device, trained_size=None)
         objective = Objective(self.models[recompute], 0.1, low)
-        objective(self.batch).smoothed.backward()
+        objective(self.batch).loss.backward()
         self.adam.step()
         self.adam.zero_grad()
 

@@ -173,7 +173,7 @@ def measure(data: Path, way: Way, sampling: str, num_updates: int, rounds: int) 
             loader = BatchLoader.of(recipe, dataset, Ranks(), CPU)
         else:
             reader = UpdateReader.of(recipe, dataset, rank=0, num_ranks=1)
-            loader = BatchLoader(reader.updates, Ranks(), CPU, NUM_AHEAD if way.is_ahead else 0)
+            loader = BatchLoader(reader.updates, CPU, NUM_AHEAD if way.is_ahead else 0)
         with closing(loader):
             begin = time.perf_counter()
             tokens = tokens_of_updates(loader, num_micro_batches=1)

@@ -54,8 +54,11 @@ LAST, BEST = "last", "best"
 
 _CHECKPOINTS, _METRICS = "checkpoints", "metrics.jsonl"
 _NAME = re.compile(r"[0-9]{8,}")
-_OTHERS = {"micro_batches.json", "pieces.json", "tensorboard"}
-_OWN_NAMES = {_CHECKPOINTS, LAST, BEST, _METRICS, CONFIG, *_OTHERS}
+RUN_FILES = {
+    *(_CHECKPOINTS, LAST, BEST, _METRICS, CONFIG),
+    *("micro_batches.json", "pieces.json", "tensorboard"),
+}
+"""Names that the folder of a run may hold; a folder with any other is not taken for one."""
 _STATE_SUFFIX = ".state"
 _STATE_TENSORS, _STATE_VALUES = "state.safetensors", "state.json"
 
@@ -124,10 +127,11 @@ class RunFolder:
         """
         check_path(path)
         if path.is_dir() and not is_run(path):
-            others = _visible(path)
-            if others:
+            found = set(_visible(path))
+            if found:
                 raise ConfigError(
-                    f"{path}: is not the folder of a run, and holds {min(others)!r}; "
+                    f"{path}: is not the folder of a run, and holds "
+                    f"{min(found - RUN_FILES or found)!r}; "
                     "choose another --out"
                 )
         make_folder(path / _CHECKPOINTS)
@@ -312,7 +316,7 @@ def is_run(path: Path) -> bool:
         return True
     return (
         all(_NAME.fullmatch(name.removesuffix(_STATE_SUFFIX)) for name in names)
-        and _OWN_NAMES.issuperset(_visible(path))
+        and RUN_FILES.issuperset(_visible(path))
         and _has_recipe_or_none(path)
     )
 

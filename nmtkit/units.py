@@ -2,6 +2,7 @@
 
 import math
 
+SECONDS_A_MINUTE = 60
 _MEBIBYTE = 2**20
 
 

@@ -25,6 +25,7 @@ from nmtkit.config.preprocessing import (
 )
 from nmtkit.config.problems import Problem, suggestion
 from nmtkit.config.schema import (
+    LENGTH_PENALTIES,
     OUTPUT_FORMATS,
     AttentionRecipe,
     PreprocessRecipe,
@@ -34,7 +35,7 @@ from nmtkit.config.schema import (
     TrainRecipe,
     TranslateRecipe,
 )
-from nmtkit.config.training import POSITIONS, ModelConfig
+from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig
 
 SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
 SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "extra_length")
@@ -110,8 +111,10 @@ def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:
 
 
 def _length_penalty(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
-    if search.length_penalty_form == "none":
-        yield from _without_effect(recipe, ("length_penalty",), "with --length-penalty-form none")
+    form = search.length_penalty_form
+    if not LENGTH_PENALTIES[form]:
+        when = f"with --length-penalty-form {form}"
+        yield from _without_effect(recipe, ("length_penalty",), when)
 
 
 def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
@@ -254,12 +257,11 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
 
 
 def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
-    name, peak = recipe.training.schedule, recipe.training.learning_rate
-    if name == "paper":
-        yield from _without_effect(recipe, ("learning_rate",), "with --schedule paper")
-        return
-    yield from _without_effect(recipe, ("learning_rate_scale",), f"with --schedule {name}")
-    if not peak:
+    name = recipe.training.schedule
+    size = SCHEDULES[name]
+    others = tuple({*SCHEDULES.values()} - {size})
+    yield from _without_effect(recipe, others, f"with --schedule {name}")
+    if size == "learning_rate" and not recipe.training.learning_rate:
         yield Problem(
             ("learning_rate", "schedule"),
             f"schedule ({name!r}) needs its peak; give --learning-rate, such as 0.0005 "

@@ -66,6 +66,17 @@ class RuntimeConfig:
 # ----------------------------------------------------------------------------------- translate
 
 
+LENGTH_PENALTIES = {
+    "gnmt": ("length_penalty",),
+    "power": ("length_penalty",),
+    "none": (),
+}
+"""Forms of the length penalty, and the settings that have an effect in each.
+
+`nmtkit/decoding/search.py` computes them.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
     """Beam search. Source: paper, section 6.1."""
@@ -81,7 +92,7 @@ class SearchConfig:
     length_penalty_form: str = setting(
         "gnmt",
         "gnmt: ((5 + length) / 6) ** alpha, the paper's; power: length ** alpha; none: 1.",
-        choices=("gnmt", "power", "none"),
+        choices=tuple(LENGTH_PENALTIES),
         on_resume="free",
     )
     max_length_ratio: float = setting(

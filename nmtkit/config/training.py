@@ -132,6 +132,17 @@ class ModelConfig:
         return self.max_positions if POSITIONS[self.positions].is_learned else sys.maxsize
 
 
+SCHEDULES = {
+    "paper": "learning_rate_scale",
+    "inverse-sqrt": "learning_rate",
+    "constant": "learning_rate",
+}
+"""Learning-rate schedules, and the setting that gives the size of each.
+
+`nmtkit/training/optimizer.py` computes them.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """Batches, loss and optimiser. Source: paper, section 5."""
@@ -168,7 +179,7 @@ class TrainingConfig:
         "paper",
         "Learning rate after warm-up. paper: --learning-rate-scale / sqrt(model size * update); "
         "inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: --learning-rate.",
-        choices=("paper", "inverse-sqrt", "constant"),
+        choices=tuple(SCHEDULES),
     )
     warmup_updates: int = setting(
         4000, "Updates over which the learning rate rises linearly to its peak.", minimum=1

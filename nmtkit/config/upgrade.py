@@ -3,15 +3,26 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nmtkit.config.metrics import AUTO, NLL, NONE
+from nmtkit.config.metrics import NLL, NONE
 
 NameAndValue = tuple[str, Any]
 
+
+def _validate_bleu(old: Any) -> NameAndValue:
+    if not isinstance(old, bool):
+        return "validate_bleu", old  # version 0.1 refused it as well
+    return "validate_metrics", "bleu" if old else NONE
+
+
+def _best_metric(old: Any) -> NameAndValue:
+    return "best_metric", NLL if old == "loss" else old
+
+
 _UPGRADES: Mapping[tuple[str, str], Callable[[Any], NameAndValue]] = {
-    ("validation", "validate_bleu"): lambda old: ("validate_metrics", AUTO if old else NONE),
-    ("validation", "best_metric"): lambda old: ("best_metric", NLL if old == "loss" else old),
+    ("validation", "validate_bleu"): _validate_bleu,
+    ("validation", "best_metric"): _best_metric,
 }
-"""Today's name and value of a setting, from its section, old name and old value."""
+"""Today's name and value of a setting, by its section and old name."""
 
 
 def upgraded(section: str, name: str, value: Any) -> NameAndValue:

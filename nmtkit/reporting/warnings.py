@@ -8,12 +8,10 @@ from nmtkit.config.metrics import METRICS
 from nmtkit.records import ValidationRecord
 from nmtkit.reporting.document import Section
 from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
-from nmtkit.units import duration
+from nmtkit.units import SECONDS_A_MINUTE, duration
 
 _MANY_RISES = 3
 """Fewer validations in a row, each worse than the one before, may be noise."""
-
-_SECONDS_A_MINUTE = 60
 
 
 def warnings(runs: Sequence[Run]) -> Section:
@@ -71,7 +69,7 @@ def _is_finished(run: Run) -> bool:
     is_validated = not validation.validate_every or last.update == _last_validated(run)
     return (
         last.update >= training.max_updates
-        or 0 < training.max_minutes * _SECONDS_A_MINUTE <= last.elapsed_s
+        or 0 < training.max_minutes * SECONDS_A_MINUTE <= last.elapsed_s
         or (0 < training.max_epochs <= last.epoch and is_validated)
         or 0 < validation.patience <= _num_stale(run)
     )

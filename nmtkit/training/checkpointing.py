@@ -12,33 +12,30 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.model_folder import restore_parameters
-from nmtkit.records import MetricsLog
 from nmtkit.runtime import background_thread
 from nmtkit.training.state import RunContext, TrainState
+from nmtkit.units import SECONDS_A_MINUTE
 
 MAX_FAILURES_IN_A_ROW = 2
 """Training continues after a failed save, but ends after this many in a row."""
 
-SECONDS_A_MINUTE = 60
 
-
-def find_checkpoint(
+def open_newest_checkpoint(
     folder: RunFolder, recipe: TrainRecipe, dataset: Dataset, warn: Callable[[str], None]
 ) -> Resumable | None:
-    """Return the newest whole checkpoint of a run; None for a new run.
+    """Read the newest whole checkpoint of a run, and delete what killed sessions left.
 
-    Later records are dropped from the run's log, because their updates are done again.
+    Returns:
+        The checkpoint, which `last` names now; None for a new run.
 
     Raises:
         ConfigError: the checkpoint was made with other settings.
         DamagedError: it was made from other data; or there are checkpoints, and none is whole.
     """
-    log = MetricsLog(folder.metrics_path)
     folder.clear_leftovers(warn)
     resumable = folder.newest_resumable(warn)
     if resumable is not None:
         check_same_run(resumable, recipe, dataset)
-    log.cut(0 if resumable is None else resumable.update)
     return resumable
 
 

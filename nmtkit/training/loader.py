@@ -20,12 +20,10 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Update
 from nmtkit.runtime import background_thread
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.micro_batches import numbers_of_rank
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.update_reader import (
     Assignment,
     Start,
-    UpdateIds,
     UpdateReader,
     UpdateStream,
     updates_by_workers,
@@ -40,7 +38,7 @@ MAX_USEFUL_WORKERS = 4
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What one forward and backward pass of a rank computes.
+    """The work of one forward and backward pass of a rank.
 
     Attributes:
         number: its place in the update, from 0; it seeds the dropout.
@@ -87,7 +85,6 @@ class BatchLoader:
     def __init__(
         self,
         open_stream: Callable[[Start], UpdateStream],
-        ranks: Ranks,
         device: torch.device,
         num_ahead: int,
     ) -> None:
@@ -95,19 +92,16 @@ class BatchLoader:
 
         Args:
             open_stream: returns the ids of all updates from a start on.
-            ranks: for one of which it loads.
             device: where batches go.
             num_ahead: updates that a background thread prepares ahead; 0 = none, and no thread.
         """
         self._open_stream = open_stream
-        self._ranks = ranks
         self._device = device
         self._num_ahead = num_ahead
         self._stream: UpdateStream | None = None
         self._thread: Executor | None = None
         self._prepared: deque[Future[LoadedUpdate]] = deque()
         self._expected: Start | None = None
-        self._num_micro_batches = 0
 
     @staticmethod
     def of(
@@ -118,13 +112,13 @@ class BatchLoader:
         num_workers = recipe.engine.read_workers or useful_workers(reader.subword_sampling, device)
         num_ahead = NUM_AHEAD if num_workers or device.type == "cuda" else 0
         if not num_workers:
-            return BatchLoader(reader.updates, ranks, device, num_ahead)
+            return BatchLoader(reader.updates, device, num_ahead)
 
         def open_stream(start: Start) -> UpdateStream:
             task = Assignment(dataset.folder, recipe, ranks.rank, ranks.size, 0, num_workers, start)
             return updates_by_workers(lambda number: replace(task, worker=number), num_workers)
 
-        return BatchLoader(open_stream, ranks, device, num_ahead)
+        return BatchLoader(open_stream, device, num_ahead)
 
     def load(self, position: Position, number: int, num_micro_batches: int) -> LoadedUpdate:
         """Load an update.
@@ -162,7 +156,6 @@ class BatchLoader:
     def _restart(self, start: Start) -> None:
         self.close()
         self._stream = self._open_stream(start)
-        self._num_micro_batches = start.num_micro_batches
         if self._num_ahead:
             self._thread = background_thread("loader")
             for _ in range(self._num_ahead):
@@ -177,15 +170,10 @@ class BatchLoader:
 
     def _prepare(self) -> LoadedUpdate:
         assert self._stream is not None, "the loader is closed"
-        return self._on_device(next(self._stream))
-
-    def _on_device(self, ids: UpdateIds) -> LoadedUpdate:
-        position, update, sides = ids
-        ranks = self._ranks
-        own = numbers_of_rank(len(update.pairs), self._num_micro_batches, ranks.rank, ranks.size)
+        position, update, parts = next(self._stream)
         micro_batches = [
-            MicroBatch(number, batch_of(source, target, self._device), weight=int(bool(own)))
-            for number, (source, target) in zip(own or (0,), sides, strict=True)
+            MicroBatch(part.number, batch_of(part.source, part.target, self._device), part.weight)
+            for part in parts
         ]
         return LoadedUpdate(update, position, micro_batches)
 

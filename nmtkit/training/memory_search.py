@@ -137,7 +137,7 @@ def fits(objective: Objective, batches: Iterator[Batch]) -> bool:
     """Return whether a forward and backward pass over each of the batches fits into memory."""
     try:
         for batch in batches:
-            objective(batch).smoothed.backward()
+            objective(batch).loss.backward()
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -288,7 +288,8 @@ def _largest_of_all(ranks: Ranks, find: Callable[[], int]) -> int | None:
 @contextmanager
 def room_for_moments(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     """Hold the memory that Adam will need from its first step on, while the block searches."""
-    parameters = [] if optimizer.state else optimizer.param_groups[0]["params"]
+    has_moments = any(optimizer.state.values())
+    parameters = [] if has_moments else optimizer.param_groups[0]["params"]
     # A system gives a process memory when something is written there, and not before.
     held = [torch.ones_like(parameter) for parameter in parameters]
     held += [torch.ones_like(tensor) for tensor in held]

@@ -17,6 +17,7 @@ from nmtkit.model.likelihood import perplexity
 from nmtkit.records import TrainingRecord
 from nmtkit.runtime import device_name
 from nmtkit.training.state import Progress
+from nmtkit.units import SECONDS_A_MINUTE
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class UpdateStats:
     """One update in numbers, the same on every rank.
 
     Attributes:
-        smoothed, nll: loss sums over its target tokens.
+        loss, nll: sums over its target tokens: the training objective, and unsmoothed.
         num_pairs: sentence pairs.
         num_source_tokens, num_target_tokens: read by all ranks, end symbols counted.
         num_planned_tokens: source and target tokens as the dataset stores them.
@@ -34,7 +35,7 @@ class UpdateStats:
         is_stopped: some rank was asked to stop, and the update is not complete.
     """
 
-    smoothed: float
+    loss: float
     nll: float
     num_pairs: int
     num_source_tokens: int
@@ -146,7 +147,7 @@ class Meter:
         return TrainingRecord(
             update=state.update,
             epoch=updates[-1].epoch,
-            loss=sum(u.smoothed for u in updates) / num_target,
+            loss=sum(u.loss for u in updates) / num_target,
             nll=nll,
             perplexity=perplexity(nll),
             learning_rate=learning_rate,
@@ -175,14 +176,14 @@ class Meter:
         """Estimate the time until the last update, epoch or minute, whichever is first."""
         config = self.config
         seen_updates = state.update - self._start_update
-        rate = seen_updates / (self._clock() - self._start)
+        rate = seen_updates / max(self._clock() - self._start, 1e-9)
         last_update: float = config.max_updates
         if config.max_epochs:
             updates_an_epoch = self.num_pairs * seen_updates / self._seen_pairs
             last_update = min(last_update, config.max_epochs * updates_an_epoch)
         remaining = (last_update - state.update) / rate
         if config.max_minutes:
-            remaining = min(remaining, config.max_minutes * 60 - state.seconds)
+            remaining = min(remaining, config.max_minutes * SECONDS_A_MINUTE - state.seconds)
         return max(remaining, 0.0)
 
 

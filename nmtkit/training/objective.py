@@ -26,11 +26,11 @@ class Losses(NamedTuple):
     """Sums over target tokens, in nats.
 
     Attributes:
-        smoothed: cross-entropy with the smoothed target, what training minimises.
+        loss: the training objective, cross-entropy with the smoothed target.
         nll: negative log-likelihood without smoothing, what perplexity is made of.
     """
 
-    smoothed: Tensor
+    loss: Tensor
     nll: Tensor
 
 
@@ -125,7 +125,7 @@ def smoothed_cross_entropy(
         normalize_chunk: computes what `normalize` does, where gradients are wanted.
 
     Returns:
-        sums over the Y tokens; only `smoothed` has a gradient.
+        sums over the Y tokens; only `loss` has a gradient.
     """
     # Inside of forward gradients are always off, so that it cannot see whether any are wanted.
     needs_gradient = torch.is_grad_enabled()

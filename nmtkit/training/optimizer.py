@@ -89,7 +89,7 @@ def optimizer_tensors(optimizer: torch.optim.Adam, model: torch.nn.Module) -> di
     return {
         f"{name}.{key}": value
         for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 

@@ -16,14 +16,12 @@ from nmtkit.model.activations import FLOAT32_BYTES, NUM_MOMENTS
 from nmtkit.model.cost import Parameters, count_parameters
 from nmtkit.runtime import peak_memory
 from nmtkit.training.trainer import Trainer
-from nmtkit.units import duration, prefixed
+from nmtkit.units import SECONDS_A_MINUTE, duration, prefixed
 
 WARM_UP_UPDATES = 3
 TIMED_UPDATES = 20
 MEASURED_S = 60.0
 """No further update is done after so long; on a CPU one of a large model may take minutes."""
-
-SECONDS_A_MINUTE = 60
 
 SAMPLED_SHARDS = 4
 """Updates an epoch are counted in so many shards, which are even samples of the corpus."""
@@ -32,6 +30,9 @@ PRODUCT_SIZES = {"cpu": 2048, "cuda": 8192}
 """Rows and columns of the matrices whose product tells the machine's peak."""
 
 PRODUCT_REPEATS = 5
+
+SHORTEST_S = 1e-9
+"""A time that a clock cannot resolve."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def product_rate(
         start = clock()
         torch.mm(left, left)
         _wait(device)
-        rates.append(2 * size**3 / (clock() - start))
+        rates.append(2 * size**3 / max(clock() - start, SHORTEST_S))
     return max(rates)
 
 

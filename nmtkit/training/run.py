@@ -28,7 +28,7 @@ from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.records import Log, MetricsLog
 from nmtkit.runtime import forget_peak, make_deterministic, set_up
 from nmtkit.tensorboard import TensorboardLog
-from nmtkit.training.checkpointing import find_checkpoint, point_best, restore
+from nmtkit.training.checkpointing import open_newest_checkpoint, point_best, restore
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
 from nmtkit.training.loader import BatchLoader
@@ -74,14 +74,16 @@ def train(
         folder = ranks.share(lambda: RunFolder.create_or_open(run_dir))
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
-            checkpoint = cache(lambda: find_checkpoint(folder, recipe, dataset, reporter.message))
+            warn = reporter.message
+            checkpoint = cache(lambda: open_newest_checkpoint(folder, recipe, dataset, warn))
             progress = ranks.share(lambda: Progress.of(checkpoint()))
-            validations = ranks.share(MetricsLog(folder.metrics_path).validations)
+            validations = ranks.share(lambda: _cut_log(folder, progress).validations())
             history = ValidationHistory(recipe.validation.best_metric, validations)
             if is_complete(recipe, progress, history) and not owes_validation(
                 recipe, progress, history
             ):
                 ranks.share(lambda: _end_complete(folder, progress, history, reporter))
+                ranks.share(lambda: folder.write_recipe(recipe))
                 return
             target_size = dataset.codec.target.size
             execution = choose_execution(recipe, target_size, device, reporter.message)
@@ -194,7 +196,7 @@ def make_trainer(
 def decide_micro_batches(
     context: RunContext, train_state: TrainState, objective: Objective
 ) -> MicroBatchSchedule:
-    """Decide how many micro-batches updates have, from now on; as many as ranks after a stop.
+    """Decide how many micro-batches updates have.
 
     The first session decides by --max-tokens, or by what fits into memory. Later ones keep the
     number, and double it only where it does not fit into a GPU any more.
@@ -202,6 +204,7 @@ def decide_micro_batches(
     Raises:
         ConfigError: the run was begun with fewer micro-batches than there are ranks now.
         ResourceError: not even one pair at a time fits into memory.
+        StoppedError, InterruptedByUserError: a signal asked for a stop meanwhile.
     """
     recipe, progress, ranks = context.recipe, train_state.progress, context.ranks
     training, number = recipe.training, progress.num_micro_batches
@@ -216,21 +219,26 @@ def decide_micro_batches(
     def is_stopping() -> bool:
         return context.stop.is_requested
 
-    is_new = not number
-    if is_new and training.max_tokens:
+    def searched(found: int | None) -> int:
+        end_if_asked(context, progress.update)
+        assert found is not None, "a search ends early only where a stop was requested"
+        return found
+
+    is_searched = not number and not training.max_tokens
+    if not number and training.max_tokens:
         # A checkpoint without the number was made on one device.
         num_ranks = 1 if progress.update else ranks.size
         number = fewest_micro_batches(training.update_tokens, training.max_tokens, num_ranks)
     with room_for_moments(train_state.optimizer):
-        if not number:
+        if is_searched:
             worst_cases = find_worst_cases(recipe, context.dataset)
-            number = find_number(objective, worst_cases, ranks, is_stopping) or ranks.size
+            number = searched(find_number(objective, worst_cases, ranks, is_stopping))
         schedule = ranks.share(lambda: MicroBatchSchedule(context.folder.path, number))
-        current = schedule.at(progress.update + 1)
-        if context.device.type == "cuda" and (training.max_tokens or not is_new):
+        if context.device.type == "cuda" and not is_searched:
+            current = schedule.at(progress.update + 1)
             worst_cases = find_worst_cases(recipe, context.dataset)
-            needed = check_number(objective, worst_cases, current, ranks, is_stopping)
-            if needed and needed > current:
+            needed = searched(check_number(objective, worst_cases, current, ranks, is_stopping))
+            if needed > current:
                 context.reporter.message(
                     f"micro-batches do not fit into memory; updates have {needed}, not {current}"
                 )
@@ -313,6 +321,13 @@ def _open_alike(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
     return opened()
 
 
+def _cut_log(folder: RunFolder, progress: Progress) -> MetricsLog:
+    """Drop the records of later updates, which are done again, from the run's log."""
+    log = MetricsLog(folder.metrics_path)
+    log.cut(progress.update)
+    return log
+
+
 def _end_complete(
     folder: RunFolder, progress: Progress, history: ValidationHistory, reporter: ProgressReporter
 ) -> None:
@@ -351,7 +366,7 @@ def _announce(trainer: Trainer) -> None:
         f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
         f"peak_learning_rate={peak:.3g} "
         f"device={context.device} ranks={context.ranks.size} threads={torch.get_num_threads()} "
-        f"micro_batches={trainer.schedule.at(progress.update + 1)} "
+        f"micro_batches={trainer.micro_batches.at(progress.update + 1)} "
         f"precision={str(precision).removeprefix('torch.')} "
         f"attention={_attention(recipe.model, context.device, precision)} "
         f"compile={'on' if context.execution.is_compiled else 'off'}"

@@ -83,10 +83,10 @@ class Progress:
     @staticmethod
     def of(resumable: Resumable | None) -> "Progress":
         """Return the progress at a checkpoint; without one, that of a new run."""
-        values = {} if resumable is None else dict(resumable.state_values)
-        if "position" in values:
-            values["position"] = Position(**values["position"])
-        return Progress(**values)
+        if resumable is None:
+            return Progress()
+        values = resumable.state_values
+        return Progress(**{**values, "position": Position(**values["position"])})
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Requests from outside to stop training: SIGTERM, SIGUSR1, SIGINT and SIGHUP.
 
-A handler only notes the signal; the trainer looks at the note between micro-batches, and ranks share
-it in every update. Until there is a handler, requests are held back, so that none is lost while
-a process starts.
+A handler only notes the signal. The trainer looks at the note between micro-batches, and ranks
+share it in every update. Until there is a handler, requests are held back, so that none is lost
+while a process starts.
 """
 
 import signal

@@ -8,7 +8,7 @@ values that are the same on all ranks.
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from nmtkit.errors import DivergedError, ResourceError, is_out_of_memory
 from nmtkit.model.likelihood import perplexity
 from nmtkit.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
-from nmtkit.training.checkpointing import SECONDS_A_MINUTE, Saver
+from nmtkit.training.checkpointing import Saver
 from nmtkit.training.loader import BatchLoader, LoadedUpdate, MicroBatch
 from nmtkit.training.meter import Costs, Meter, UpdateStats, device_rate
 from nmtkit.training.micro_batches import MicroBatchSchedule
@@ -28,6 +28,7 @@ from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradient
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.validation import ValidationHistory, Validator
+from nmtkit.units import SECONDS_A_MINUTE
 
 MAX_SKIPPED_IN_A_ROW = 10
 """Training has diverged after this many updates in a row without a finite gradient."""
@@ -63,7 +64,7 @@ class Trainer:
         self.context = context
         self.train_state = train_state
         self.objective = objective
-        self.schedule = schedule
+        self.micro_batches = schedule
         self.loader = loader
         self.validator = validator
         self.history = history
@@ -123,7 +124,9 @@ class Trainer:
         while stats is None:
             try:
                 with context.ranks.exchange(f"in update {number}"):
-                    loaded = self.loader.load(progress.position, number, self.schedule.at(number))
+                    loaded = self.loader.load(
+                        progress.position, number, self.micro_batches.at(number)
+                    )
                     num_pairs = len(loaded.update.pairs)
                     losses = [
                         self._forward_backward(micro_batch, number, is_last)
@@ -150,8 +153,8 @@ class Trainer:
 
     def close(self) -> None:
         """End the loader and the saver; nothing is read or written afterwards."""
-        self.loader.close()
-        self.saver.close()
+        with closing(self.saver):
+            self.loader.close()
 
     def _is_needed(self, is_last: bool) -> bool:
         """Return whether to compute a micro-batch: none is after a request to stop.
@@ -163,14 +166,16 @@ class Trainer:
     def _forward_backward(self, micro_batch: MicroBatch, number: int, is_last: bool) -> Tensor:
         """Add the gradients of a micro-batch's loss sum; return its loss sums (2,)."""
         ranks, seed = self.context.ranks, self.context.recipe.seed.seed
-        torch.manual_seed(micro_batch_seed(seed, number, micro_batch.number, self.schedule.initial))
+        torch.manual_seed(
+            micro_batch_seed(seed, number, micro_batch.number, self.micro_batches.initial)
+        )
         with self._exchanging_gradients(is_last):
             losses = self.objective(micro_batch.batch)
             if is_last:
                 ranks.arrive()
             # DDP sums the gradients of the ranks and divides them by W.
-            (losses.smoothed * (micro_batch.weight * ranks.size)).backward()
-        return torch.stack((losses.smoothed.detach(), losses.nll)).double() * micro_batch.weight
+            (losses.loss * (micro_batch.weight * ranks.size)).backward()
+        return torch.stack((losses.loss.detach(), losses.nll)).double() * micro_batch.weight
 
     def _exchanging_gradients(self, is_last: bool) -> AbstractContextManager[None]:
         """Exchange gradients in the last backward pass of an update alone."""
@@ -193,10 +198,10 @@ class Trainer:
         ).to(totals)  # without any gradient, as after a request to stop, it is a CPU's 0
         # The one point of an update where the host waits for the device.
         context.ranks.await_device(f"in update {self.train_state.progress.update + 1}")
-        smoothed, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
+        loss, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
         context.stop.note(requests)
         return UpdateStats(
-            smoothed=smoothed,
+            loss=loss,
             nll=nll,
             num_pairs=len(update.pairs),
             num_source_tokens=int(num_source),
@@ -215,14 +220,14 @@ class Trainer:
             ResourceError: each has one pair already; or there are other ranks, which wait for
                 this one in vain, so that all must start again.
         """
-        context, current = self.context, self.schedule.at(number)
+        context, current = self.context, self.micro_batches.at(number)
         if current >= num_pairs:
             raise ResourceError(
                 f"out of memory in update {number}, with one pair in each micro-batch; take a "
                 "smaller model or a larger machine"
             )
         is_writer = context.ranks.is_first_to("split updates")
-        self.schedule.increase(number, 2 * current, is_writer=is_writer)
+        self.micro_batches.increase(number, 2 * current, is_writer=is_writer)
         what = (
             f"update={number} did not fit into memory; updates have {2 * current} micro-batches "
             "from here on"

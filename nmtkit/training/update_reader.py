@@ -20,8 +20,25 @@ from nmtkit.training.subword_sampling import SubwordSampling
 
 _REMEDY = "take fewer --read-workers"
 
-UpdateIds = tuple[Position, Update, list[tuple[Sequences, Sequences]]]
-"""An update, the position after it, and source and target ids of each micro-batch of a rank."""
+
+@dataclass(frozen=True)
+class MicroBatchIds:
+    """The ids of one forward and backward pass of a rank.
+
+    Attributes:
+        number: place of the micro-batch in the update, from 0.
+        weight: 1, or 0 on a rank that has no micro-batch of its own and only takes part.
+        source, target: ids of its pairs.
+    """
+
+    number: int
+    weight: int
+    source: Sequences
+    target: Sequences
+
+
+UpdateIds = tuple[Position, Update, list[MicroBatchIds]]
+"""An update, the position after it, and the micro-batches of a rank."""
 
 UpdateStream = Generator[UpdateIds, None, None]
 """Updates in their order, without end; closed when no more are needed."""
@@ -78,19 +95,21 @@ class UpdateReader:
         """
         planned = enumerate(self.sampler.updates(start.position), start.number)
         for number, (position, update) in islice(planned, first, None, step):
-            shard, count = self.shards[update.shard], start.num_micro_batches
-            own = numbers_of_rank(len(update.pairs), count, self.rank, self.num_ranks)
-            parts = [pairs_of(update.pairs, j, count) for j in own] or [update.pairs[:1]]
-            yield (
-                position,
-                update,
-                [self.subword_sampling.read(shard, pairs, number) for pairs in parts],
-            )
+            yield position, update, self._read(update, number, start.num_micro_batches)
+
+    def _read(self, update: Update, number: int, num_micro_batches: int) -> list[MicroBatchIds]:
+        own = numbers_of_rank(len(update.pairs), num_micro_batches, self.rank, self.num_ranks)
+        parts = {j: pairs_of(update.pairs, j, num_micro_batches) for j in own}
+        shard = self.shards[update.shard]
+        return [
+            MicroBatchIds(j, int(bool(own)), *self.subword_sampling.read(shard, pairs, number))
+            for j, pairs in (parts or {0: update.pairs[:1]}).items()
+        ]
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a worker process must know.
+    """Work of a worker process.
 
     Attributes:
         folder: of the dataset.

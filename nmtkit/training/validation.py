@@ -113,7 +113,7 @@ def make_validation_metrics(config: ValidationConfig, codec: TextCodec) -> dict[
     if config.best_metric != NLL:
         wanted.append(("best_metric", config.best_metric))
     for setting, name in wanted:
-        if METRICS[name].compares != target:
+        if METRICS[name].compares not in (target, "text"):  # a tree is a line of text, too
             raise ConfigError(
                 f"{setting}: {name} compares {METRICS[name].compares}, and the target side of this "
                 f"dataset is {target}; choose from {', '.join(metrics_of(target))} "

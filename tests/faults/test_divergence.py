@@ -80,7 +80,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, value: float, is_bad: Callable[[int]
 
     def forward_poisoned(self: Objective, batch: Batch) -> Losses:
         losses = forward(self, batch)
-        return Losses(losses.smoothed * (value if is_bad(seeded[-1]) else 1), losses.nll)
+        return Losses(losses.loss * (value if is_bad(seeded[-1]) else 1), losses.nll)
 
     monkeypatch.setattr(trainer, "micro_batch_seed", seed)
     monkeypatch.setattr(Objective, "forward", forward_poisoned)

@@ -99,9 +99,9 @@ def train_and_validate(objective: Objective) -> list[Tensor]:
         objective.train().zero_grad()
         torch.manual_seed(number)
         losses = objective(batch(number, device))
-        losses.smoothed.backward()
+        losses.loss.backward()
         gradients = [p.grad.flatten() for p in objective.parameters() if p.grad is not None]
-        results += [losses.smoothed.detach(), losses.nll, torch.cat(gradients)]
+        results += [losses.loss.detach(), losses.nll, torch.cat(gradients)]
         objective.eval()
         with torch.inference_mode():
             results.append(objective(batch(number + 1, device)).nll)

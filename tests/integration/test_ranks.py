@@ -268,7 +268,7 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_update_on_all(
 
     def compute_or_overflow(*arguments: Any) -> Losses:
         losses = smoothed_cross_entropy(*arguments)
-        return Losses(losses.smoothed * (math.inf if next(sixth) else 1), losses.nll)
+        return Losses(losses.loss * (math.inf if next(sixth) else 1), losses.nll)
 
     def work(rank: int) -> None:
         if rank == 1:

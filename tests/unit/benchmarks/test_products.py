@@ -23,7 +23,7 @@ def test_products_of_an_update_are_all_but_those_within_attention(low: torch.dty
     target = pack_sequences([[4] * 71, [4] * 57], CPU)
     batch = Batch(pack_sequences([[3] * 27, [3] * 37], CPU), target, target.values)
     objective = Objective(Transformer(CONFIG, 19, 19, is_shared=True), 0.1, low)
-    _, products = record(lambda: objective(batch).smoothed.backward())
+    _, products = record(lambda: objective(batch).loss.backward())
     expected = training_operations(CONFIG, 19, Work(64, 128, 0, 0))
     assert sum(product.operations for product in products) == expected
     assert {product.left.dtype for product in products} == {low or torch.float32}

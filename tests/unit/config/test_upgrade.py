@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
+from nmtkit.errors import ConfigError
 from tests.golden.freeze import FROZEN
 
 
@@ -17,12 +20,17 @@ def test_a_frozen_recipe_is_read_under_today_s_names() -> None:
     assert "validate_bleu = true" in text
     recipe = read(text)
     assert recipe.validation.best_metric == "nll"
-    assert recipe.validation.validate_metrics == "auto"
+    assert recipe.validation.validate_metrics == "bleu"
     assert read(dumps(recipe)) == recipe
 
 
 def test_validation_without_bleu_is_validation_without_translation() -> None:
     assert read("[validation]\nvalidate_bleu = false\n").validation.validate_metrics == "none"
+
+
+def test_a_setting_that_version_0_1_refused_is_refused() -> None:
+    with pytest.raises(ConfigError, match="unknown key 'validate_bleu'"):
+        read('[validation]\nvalidate_bleu = "maybe"\n')
 
 
 def test_settings_that_did_not_change_are_read_unchanged() -> None:

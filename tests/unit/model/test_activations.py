@@ -154,7 +154,7 @@ def test_an_update_needs_what_is_counted(
     objective, batch = Objective(model, 0.1, low), batch_of(num_tokens)
 
     def update() -> None:
-        objective(batch).smoothed.backward()
+        objective(batch).loss.backward()
         adam.step()
         adam.zero_grad()
 

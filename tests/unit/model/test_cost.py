@@ -94,7 +94,7 @@ def test_operations_are_those_that_torch_counts(config: ModelConfig) -> None:
     objective = Objective(Transformer(config, size, size, is_shared=True), 0.1, None)
     # The other kernels of a CPU are unknown to the counter.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        objective(batch).smoothed.backward()
+        objective(batch).loss.backward()
     work = Work(
         source_tokens=num_sentences * source_length,
         target_tokens=num_sentences * target_length,

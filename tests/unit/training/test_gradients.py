@@ -74,7 +74,7 @@ def mean_gradients(trainer: Trainer, update: Update) -> torch.Tensor:
     losses, num_tokens = [], 0
     for pair in update.pairs:
         batch = read(trainer.context.dataset, trainer.context.recipe, np.array([pair]))
-        losses.append(trainer.objective(batch).smoothed)
+        losses.append(trainer.objective(batch).loss)
         num_tokens += len(batch.target_out)
     (torch.stack(losses).sum() / num_tokens).backward()
     found = gradients(trainer)

@@ -35,7 +35,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def loader_of(dataset: Dataset, num_ahead: int = 0, rank: int = 0, size: int = 1) -> BatchLoader:
     reader = UpdateReader.of(RECIPE, dataset, rank, size)
-    return BatchLoader(reader.updates, Ranks(rank, size), CPU, num_ahead)
+    return BatchLoader(reader.updates, CPU, num_ahead)
 
 
 @pytest.fixture(params=[0, 1, 3])
@@ -132,7 +132,7 @@ class _Counted:
 @pytest.mark.parametrize("num_ahead", [0, 1, 2])
 def test_no_more_is_read_ahead_than_asked_for(num_ahead: int, dataset: Dataset) -> None:
     counted = _Counted(dataset)
-    with closing(BatchLoader(counted.updates, Ranks(), CPU, num_ahead)) as loader:
+    with closing(BatchLoader(counted.updates, CPU, num_ahead)) as loader:
         position = BEGIN
         for number in range(1, 6):
             position = loader.load(position, number, 2).next_position
@@ -148,7 +148,7 @@ def test_an_update_that_fails_to_load_raises_there_and_can_be_loaded_again(
     error: Exception, num_ahead: int, dataset: Dataset
 ) -> None:
     counted = _Counted(dataset, error, place=2)
-    with closing(BatchLoader(counted.updates, Ranks(), CPU, num_ahead)) as loader:
+    with closing(BatchLoader(counted.updates, CPU, num_ahead)) as loader:
         first = loader.load(BEGIN, 1, 2)
         assert len(first.micro_batches) == 2
         with pytest.raises(type(error), match=str(error)):

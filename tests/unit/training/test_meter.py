@@ -22,10 +22,10 @@ def clock() -> Clock:
 
 
 def update_of(
-    num_source: int, num_target: int, smoothed: float, nll: float, gradient_norm: float = 1.0
+    num_source: int, num_target: int, loss: float, nll: float, gradient_norm: float = 1.0
 ) -> UpdateStats:
     return UpdateStats(
-        smoothed=smoothed,
+        loss=loss,
         nll=nll,
         num_pairs=1,
         num_source_tokens=num_source,
@@ -49,7 +49,7 @@ def meter_at(
 
 def test_what_was_read_counts_and_what_was_planned_is_the_fill(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    stats = update_of(30, 10, smoothed=60.0, nll=50.0)
+    stats = update_of(30, 10, loss=60.0, nll=50.0)
     meter.add(replace(stats, num_source_tokens=45, num_target_tokens=20))
     clock.now += 5
     state.update = 1
@@ -62,8 +62,8 @@ def test_what_was_read_counts_and_what_was_planned_is_the_fill(clock: Clock) -> 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    meter.add(update_of(30, 10, smoothed=50.0, nll=40.0, gradient_norm=3.0))
-    meter.add(update_of(50, 30, smoothed=70.0, nll=60.0, gradient_norm=5.0))
+    meter.add(update_of(30, 10, loss=50.0, nll=40.0, gradient_norm=3.0))
+    meter.add(update_of(50, 30, loss=70.0, nll=60.0, gradient_norm=5.0))
     clock.now += 4
     state.update, state.seconds, state.num_skipped = 2, 77.0, 1
     record = meter.record(state, learning_rate=0.5)

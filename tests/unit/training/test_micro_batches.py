@@ -105,6 +105,12 @@ def test_increases_hold_from_their_update_on_and_are_kept_with_the_run(tmp_path:
         assert [known.at(n) for n in (1, 6, 7, 19, 20, 10**6)] == [3, 3, 6, 6, 12, 12]
 
 
+def test_a_larger_initial_number_is_never_lowered_by_an_earlier_increase(tmp_path: Path) -> None:
+    """As after a restart before the first checkpoint, with a smaller --max-tokens."""
+    MicroBatchSchedule(tmp_path, 2).increase(5, 4, is_writer=True)
+    assert [MicroBatchSchedule(tmp_path, 6).at(n) for n in (1, 5, 9)] == [6, 6, 6]
+
+
 def test_a_rank_that_does_not_write_splits_all_the_same(tmp_path: Path) -> None:
     schedule = MicroBatchSchedule(tmp_path, 3)
     schedule.increase(7, 6, is_writer=False)

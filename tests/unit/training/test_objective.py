@@ -38,7 +38,7 @@ def objective_of(
 
 def gradients(objective: Objective) -> dict[str, torch.Tensor]:
     torch.manual_seed(3)
-    objective(ragged_batch()).smoothed.backward()
+    objective(ragged_batch()).loss.backward()
     return {n: p.grad for n, p in objective.named_parameters() if p.grad is not None}
 
 
@@ -79,10 +79,10 @@ def test_an_output_bias_takes_part_in_the_loss_as_in_the_logits() -> None:
     expected = torch.nn.functional.cross_entropy(
         logits, batch.target_out, label_smoothing=0.1, reduction="sum"
     )
-    torch.testing.assert_close(own.smoothed, expected, rtol=1e-12, atol=0.0)
+    torch.testing.assert_close(own.loss, expected, rtol=1e-12, atol=0.0)
     parameters = [model.output_bias, model.output_weight]
     torch.testing.assert_close(
-        torch.autograd.grad(own.smoothed, parameters),
+        torch.autograd.grad(own.loss, parameters),
         torch.autograd.grad(expected, parameters),
         rtol=0.0,
         atol=1e-10,  # another order of summation in float64

@@ -42,8 +42,8 @@ def test_in_bfloat16_gradients_are_the_exact_ones_rounded(smoothing: float) -> N
     losses = smoothed_cross_entropy(low, weight, targets, smoothing, 7)
     expected = smoothed_cross_entropy(exact, rounded, targets, smoothing, 7)
     pairs = zip(
-        gradients(losses.smoothed, low, weight),
-        gradients(expected.smoothed, exact, rounded),
+        gradients(losses.loss, low, weight),
+        gradients(expected.loss, exact, rounded),
         strict=True,
     )
     for actual, other in pairs:
@@ -60,7 +60,7 @@ def test_the_loss_and_its_gradients_are_those_of_torch(chunk: int, smoothing: fl
     smoothed = F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
     nll = F.cross_entropy(logits, targets, reduction="sum")
     torch.testing.assert_close(losses, Losses(smoothed, nll), rtol=0.0, atol=EXACT)
-    actual = gradients(losses.smoothed, hidden, weight)
+    actual = gradients(losses.loss, hidden, weight)
     expected = gradients(smoothed, hidden, weight)
     torch.testing.assert_close(actual, expected, rtol=0.0, atol=EXACT)
 
@@ -75,9 +75,9 @@ def test_the_loss_is_torchs_linear_cross_entropy(smoothing: float) -> None:
     expected = F.linear_cross_entropy(
         hidden, weight, targets, label_smoothing=smoothing, reduction="sum"
     )
-    torch.testing.assert_close(losses.smoothed, expected, rtol=0.0, atol=EXACT)
+    torch.testing.assert_close(losses.loss, expected, rtol=0.0, atol=EXACT)
     torch.testing.assert_close(
-        gradients(losses.smoothed, hidden, weight),
+        gradients(losses.loss, hidden, weight),
         gradients(expected, hidden, weight),
         rtol=0.0,
         atol=EXACT,
@@ -93,8 +93,8 @@ def test_any_chunk_gives_the_whole(chunk: int, smoothing: float, seed: int) -> N
     cut = smoothed_cross_entropy(hidden, weight, targets, smoothing, chunk)
     torch.testing.assert_close(cut, whole, rtol=0.0, atol=1e-9)
     torch.testing.assert_close(
-        gradients(cut.smoothed, hidden, weight),
-        gradients(whole.smoothed, hidden, weight),
+        gradients(cut.loss, hidden, weight),
+        gradients(whole.loss, hidden, weight),
         rtol=0.0,
         atol=1e-9,
     )
@@ -104,7 +104,7 @@ def test_gradients_are_exact_by_finite_differences() -> None:
     hidden, weight, targets = random_problem(1.0, torch.float64)
 
     def loss(hidden: Tensor, weight: Tensor) -> Tensor:
-        return smoothed_cross_entropy(hidden, weight, targets, 0.1, 7).smoothed
+        return smoothed_cross_entropy(hidden, weight, targets, 0.1, 7).loss
 
     assert torch.autograd.gradcheck(loss, (hidden, weight))
 
@@ -116,15 +116,15 @@ def test_float32_and_large_logits_stay_accurate(scale: float) -> None:
     logits = hidden.double() @ weight.double().T
     expected = F.cross_entropy(logits, targets, label_smoothing=0.1, reduction="sum")
     # Sums of 23 tokens with 24-bit mantissas.
-    torch.testing.assert_close(losses.smoothed.double(), expected, rtol=1e-5, atol=0.0)
-    actual = gradients(losses.smoothed, hidden, weight)
+    torch.testing.assert_close(losses.loss.double(), expected, rtol=1e-5, atol=0.0)
+    actual = gradients(losses.loss, hidden, weight)
     torch.testing.assert_close(actual, gradients(expected, hidden, weight), rtol=1e-4, atol=1e-3)
 
 
 def test_only_the_smoothed_loss_has_a_gradient() -> None:
     hidden, weight, targets = random_problem(1.0, torch.float64)
     losses = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
-    assert losses.smoothed.requires_grad
+    assert losses.loss.requires_grad
     assert not losses.nll.requires_grad
 
 
@@ -134,7 +134,7 @@ def test_without_gradients_the_losses_are_the_same() -> None:
     with torch.no_grad():
         without = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
     torch.testing.assert_close(without, with_gradients, rtol=0.0, atol=EXACT)
-    assert not without.smoothed.requires_grad
+    assert not without.loss.requires_grad
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -161,7 +161,7 @@ def test_logits_of_all_tokens_never_exist_together() -> None:
     weight = torch.randn(vocabulary, MODEL_SIZE, requires_grad=True)
     targets = torch.randint(vocabulary, (tokens,))
     with LargestTensor() as watch:  # type: ignore[no-untyped-call]
-        smoothed_cross_entropy(hidden, weight, targets, 0.1, chunk).smoothed.backward()
+        smoothed_cross_entropy(hidden, weight, targets, 0.1, chunk).loss.backward()
     assert watch.num_elements == chunk * vocabulary
     with LargestTensor() as watch:  # type: ignore[no-untyped-call]
         F.cross_entropy(hidden @ weight.T, targets, label_smoothing=0.1).backward()
@@ -192,7 +192,7 @@ def test_on_a_gpu_products_in_bfloat16_are_summed_in_float32() -> None:
         h = hidden.to(device, dtype).requires_grad_()
         w = weight.to(device, torch.promote_types(dtype, torch.float32)).requires_grad_()
         losses = smoothed_cross_entropy(h, w, targets.to(device), 0.1, 256)
-        return losses.smoothed.cpu(), *torch.autograd.grad(losses.smoothed, (h, w))
+        return losses.loss.cpu(), *torch.autograd.grad(losses.loss, (h, w))
 
     pairs = zip(compute("cuda", torch.bfloat16), compute("cpu", torch.float64), strict=True)
     for actual, expected in pairs:

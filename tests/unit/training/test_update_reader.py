@@ -29,8 +29,9 @@ def test_a_micro_batch_has_the_ids_of_its_pairs(dataset: Dataset, reader: Update
     shard = dataset.train[update.shard]
     assert len(parts) == 2
     for j, part in enumerate(parts):
+        assert (part.number, part.weight) == (j, 1)
         pairs = pairs_of(update.pairs, j, 2)
-        for side, found in zip((shard.source, shard.target), part, strict=True):
+        for side, found in ((shard.source, part.source), (shard.target, part.target)):
             assert found.ids.tolist() == np.concatenate([side[pair] for pair in pairs]).tolist()
             assert found.lengths.tolist() == [len(side[pair]) for pair in pairs]
 
@@ -38,7 +39,7 @@ def test_a_micro_batch_has_the_ids_of_its_pairs(dataset: Dataset, reader: Update
 def test_workers_that_read_every_third_update_read_all(reader: UpdateReader) -> None:
     def described(update: UpdateIds) -> tuple[Position, list[int], list[list[int]]]:
         position, planned, parts = update
-        return position, planned.pairs.tolist(), [source.ids.tolist() for source, _ in parts]
+        return position, planned.pairs.tolist(), [part.source.ids.tolist() for part in parts]
 
     whole = [described(one) for one in islice(reader.updates(BEGIN), 30)]
     workers = [islice(reader.updates(BEGIN, worker, 3), 10) for worker in range(3)]
