@@ -128,6 +128,14 @@ def test_several_metrics_validate_together(data: Mapping[str, Path], tmp_path: P
     assert [list(one) for one in scores(tmp_path)] == [["chrf", "ter", "paper-bleu"]] * 2
 
 
+def test_trees_are_lines_of_text_too(data: Mapping[str, Path], tmp_path: Path) -> None:
+    """Version 0.1 chose parsers by BLEU; such runs can be continued."""
+    options = ("--validate-metrics", "brackets,bleu", "--best-metric", "bleu")
+    done = train(data["trees"], tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    assert [list(one) for one in scores(tmp_path)] == [["brackets", "bleu"]] * 2
+
+
 @pytest.mark.parametrize(("target", "name"), [("text", "bleu"), ("trees", "brackets")])
 def test_the_default_follows_from_the_target(
     target: str, name: str, data: Mapping[str, Path], tmp_path: Path
@@ -157,8 +165,8 @@ def test_none_validates_without_translating(data: Mapping[str, Path], tmp_path: 
         (
             "trees",
             ("--best-metric", "bleu"),
-            "best_metric: bleu compares text, and the target side of this dataset is trees; choose "
-            "from brackets [validation.best_metric]",
+            "best_metric ('bleu') is not among the validated metrics (brackets); give "
+            "--validate-metrics brackets,bleu, or --best-metric nll [validation.best_metric]",
         ),
         (
             "text",
