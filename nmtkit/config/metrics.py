@@ -1,7 +1,7 @@
 """Metrics by their names, and the settings of scoring against references; see also schema.py.
 
-`METRICS` says what the toolkit knows of each metric: evaluation/metrics.py has the same names with
-the functions that make them. Adding a metric is an entry in both.
+`METRICS` holds the facts about each metric. `MAKERS` in nmtkit/evaluation/metrics.py has the
+functions that make them, under the same names.
 """
 
 import math
@@ -12,12 +12,12 @@ from typing import Literal
 from nmtkit.config.setting import setting
 
 TargetType = Literal["text", "trees"]
-"""What the lines of a target side are."""
+"""Type of the lines of a target."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricInfo:
-    """What the toolkit knows of a metric without computing it.
+    """Facts about a metric.
 
     Attributes:
         label: its name in scores and reports.

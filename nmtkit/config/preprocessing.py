@@ -13,13 +13,13 @@ SENTENCEPIECE = "sentencepiece"
 
 @dataclass(frozen=True)
 class Segmentation:
-    """What settings and reports depend on in a segmentation.
+    """Facts about a segmentation.
 
     Attributes:
         vocabulary: the kind of its vocabulary, as codec.json names it.
         settings: the settings by which its vocabulary is learnt.
         unknown: what the table of counts calls tokens that the vocabulary lacks.
-        is_parse: lines are parses of the source, so that only the target can be cut so.
+        is_parse: lines are parses of the source, so only a target can have it.
     """
 
     vocabulary: str
@@ -36,7 +36,10 @@ SEGMENTATIONS = {
     "trees": Segmentation("trees", (), "unknown", is_parse=True),
     "tagged-trees": Segmentation("trees", (), "unknown", is_parse=True),
 }
-"""How text is cut into tokens; `nmtkit.data.vocabulary` has the functions that learn."""
+"""Segmentations of text into tokens.
+
+`LEARNERS` in nmtkit/data/vocabulary.py has the functions that learn their vocabularies.
+"""
 
 SCRIPTS = (
     "any",

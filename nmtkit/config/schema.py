@@ -171,7 +171,10 @@ OUTPUT_FORMATS = {
     "moses": ("n_best", "alignments"),
     "json": ("n_best", "alignments", "token_scores", "attention"),
 }
-"""Formats of translations, and the settings of `OutputConfig` that have an effect in each."""
+"""Formats of translations, and the settings of `OutputConfig` that have an effect in each.
+
+`OUTPUT_FORMATS` in nmtkit/decoding/formats.py has the functions that write them.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

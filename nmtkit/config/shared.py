@@ -27,8 +27,9 @@ class InferenceConfig(PrecisionConfig):
 
     max_tokens: int = setting(
         4096,
-        "Tokens of a batch, at most: of the source, and of the target where it is given, padding "
-        "counted. This bounds the memory. With a beam or samples of W > 4, 4/W as many.",
+        "Largest batch: at most this many source tokens and, if the target is given, target "
+        "tokens, padding counted. This bounds the memory. For W > 4 translations of a sentence in "
+        "the beam or drawn, the limit is 4/W of it.",
         unit="tokens",
         minimum=1,
         on_resume="free",

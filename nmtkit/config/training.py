@@ -1,8 +1,8 @@
 """The sections of a recipe that training alone has; see schema.py for the rest.
 
 The tables of choices hold the facts that settings and counts need without torch. The tables of
-implementations have the same keys: positions in nmtkit/model/embedding.py, norms and activations in
-nmtkit/model/layers.py.
+implementations have the same names and keys: `POSITIONS` in nmtkit/model/embedding.py, `NORMS` and
+`ACTIVATIONS` in nmtkit/model/layers.py.
 """
 
 import sys
@@ -157,7 +157,7 @@ class TrainingConfig:
     max_tokens: int = setting(
         4096,
         "Largest micro-batch (gradient accumulation): about this many source and target tokens "
-        "are computed at a time, which bounds the memory; auto = as many as fit.",
+        "are computed at a time, which bounds the memory; auto = the most that fit.",
         unit="tokens",
         zero="auto",
         minimum=0,
@@ -198,14 +198,14 @@ class TrainingConfig:
     )
     subword_sampling: str = setting(
         "none",
-        "Cut the text of one side, or of both, into other subwords each time it is seen: "
+        "Sample another segmentation of one side, or of both, each time a line is read: "
         "BPE-dropout, or sampling from a unigram model.",
         choices=("none", "source", "target", "both"),
     )
     subword_alpha: float = setting(
         0.1,
-        "With --subword-sampling: the share of BPE's merges that are left out, or the power that "
-        "probabilities of a unigram model's segmentations are raised to.",
+        "Strength of --subword-sampling: the share of merges that BPE leaves out, or the exponent "
+        "of the probabilities of a unigram model's segmentations.",
         minimum=0.001,
         maximum=1,
     )
@@ -223,18 +223,18 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """What is saved, and what is kept."""
+    """Checkpoints to save and keep."""
 
     save_every: int = setting(
         1000,
-        "Save a checkpoint after every so many updates; averaging takes these.",
+        "Save a checkpoint after every N updates; averaging uses these.",
         unit="updates",
         minimum=1,
         on_resume="free",
     )
     save_minutes: float = setting(
         10.0,
-        "Save one for safety when this much time has passed without; 0 = never.",
+        "Also save a checkpoint when the last one is this old; 0 = never.",
         unit="minutes",
         minimum=0,
         on_resume="free",
@@ -247,7 +247,7 @@ class CheckpointConfig:
     )
     keep_best: int = setting(
         1,
-        "Keep this many of those that validated best, too.",
+        "Also keep this many of the checkpoints that validated best.",
         minimum=1,
         on_resume="free",
     )
@@ -286,18 +286,18 @@ class ValidationConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggingConfig:
-    """What is reported while training."""
+    """Progress reports and logs."""
 
     log_every: int = setting(
         100,
-        "Report progress after every so many updates.",
+        "Report progress after every N updates.",
         unit="updates",
         minimum=1,
         on_resume="free",
     )
     tensorboard: bool = setting(
         False,
-        "Also write what is reported for TensorBoard, into the run's folder tensorboard.",
+        "Also log for TensorBoard, into the folder tensorboard of the run.",
         on_resume="free",
     )
 
@@ -308,22 +308,22 @@ class EngineConfig(PrecisionConfig):
 
     recompute: bool = setting(
         False,
-        "Keep the inputs of layers alone, and compute the rest again in the backward pass: "
+        "Keep only the inputs of layers, and compute the rest again in the backward pass: "
         "a third more time, a fraction of the memory.",
         on_resume="free",
     )
     compile: str = setting(
         "auto",
-        "Have torch.compile fuse what is between attentions, and the loss, which takes up to a "
-        "minute at the start. auto: on GPUs, but not with --deterministic; on: on CPUs too. Where "
-        "it cannot be done, training says so and goes on without.",
+        "Compile the residual tails of layers and the loss with torch.compile, which takes up to a "
+        "minute at the start. auto: on GPUs without --deterministic; on: on CPUs too. If "
+        "compiling fails, training prints the reason and continues without.",
         choices=("auto", "on", "off"),
         on_resume="free",
     )
     read_workers: int = setting(
         0,
-        "Processes a device that read batches ahead; auto = none, but up to 4 where text is cut "
-        "anew for a GPU (--subword-sampling). What is trained does not depend on it.",
+        "Processes per device that read batches ahead; auto = none, or up to 4 with "
+        "--subword-sampling on a GPU. The trained model does not depend on it.",
         zero="auto",
         minimum=0,
         maximum=1024,
@@ -331,8 +331,7 @@ class EngineConfig(PrecisionConfig):
     )
     deterministic: bool = setting(
         False,
-        "Use slower kernels on GPUs, so that equal runs are equal to the bit, as they always are "
-        "on CPUs.",
+        "Use slower kernels on GPUs, so that equal runs are bit-for-bit equal, as always on CPUs.",
         on_resume="free",
     )
 
@@ -343,15 +342,15 @@ class RanksConfig:
 
     devices: int = setting(
         0,
-        "Train on so many devices of this machine, a process each; auto = all GPUs, or one "
-        "process without any. Has no effect under torchrun, which has its own say.",
+        "Train on this many devices of this machine, one process per device; auto = all GPUs, or "
+        "one process without any. Has no effect under torchrun.",
         zero="auto",
         minimum=0,
         on_resume="free",
     )
     rank_timeout: float = setting(
         10.0,
-        "A process that does not answer the others for so long is lost, and training ends.",
+        "End training if a process has not answered the others for this long.",
         unit="minutes",
         minimum=0.01,
         on_resume="free",

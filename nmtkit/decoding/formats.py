@@ -197,4 +197,7 @@ OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {
     "moses": _moses_lines,
     "json": _json_lines,
 }
-"""Functions from the settings, an answer and its line's number from 0, to lines of output."""
+"""Functions from the settings, an answer and its line's number from 0, to lines of output.
+
+`OUTPUT_FORMATS` in nmtkit/config/schema.py has their facts.
+"""

@@ -1,9 +1,11 @@
-"""Lengths of sequences: which are decoded together, and how long one may be."""
+"""Lengths of sequences: which are decoded together, and how long one may be.
+
+The length penalty is in search.py.
+"""
 
 from collections.abc import Iterator, Sequence
 
 from nmtkit.config.schema import SearchConfig
-from nmtkit.config.training import ModelConfig
 
 _USUAL_WIDTH = 4
 """Rows a sentence for which the limits of a batch are meant; wider batches hold less."""
@@ -30,15 +32,10 @@ def batches_by_length(
 
 
 def narrowed(limit: int, width: int) -> int:
-    """Return the limit of a batch whose sentences have so many rows each; at least 1."""
+    """Return the limit of a batch whose sentences have `width` rows each; at least 1."""
     return max(1, limit * _USUAL_WIDTH // max(width, _USUAL_WIDTH))
 
 
-def num_positions(config: ModelConfig) -> int:
-    """Return the longest sequence that a model can read or write."""
-    return config.longest_sequence
-
-
 def longest_translation(search: SearchConfig, num_source: int) -> int:
-    """Return the most tokens that a translation of so many may have, end symbols counted."""
+    """Return the longest translation of `num_source` tokens, end symbols counted."""
     return int(search.max_length_ratio * num_source) + search.extra_length

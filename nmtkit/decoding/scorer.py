@@ -11,7 +11,6 @@ from itertools import islice
 
 from nmtkit.config.schema import ScoringConfig
 from nmtkit.decoding.forced import ForcedScore, score_pairs
-from nmtkit.decoding.lengths import num_positions
 from nmtkit.errors import DataError
 from nmtkit.model.likelihood import perplexity
 from nmtkit.model.transformer import Transformer
@@ -93,7 +92,7 @@ class Scorer:
         self._model = model
         self._codec = codec
         self._config = config
-        self._num_positions = num_positions(model.config)
+        self._num_positions = model.config.longest_sequence
 
     def score_chunks(self, pairs: Iterable[tuple[str, str]]) -> Iterator[list[ScoredLine]]:
         """Score pairs of source line and translation lazily, and yield each chunk's scores.

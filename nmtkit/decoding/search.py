@@ -23,14 +23,13 @@ the batch nor on N.
 Ties: a finished hypothesis goes before one that finished later, the end symbol before any other
 token. Among other candidates with equal sums the choice is `torch.topk`'s, which promises no order.
 
-Source: Wu et al. 2016 (arXiv 1609.08144), equation 14, for the length penalty; paper, section 6.1,
-for its use and the longest length.
+Source: paper, section 6.1, for the use of a length penalty and the longest length.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -55,13 +54,6 @@ PREFIX_BLOCK = 32
 GROUP_SIZE = 64
 """Candidates whose maximum alone is looked at first when the best are sought."""
 
-LENGTH_PENALTIES: dict[str, Callable[[Any, float], Any]] = {
-    "gnmt": lambda length, alpha: ((5 + length) / 6) ** alpha,
-    "power": lambda length, alpha: length**alpha,
-    "none": lambda length, _: length**0.0,
-}
-"""Divisors by the length, a float or a tensor, and alpha. They never fall as the length grows."""
-
 
 class State(Protocol):
     """What a step function remembers of its prefixes, B sentences of W rows each."""
@@ -82,6 +74,13 @@ Step: TypeAlias = Callable[[Tensor, S], Tensor]
 """Tokens (B, W) int64 and a state -> logits (B, W, V); the state is left advanced by the tokens."""
 
 Length = TypeVar("Length", float, Tensor)
+
+
+class LengthPenalty(Protocol):
+    """A divisor of scores. It never falls as the length grows."""
+
+    def __call__(self, length: Length, alpha: float, /) -> Length:
+        """Return the divisor for a length, which counts the end symbol."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,37 @@ def beam_search(
 
 def length_penalty(length: Length, config: SearchConfig) -> Length:
     """Return the divisor of a sum of log-probabilities; the length counts the end symbol."""
-    penalty: Length = LENGTH_PENALTIES[config.length_penalty_form](length, config.length_penalty)
+    return LENGTH_PENALTIES[config.length_penalty_form](length, config.length_penalty)
+
+
+def gnmt_penalty(length: Length, alpha: float) -> Length:
+    """Compute ((5 + length) / 6)^alpha.
+
+    Source: Wu et al. 2016, https://arxiv.org/abs/1609.08144, equation 14; used in the paper,
+    section 6.1.
+    """
+    penalty: Length = ((5 + length) / 6) ** alpha
     return penalty
+
+
+def power_penalty(length: Length, alpha: float) -> Length:
+    """Compute length^alpha. Source: Marian's --normalize, fairseq's --lenpen."""
+    penalty: Length = length**alpha
+    return penalty
+
+
+def no_penalty(length: Length, _alpha: float) -> Length:
+    """Compute 1 in the type and shape of the length."""
+    penalty: Length = length**0.0
+    return penalty
+
+
+LENGTH_PENALTIES: dict[str, LengthPenalty] = {
+    "gnmt": gnmt_penalty,
+    "power": power_penalty,
+    "none": no_penalty,
+}
+"""Length penalties; `LENGTH_PENALTIES` in nmtkit/config/schema.py has their settings."""
 
 
 def top_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -301,7 +329,7 @@ class _Beams:
         ends, rows = ends.sort(stable=True, descending=True)
         # An end with j better ends before it is among the best W candidates if fewer than W - j
         # live rows are better: if it is no worse than the live row in place W - 1 - j.
-        # What is not a number is not below, so that it comes to be told.
+        # NaN compares false here and is reported later.
         is_below_best = ends < self.live.flip(1)[:, : ends.shape[1]]
         scores = ends / length_penalty(self.position, self.config)
         scores = scores.masked_fill(is_below_best, IMPOSSIBLE)

@@ -17,7 +17,7 @@ from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.cutting import Cutter
 from nmtkit.decoding.details import look_at
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.lengths import batches_by_length, longest_translation, narrowed, num_positions
+from nmtkit.decoding.lengths import batches_by_length, longest_translation, narrowed
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
@@ -81,7 +81,7 @@ class Translator:
         self._codec = codec
         self._recipe = recipe
         self._warn = warn
-        self._num_positions = min(num_positions(model.config) for model in models)
+        self._num_positions = min(model.config.longest_sequence for model in models)
         self._cutter = self._make_cutter()
         self._tree_classes = None
         if isinstance(codec.target, TreeTokens):

@@ -20,7 +20,10 @@ POSITIONS: dict[str, Callable[[ModelConfig], nn.Module]] = {
     "sinusoidal": lambda config: SinusoidalPositions(config.model_size),
     "learned": lambda config: LearnedPositions(config.model_size, config.max_positions),
 }
-"""Builders of position encodings. Each maps positions (...) and their limit to (..., D)."""
+"""Builders of position encodings. Each maps positions (...) and their limit to (..., D).
+
+`POSITIONS` in nmtkit/config/training.py has their facts.
+"""
 
 
 class Embedding(nn.Module):

@@ -20,6 +20,7 @@ from nmtkit.model.linear import Linear
 Function = Callable[[Tensor], Tensor]
 
 ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
+"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has their facts."""
 
 
 class FeedForward(nn.Module):
@@ -86,6 +87,7 @@ class PreNorm(Residual):
 
 
 NORMS: dict[str, Callable[[ModelConfig], Residual]] = {"post": PostNorm, "pre": PreNorm}
+"""Places of LayerNorm; `NORMS` in nmtkit/config/training.py has their facts."""
 
 
 def add_and_norm(residual: Residual, x: Tensor, context: Tensor) -> Tensor:

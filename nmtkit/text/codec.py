@@ -52,9 +52,9 @@ class Vocabulary(Protocol):
         """Return the ids of a line; a blank line has none."""
 
     def split_symbol(self, line: str) -> tuple[str, str]:
-        """Cut a line behind the symbol that it begins with, such as `>>fra<<`; "" if there is none.
+        """Return the symbol that a line begins with, such as `>>fra<<`, or "", and the rest.
 
-        The symbol is meant for all of the text, and belongs before each part of it.
+        The symbol applies to the whole text and belongs before each part of it.
         """
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -79,16 +79,18 @@ def _as_decoded(text: str, _source_line: str) -> tuple[str, bool | None]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a codec does with a kind of vocabulary.
+    """Facts about a kind of vocabulary.
 
     Attributes:
         vocabulary: its class.
+        target_type: type of the lines of a target with this vocabulary.
         is_tokenisable: Moses may tokenise the text before it.
         is_per_side: where both sides share the ids, each still has files of its own.
         complete: see `TextCodec.complete`.
     """
 
     vocabulary: "type[Subword] | type[Words] | type[MarianVocabulary] | type[TreeTokens]"
+    target_type: TargetType = "text"
     is_tokenisable: bool = False
     is_per_side: bool = False
     complete: Callable[[str, str], tuple[str, bool | None]] = _as_decoded
@@ -98,7 +100,7 @@ KINDS: dict[str, Kind] = {
     "sentencepiece": Kind(Subword, is_tokenisable=True),
     "words": Kind(Words, is_tokenisable=True),
     "marian": Kind(MarianVocabulary, is_per_side=True),
-    "trees": Kind(TreeTokens, complete=complete),
+    "trees": Kind(TreeTokens, target_type="trees", complete=complete),
 }
 """Kinds of vocabulary, by their names in codec.json."""
 
@@ -107,8 +109,8 @@ KINDS: dict[str, Kind] = {
 class TextCodec:
     """Two vocabularies, which may be of different kinds.
 
-    `is_shared` says that an id stands for the same entry on both sides: they are one vocabulary,
-    but for Marian's, which cut the text of each side by a model of its own.
+    With `is_shared` an id stands for the same entry on both sides. They then use one vocabulary,
+    except Marian's, which has a segmentation model for each side.
     """
 
     source_lang: str
@@ -134,16 +136,16 @@ class TextCodec:
         return self.target.decode(ids)
 
     def complete(self, text: str, source_line: str) -> tuple[str, bool | None]:
-        """Return a decoded text as it is put out: a parse with the words of its source in it.
+        """Return the final form of a decoded text, and whether a parse was repaired.
 
-        Beside it, whether the parse was mended; None of what is no parse.
+        A parse gets the words of its source. Other text is unchanged, with None.
         """
         return KINDS[self.target.kind].complete(text, source_line)
 
     @property
     def target_type(self) -> TargetType:
         """Type of the target's lines, which decides what metrics can compare."""
-        return "trees" if isinstance(self.target, TreeTokens) else "text"
+        return KINDS[self.target.kind].target_type
 
     @property
     def fingerprint(self) -> str:
@@ -224,13 +226,13 @@ def _read_description(path: Path) -> dict[str, Any]:
     if not isinstance(description, dict) or description.get("format") != _FORMAT:
         raise DamagedError(f"{path}: not a codec; {RESTORE}")
     version = description.get("version")
-    if version == 1:
-        description = _upgrade(description)
-    elif version != _VERSION:
+    if not isinstance(version, int) or not 1 <= version <= _VERSION:
         raise DamagedError(
             f"{path}: version {version} of the codec, which this nmtkit does not read (it reads "
             f"up to {_VERSION}); use the nmtkit that wrote it, or a newer one"
         )
+    if version < 2:
+        description = _upgrade_to_2(description)
     wrong = [name for name in ("source", "target") if not _is_side(description.get(name))]
     if not isinstance(description.get("is_shared"), bool) or (
         description["is_shared"] and not wrong and not _can_share(description)
@@ -241,8 +243,8 @@ def _read_description(path: Path) -> dict[str, Any]:
     return description
 
 
-def _upgrade(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn version 1, which had one kind for both sides and no tokenizer, into version 2."""
+def _upgrade_to_2(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Upgrade version 1, which had one kind for both sides and no tokenizer."""
     return {
         **{
             side: {

@@ -88,7 +88,7 @@ def choose_execution(
             _try(_small_objective(recipe, target_size, device, execution), num_tokens, device)
     except (RuntimeError, OSError, SubprocessError) as error:
         reason = " ".join(str(error).partition("\n\n")[0].split())
-        report(f"not compiled: {reason}; training goes on without --compile")
+        report(f"not compiled: {reason}; training continues without --compile")
         return eager
     return execution
 

@@ -55,7 +55,7 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
     if len(scheduled) < count:
         raise ConfigError(
             f"{run}: has {len(scheduled)} checkpoints made by --save-every, fewer than {count}; "
-            "ask for as many, or train with a smaller --save-every or a larger --keep"
+            "ask for fewer, or train with a smaller --save-every or a larger --keep"
         )
     return [one.path for one in scheduled]
 
@@ -82,7 +82,7 @@ def best_checkpoints(run: Path, count: int, report: Callable[[str], None]) -> li
     if len(validated) < count:
         raise ConfigError(
             f"{run}: has {len(validated)} checkpoints made by --save-every that were validated, "
-            f"fewer than {count}; ask for as many, or train with a smaller --validate-every or a "
+            f"fewer than {count}; ask for fewer, or train with a smaller --validate-every or a "
             "larger --keep"
         )
     gone = [update for update in history.best_first()[:count] if update not in scheduled]

@@ -1,7 +1,9 @@
 """Documentation that is generated says what the code says."""
 
+import ast
 import re
 import runpy
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,15 @@ def test_the_page_on_formats_names_the_hidden_names_that_are_written() -> None:
     written = {f".NAME.nmtkit-{purpose}" for purpose in re.findall(r'"(\w+)"', values)}
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")
     assert set(re.findall(r"`(\.NAME\.[\w.-]+)`", page)) == written
+
+
+def test_every_python_snippet_of_the_page_on_extending_parses() -> None:
+    page = (ROOT / "docs" / "extending.md").read_text("utf-8")
+    snippets = re.findall(r"^ *```python\n(.*?)^ *```$", page, re.M | re.S)
+    assert len(snippets) == page.count("```python") > 10
+    for snippet in snippets:
+        # An entry `...,` stands for the present entries of a table, or arguments of a call.
+        ast.parse(textwrap.dedent(snippet).replace("...,", "**...,"))
 
 
 def test_the_page_on_extending_names_files_and_tables_that_exist() -> None:

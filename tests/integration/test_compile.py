@@ -211,6 +211,6 @@ def test_without_a_compiler_training_says_so_and_goes_on(
     assert code == 0, talk
     (told,) = (line for line in talk.splitlines() if "not compiled" in line)
     assert "No working C++ compiler" in told
-    assert told.endswith("; training goes on without --compile")
+    assert told.endswith("; training continues without --compile")
     assert " compile=off" in talk
     assert "done after update 8" in talk

@@ -11,7 +11,7 @@ from nmtkit.config.schema import AttentionRecipe, SearchConfig
 from nmtkit.decoding.alignment import joined, with_end
 from nmtkit.decoding.attention import all_weights
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.lengths import longest_translation, num_positions
+from nmtkit.decoding.lengths import longest_translation
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
@@ -124,7 +124,7 @@ class Observer:
         """Refuse what the model cannot read, or what has more weights than are wanted."""
         config = self._model.config
         num_source, num_target = len(source), len(target or ())
-        longest = num_positions(config)
+        longest = config.longest_sequence
         if max(num_source, num_target) > longest:
             raise DataError(
                 f"{pair.where}: {max(num_source, num_target)} tokens, more than the model's "
@@ -147,7 +147,7 @@ def _translate(model: Transformer, source: Ids, search: SearchConfig) -> list[in
     if list(source) == [EOS_ID]:
         return [EOS_ID]
     memory = model.encode(pack_sequences([source], model.output_weight.device))
-    longest = min(longest_translation(search, len(source)), num_positions(model.config))
+    longest = min(longest_translation(search, len(source)), model.config.longest_sequence)
     limits = torch.tensor([longest], device=memory.values.device)
     ((best,),) = beam_search(model.step, model.start(memory), limits, search, n_best=1)
     return list(best.ids)

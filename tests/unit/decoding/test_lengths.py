@@ -1,11 +1,8 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.lengths import batches_by_length, narrowed, num_positions
+from nmtkit.decoding.lengths import batches_by_length, narrowed
 
 LENGTHS = st.lists(st.integers(1, 50), max_size=40)
 
@@ -30,12 +27,6 @@ def test_no_batch_could_take_the_next_sequence(
     for batch in list(batches_by_length(lengths, batch_tokens, batch_size))[:-1]:
         num_tokens = (len(batch) + 1) * lengths[batch[0]]
         assert len(batch) == batch_size or num_tokens > batch_tokens
-
-
-def test_learned_positions_alone_limit_a_sequence() -> None:
-    config = ModelConfig(max_positions=77)
-    assert num_positions(replace(config, positions="learned")) == 77
-    assert num_positions(config) > 10**9
 
 
 @pytest.mark.parametrize(

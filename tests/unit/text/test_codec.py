@@ -14,6 +14,7 @@ from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
+from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
 from tests.tiny import tiny_codec
 
@@ -117,6 +118,31 @@ def test_version_1_had_one_kind_for_both_sides(tmp_path: Path) -> None:
     assert TextCodec.load(tmp_path).fingerprint == codec.fingerprint
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_earlier_versions_are_read_after_the_version_rises(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec = words_codec("a")
+    path = saved(codec, tmp_path) / "codec.json"
+    if version == 1:
+        values = {"kind": "words", "source_lang": "en", "target_lang": "de", "is_shared": False}
+        path.write_text(json.dumps({"format": "nmtkit-codec", "version": 1, **values}))
+    monkeypatch.setattr("nmtkit.text.codec._VERSION", 3)
+    assert TextCodec.load(tmp_path).fingerprint == codec.fingerprint
+
+
+def test_only_trees_are_a_target_of_another_type_than_text() -> None:
+    assert {name: kind.target_type for name, kind in KINDS.items()} == {
+        "sentencepiece": "text",
+        "words": "text",
+        "marian": "text",
+        "trees": "trees",
+    }
+    trees = replace(words_codec("a"), target=TreeTokens(Words(["(S", ")S"])))
+    assert trees.target_type == "trees"
+    assert mixed_codec().target_type == "text"
+
+
 def test_the_fingerprint_tells_codecs_apart() -> None:
     words = Words(["y", "a", "b"])
     base = words_codec("a", "b")
@@ -144,6 +170,8 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     ("change", "expected"),
     [
         ({"format": "other"}, "codec.json: not a codec; restore the folder"),
+        ({"version": 0}, "codec.json: version 0 of the codec, which this nmtkit does not read"),
+        ({"version": "2"}, "codec.json: version 2 of the codec, which this nmtkit does not read"),
         ({"version": 3}, r"codec.json: version 3 of the codec, .*\(it reads up to 2\); use the nm"),
         ({"source": {}, "is_shared": 1}, "codec.json: missing or wrong: source, is_shared; res"),
         ({"source": {**SIDE, "kind": []}}, "codec.json: missing or wrong: source; restore"),

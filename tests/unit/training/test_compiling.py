@@ -55,7 +55,7 @@ def test_what_cannot_be_compiled_stays_eager(monkeypatch: pytest.MonkeyPatch) ->
     told: list[str] = []
     assert choose_execution(recipe_of(64), SIZE, CPU, told.append) == EAGER
     assert told == [
-        "not compiled: ToolError: no tool for it; training goes on without --compile",
+        "not compiled: ToolError: no tool for it; training continues without --compile",
     ]
     assert torch.equal(torch.get_rng_state(), random_state)
 

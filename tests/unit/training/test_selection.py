@@ -55,7 +55,7 @@ def test_fewer_than_asked_for_is_an_error_that_tells_how_many(tmp_path: Path) ->
     tiny_run(tmp_path / "run", 1, 2)
     with pytest.raises(
         ConfigError,
-        match="run: has 2 checkpoints made by --save-every, fewer than 3; ask for as many, or tr",
+        match="run: has 2 checkpoints made by --save-every, fewer than 3; ask for fewer, or tr",
     ):
         last_checkpoints(tmp_path / "run", 3)
 
@@ -139,7 +139,7 @@ def test_fewer_that_were_validated_than_asked_for_is_an_error_that_tells_how_man
     with pytest.raises(
         ConfigError,
         match="run: has 5 checkpoints made by --save-every that were validated, fewer than 6; ask "
-        "for as many, or train with a smaller --validate-every or a larger --keep",
+        "for fewer, or train with a smaller --validate-every or a larger --keep",
     ):
         best_checkpoints(tmp_path / "run", 6, pytest.fail)
 
