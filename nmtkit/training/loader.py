@@ -20,10 +20,10 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Update
 from nmtkit.runtime import background_thread
 from nmtkit.training.distributed import Ranks
+from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.update_reader import (
     Assignment,
-    Start,
     UpdateReader,
     UpdateStream,
     updates_by_workers,
@@ -36,19 +36,8 @@ MAX_USEFUL_WORKERS = 4
 """Largest number of processes that are started by themselves."""
 
 
-@dataclass(frozen=True)
-class MicroBatch:
-    """The work of one forward and backward pass of a rank.
-
-    Attributes:
-        number: its place in the update, from 0; it seeds the dropout.
-        batch: its pairs.
-        weight: 1, or 0 on a rank that has no micro-batch of its own and only takes part.
-    """
-
-    number: int
-    batch: Batch
-    weight: int
+OpenStream = Callable[[Position, int, int], UpdateStream]
+"""(position, number of the first update, micro-batches) -> updates; see `UpdateReader.updates`."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +52,17 @@ class LoadedUpdate:
 
     update: Update
     next_position: Position
-    micro_batches: list[MicroBatch]
+    micro_batches: list[MicroBatch[Batch]]
 
     @property
     def num_tokens(self) -> tuple[int, int]:
         """Source and target tokens that this rank adds to the update."""
         sizes = [
-            (m.weight * x, m.weight * y) for m in self.micro_batches for x, y in [m.batch.sizes]
+            (m.weight * x, m.weight * y) for m in self.micro_batches for x, y in [m.pairs.sizes]
         ]
         return sum(x for x, _ in sizes), sum(y for _, y in sizes)
 
-    def in_order(self) -> Iterator[tuple[MicroBatch, bool]]:
+    def in_order(self) -> Iterator[tuple[MicroBatch[Batch], bool]]:
         """Yield the micro-batches, each with whether it is the last one."""
         for micro_batch in self.micro_batches:
             yield micro_batch, micro_batch is self.micro_batches[-1]
@@ -84,14 +73,14 @@ class BatchLoader:
 
     def __init__(
         self,
-        open_stream: Callable[[Start], UpdateStream],
+        open_stream: OpenStream,
         device: torch.device,
         num_ahead: int,
     ) -> None:
         """Store the parts.
 
         Args:
-            open_stream: returns the ids of all updates from a start on.
+            open_stream: returns the ids of all updates from a position on.
             device: where batches go.
             num_ahead: updates that a background thread prepares ahead; 0 = none, and no thread.
         """
@@ -101,7 +90,7 @@ class BatchLoader:
         self._stream: UpdateStream | None = None
         self._thread: Executor | None = None
         self._prepared: deque[Future[LoadedUpdate]] = deque()
-        self._expected: Start | None = None
+        self._expected: tuple[Position, int, int] | None = None
 
     @staticmethod
     def of(
@@ -114,8 +103,18 @@ class BatchLoader:
         if not num_workers:
             return BatchLoader(reader.updates, device, num_ahead)
 
-        def open_stream(start: Start) -> UpdateStream:
-            task = Assignment(dataset.folder, recipe, ranks.rank, ranks.size, 0, num_workers, start)
+        def open_stream(position: Position, number: int, num_micro_batches: int) -> UpdateStream:
+            task = Assignment(
+                folder=dataset.folder,
+                recipe=recipe,
+                rank=ranks.rank,
+                num_ranks=ranks.size,
+                worker=0,
+                num_workers=num_workers,
+                position=position,
+                number=number,
+                num_micro_batches=num_micro_batches,
+            )
             return updates_by_workers(lambda number: replace(task, worker=number), num_workers)
 
         return BatchLoader(open_stream, device, num_ahead)
@@ -134,12 +133,11 @@ class BatchLoader:
             MemoryError, RuntimeError: out of memory.
             OSError: the system cannot read the dataset.
         """
-        start = Start(position, number, num_micro_batches)
-        if start != self._expected:
-            self._restart(start)
+        if (position, number, num_micro_batches) != self._expected:
+            self._restart(position, number, num_micro_batches)
         self._expected = None  # an update that fails to load is read again
         loaded = self._next()
-        self._expected = Start(loaded.next_position, number + 1, num_micro_batches)
+        self._expected = (loaded.next_position, number + 1, num_micro_batches)
         return loaded
 
     def close(self) -> None:
@@ -153,9 +151,9 @@ class BatchLoader:
             self._stream.close()
             self._stream = None
 
-    def _restart(self, start: Start) -> None:
+    def _restart(self, position: Position, number: int, num_micro_batches: int) -> None:
         self.close()
-        self._stream = self._open_stream(start)
+        self._stream = self._open_stream(position, number, num_micro_batches)
         if self._num_ahead:
             self._thread = background_thread("loader")
             for _ in range(self._num_ahead):
@@ -172,7 +170,7 @@ class BatchLoader:
         assert self._stream is not None, "the loader is closed"
         position, update, parts = next(self._stream)
         micro_batches = [
-            MicroBatch(part.number, batch_of(part.source, part.target, self._device), part.weight)
+            MicroBatch(part.number, part.weight, batch_of(*part.pairs, self._device))
             for part in parts
         ]
         return LoadedUpdate(update, position, micro_batches)

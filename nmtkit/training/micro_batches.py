@@ -12,7 +12,9 @@ This module does not import torch: the loader's worker processes start without i
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from nmtkit.data.binary import Indices
 from nmtkit.durable import replace_file
@@ -21,6 +23,24 @@ from nmtkit.errors import DamagedError
 FILE = "micro_batches.json"
 FIRST_FILE = "pieces.json"
 """What version 0.1 wrote: factors on the first number, instead of numbers."""
+
+
+Form = TypeVar("Form")
+
+
+@dataclass(frozen=True)
+class MicroBatch(Generic[Form]):
+    """The work of one forward and backward pass of a rank.
+
+    Attributes:
+        number: its place in the update, from 0; it seeds the dropout.
+        weight: 1, or 0 on a rank that has no micro-batch of its own and only takes part.
+        pairs: source and target ids as they are read, or a `Batch` as it is computed.
+    """
+
+    number: int
+    weight: int
+    pairs: Form
 
 
 def fewest_micro_batches(update_tokens: int, max_tokens: int, num_ranks: int) -> int:

@@ -15,15 +15,16 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.data.batch import Batch
 from nmtkit.data.sampler import Update
 from nmtkit.errors import DivergedError, ResourceError, is_out_of_memory
 from nmtkit.model.likelihood import perplexity
 from nmtkit.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime import peak_memory
 from nmtkit.training.checkpointing import Saver
-from nmtkit.training.loader import BatchLoader, LoadedUpdate, MicroBatch
+from nmtkit.training.loader import BatchLoader, LoadedUpdate
 from nmtkit.training.meter import Costs, Meter, UpdateStats, device_rate
-from nmtkit.training.micro_batches import MicroBatchSchedule
+from nmtkit.training.micro_batches import MicroBatch, MicroBatchSchedule
 from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradients
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
@@ -163,14 +164,16 @@ class Trainer:
         """
         return not self.context.stop.is_requested or (is_last and not self.context.ranks.is_alone)
 
-    def _forward_backward(self, micro_batch: MicroBatch, number: int, is_last: bool) -> Tensor:
+    def _forward_backward(
+        self, micro_batch: MicroBatch[Batch], number: int, is_last: bool
+    ) -> Tensor:
         """Add the gradients of a micro-batch's loss sum; return its loss sums (2,)."""
         ranks, seed = self.context.ranks, self.context.recipe.seed.seed
         torch.manual_seed(
             micro_batch_seed(seed, number, micro_batch.number, self.micro_batches.initial)
         )
         with self._exchanging_gradients(is_last):
-            losses = self.objective(micro_batch.batch)
+            losses = self.objective(micro_batch.pairs)
             if is_last:
                 ranks.arrive()
             # DDP sums the gradients of the ranks and divides them by W.

@@ -15,48 +15,20 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset, Pairs, Sequences
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.processes import Worker
-from nmtkit.training.micro_batches import numbers_of_rank, pairs_of
+from nmtkit.training.micro_batches import MicroBatch, numbers_of_rank, pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 
 _REMEDY = "take fewer --read-workers"
 
 
-@dataclass(frozen=True)
-class MicroBatchIds:
-    """The ids of one forward and backward pass of a rank.
+PairIds = tuple[Sequences, Sequences]
+"""Source and target ids."""
 
-    Attributes:
-        number: place of the micro-batch in the update, from 0.
-        weight: 1, or 0 on a rank that has no micro-batch of its own and only takes part.
-        source, target: ids of its pairs.
-    """
-
-    number: int
-    weight: int
-    source: Sequences
-    target: Sequences
-
-
-UpdateIds = tuple[Position, Update, list[MicroBatchIds]]
+UpdateIds = tuple[Position, Update, list[MicroBatch[PairIds]]]
 """An update, the position after it, and the micro-batches of a rank."""
 
 UpdateStream = Generator[UpdateIds, None, None]
 """Updates in their order, without end; closed when no more are needed."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where reading begins.
-
-    Attributes:
-        position: of the first update.
-        number: of that update, from 1.
-        num_micro_batches: of that update and of those after it.
-    """
-
-    position: Position
-    number: int
-    num_micro_batches: int
 
 
 @dataclass(frozen=True)
@@ -87,22 +59,32 @@ class UpdateReader:
             num_ranks=num_ranks,
         )
 
-    def updates(self, start: Start, first: int = 0, step: int = 1) -> UpdateStream:
-        """Read every `step`-th update from the `first` on, counted from where reading begins.
+    def updates(
+        self, position: Position, number: int, num_micro_batches: int, first: int = 0, step: int = 1
+    ) -> UpdateStream:
+        """Read updates from a position on.
 
         A rank without a micro-batch of its own reads the first pair: it takes part in the exchange
         of gradients, with a weight of 0.
-        """
-        planned = enumerate(self.sampler.updates(start.position), start.number)
-        for number, (position, update) in islice(planned, first, None, step):
-            yield position, update, self._read(update, number, start.num_micro_batches)
 
-    def _read(self, update: Update, number: int, num_micro_batches: int) -> list[MicroBatchIds]:
+        Args:
+            position: of the first update.
+            number: of that update, from 1.
+            num_micro_batches: of all these updates.
+            first, step: read every `step`-th update from the `first` on, counted from 0.
+        """
+        planned = enumerate(self.sampler.updates(position), number)
+        for number_here, (position_after, update) in islice(planned, first, None, step):
+            yield position_after, update, self._read(update, number_here, num_micro_batches)
+
+    def _read(
+        self, update: Update, number: int, num_micro_batches: int
+    ) -> list[MicroBatch[PairIds]]:
         own = numbers_of_rank(len(update.pairs), num_micro_batches, self.rank, self.num_ranks)
         parts = {j: pairs_of(update.pairs, j, num_micro_batches) for j in own}
         shard = self.shards[update.shard]
         return [
-            MicroBatchIds(j, int(bool(own)), *self.subword_sampling.read(shard, pairs, number))
+            MicroBatch(j, int(bool(own)), self.subword_sampling.read(shard, pairs, number))
             for j, pairs in (parts or {0: update.pairs[:1]}).items()
         ]
 
@@ -117,7 +99,7 @@ class Assignment:
         rank, num_ranks: which rank it reads for, of how many.
         worker, num_workers: which of the rank's workers it is; it reads every
             num_workers-th update.
-        start: where reading begins.
+        position, number, num_micro_batches: where reading begins; see `UpdateReader.updates`.
     """
 
     folder: Path
@@ -126,7 +108,9 @@ class Assignment:
     num_ranks: int
     worker: int
     num_workers: int
-    start: Start
+    position: Position
+    number: int
+    num_micro_batches: int
 
 
 def updates_by_workers(assign: Callable[[int], Assignment], num_workers: int) -> UpdateStream:
@@ -158,5 +142,6 @@ def _serve(connection: "Connection[UpdateIds, Any]") -> None:
     task: Assignment = connection.recv()
     dataset = Dataset.open(task.folder)
     reader = UpdateReader.of(task.recipe, dataset, task.rank, task.num_ranks)
-    for update in reader.updates(task.start, task.worker, task.num_workers):
+    where = task.position, task.number, task.num_micro_batches
+    for update in reader.updates(*where, task.worker, task.num_workers):
         connection.send(update)

@@ -10,7 +10,7 @@ from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import batch_of
 from nmtkit.data.binary import Dataset, Sequences
 from nmtkit.training.compiling import choose_execution
-from nmtkit.training.loader import MicroBatch
+from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.optimizer import normalize_and_clip_gradients
 from tests.tiny import tiny_dataset, tiny_train_recipe
 from tests.training import run_context, trainer_of
@@ -37,7 +37,7 @@ def test_an_update_does_not_wait_for_the_device(
     try:
         for number in (1, 2, 3):
             side = Sequences.pack([[5, 6, 7, 2], [8, 2], [9, 10, 2]] * number, "uint16")
-            micro_batch = MicroBatch(0, batch_of(side, side, device), weight=1)
+            micro_batch = MicroBatch(0, 1, batch_of(side, side, device))
             torch.cuda.synchronize()
             if number > 1:  # the first one moves tables to the device
                 torch.cuda.set_sync_debug_mode("error")

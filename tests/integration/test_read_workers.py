@@ -56,7 +56,7 @@ def ids_of(loader: BatchLoader, num_updates: int) -> list[list[int]]:
     for number in range(1, num_updates + 1):
         loaded = loader.load(position, number, 2)
         for micro_batch in loaded.micro_batches:
-            batch = micro_batch.batch
+            batch = micro_batch.pairs
             found += [batch.source.values.tolist(), batch.target_out.tolist()]
         position = loaded.next_position
     return found

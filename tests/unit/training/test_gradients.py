@@ -12,8 +12,8 @@ from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Dataset, Indices
 from nmtkit.data.sampler import Position, Update
-from nmtkit.training.loader import LoadedUpdate, MicroBatch
-from nmtkit.training.micro_batches import pairs_of
+from nmtkit.training.loader import LoadedUpdate
+from nmtkit.training.micro_batches import MicroBatch, pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.trainer import Trainer
 from tests.tiny import tiny_subword_dataset
@@ -60,7 +60,7 @@ def loaded_in(trainer: Trainer, update: Update, number: int) -> LoadedUpdate:
     """Return an update in a number of micro-batches."""
     dataset, recipe = trainer.context.dataset, trainer.context.recipe
     parts = [pairs_of(update.pairs, j, number) for j in range(number)]
-    micro_batches = [MicroBatch(j, read(dataset, recipe, part), 1) for j, part in enumerate(parts)]
+    micro_batches = [MicroBatch(j, 1, read(dataset, recipe, part)) for j, part in enumerate(parts)]
     return LoadedUpdate(update, Position(0, 0, 1), micro_batches)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from nmtkit.training.distributed import Ranks
 from nmtkit.training.loader import BatchLoader, LoadedUpdate, useful_workers
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
-from nmtkit.training.update_reader import Start, UpdateReader, UpdateStream
+from nmtkit.training.update_reader import UpdateReader, UpdateStream
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 CPU = torch.device("cpu")
@@ -64,7 +65,7 @@ def pairs_in(dataset: Dataset, loaded: LoadedUpdate, number: int) -> list[list[i
     found = []
     for micro_batch, is_last in loaded.in_order():
         pairs = pairs_of(loaded.update.pairs, micro_batch.number, number)
-        assert_equal(micro_batch.batch, gather(dataset.train[loaded.update.shard], pairs, CPU))
+        assert_equal(micro_batch.pairs, gather(dataset.train[loaded.update.shard], pairs, CPU))
         assert micro_batch.weight == 1
         assert is_last == (micro_batch is loaded.micro_batches[-1])
         found.append(pairs.tolist())
@@ -118,9 +119,9 @@ class _Counted:
         self.num_read = 0
         self.is_closed = False
 
-    def updates(self, start: Start) -> UpdateStream:
+    def updates(self, *where: Any) -> UpdateStream:
         try:
-            for update in UpdateReader.of(RECIPE, self.dataset, 0, 1).updates(start):
+            for update in UpdateReader.of(RECIPE, self.dataset, 0, 1).updates(*where):
                 self.num_read += 1
                 if self.error and self.num_read == self.place:
                     raise self.error
@@ -162,9 +163,9 @@ def test_each_rank_loads_its_own_and_one_without_takes_part(dataset: Dataset) ->
     (first,), (second,), (third,) = (one.micro_batches for one in of_ranks)
     assert [(one.number, one.weight) for one in (first, second, third)] == [(0, 1), (1, 1), (0, 0)]
     shard, pairs = dataset.train[of_ranks[0].update.shard], of_ranks[0].update.pairs
-    assert_equal(first.batch, gather(shard, pairs[0::2], CPU))
-    assert_equal(second.batch, gather(shard, pairs[1::2], CPU))
-    assert_equal(third.batch, gather(shard, pairs[:1], CPU))
+    assert_equal(first.pairs, gather(shard, pairs[0::2], CPU))
+    assert_equal(second.pairs, gather(shard, pairs[1::2], CPU))
+    assert_equal(third.pairs, gather(shard, pairs[:1], CPU))
     assert of_ranks[2].num_tokens == (0, 0)
 
 

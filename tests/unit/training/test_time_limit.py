@@ -8,7 +8,8 @@ import torch
 
 from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.training.loader import MicroBatch
+from nmtkit.data.batch import Batch
+from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.run import train
 from nmtkit.training.trainer import Trainer
 from tests.clock import Clock
@@ -24,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     forward_backward = Trainer._forward_backward
 
     def take_a_minute(
-        self: Trainer, micro_batch: MicroBatch, number: int, is_last: bool
+        self: Trainer, micro_batch: MicroBatch[Batch], number: int, is_last: bool
     ) -> torch.Tensor:
         made.now += 60 if is_last else 0
         return forward_backward(self, micro_batch, number, is_last)
