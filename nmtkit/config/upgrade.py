@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nmtkit.config.metrics import NLL, NONE
+from nmtkit.config.metrics import AUTO, NLL, NONE
 
 NameAndValue = tuple[str, Any]
 
@@ -11,7 +11,7 @@ NameAndValue = tuple[str, Any]
 def _validate_bleu(old: Any) -> NameAndValue:
     if not isinstance(old, bool):
         return "validate_bleu", old  # version 0.1 refused it as well
-    return "validate_metrics", "bleu" if old else NONE
+    return "validate_metrics", AUTO if old else NONE
 
 
 def _best_metric(old: Any) -> NameAndValue:

@@ -20,7 +20,7 @@ def test_a_frozen_recipe_is_read_under_today_s_names() -> None:
     assert "validate_bleu = true" in text
     recipe = read(text)
     assert recipe.validation.best_metric == "nll"
-    assert recipe.validation.validate_metrics == "bleu"
+    assert recipe.validation.validate_metrics == "auto"
     assert read(dumps(recipe)) == recipe
 
 
@@ -31,6 +31,11 @@ def test_validation_without_bleu_is_validation_without_translation() -> None:
 def test_a_setting_that_version_0_1_refused_is_refused() -> None:
     with pytest.raises(ConfigError, match="unknown key 'validate_bleu'"):
         read('[validation]\nvalidate_bleu = "maybe"\n')
+
+
+def test_a_recipe_that_never_validates_is_read() -> None:
+    recipe = read("[validation]\nvalidate_every = 0\nvalidate_bleu = true\n")
+    assert recipe.validation.validate_metrics == "auto"
 
 
 def test_settings_that_did_not_change_are_read_unchanged() -> None:
