@@ -78,7 +78,7 @@ class MicroBatchSchedule:
 
     def at(self, update: int) -> int:
         """Return the number of micro-batches of an update."""
-        return max(self.initial, *(n for first, n in self._increases if first <= update), 1)
+        return max([self.initial, *(n for first, n in self._increases if first <= update)])
 
     def increase(self, update: int, number: int, *, is_writer: bool) -> None:
         """Split updates into more micro-batches than before.
