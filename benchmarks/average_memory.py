@@ -16,7 +16,7 @@ from benchmarks.common import peaks, print_json, print_table
 from nmtkit.averaging import average
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import write_model
+from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 

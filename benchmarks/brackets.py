@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.common import module, print_json, print_table
-from nmtkit.evaluation.brackets import compare_lines
-from nmtkit.evaluation.prm import COLLINS
+from nmtkit.parsing.brackets import compare_lines
+from nmtkit.parsing.prm import COLLINS
 from nmtkit.text.lines import read_lines
 
 

@@ -46,9 +46,9 @@ from nmtkit.decoding.search import beam_search
 from nmtkit.model.attention import attend_step
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import write_model
 from nmtkit.packed import pack_sequences
-from nmtkit.runtime import set_up
+from nmtkit.runtime.devices import set_up
+from nmtkit.storage.model_folder import write_model
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words

@@ -34,8 +34,8 @@ from benchmarks.layer_kinds import (
     layers_to_cross,
     num_heads,
 )
-from nmtkit.allocator import keep_freed_memory
 from nmtkit.reporting.svg import Curve, Plot, draw_alone
+from nmtkit.runtime.allocator import keep_freed_memory
 
 CHAIN_LENGTHS = (128, 256)
 PATH_LENGTHS = (33, 65, 129)

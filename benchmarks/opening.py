@@ -25,8 +25,8 @@ from typing import Any
 from benchmarks.common import MIB, print_json, print_table
 from nmtkit.data.binary import FORMAT, TRAIN, VERSION, Contents, Dataset, shard_name
 from nmtkit.data.sampler import Position, Sampler, check_budget
-from nmtkit.durable import read_manifest
-from nmtkit.manifest import MANIFEST
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import MANIFEST
 
 UPDATE_TOKENS = 25_000
 FRACTION = 0.5

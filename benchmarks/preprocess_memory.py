@@ -21,7 +21,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.data.sampler import Position, Sampler, check_budget
-from nmtkit.durable import read_manifest
+from nmtkit.storage.durable import read_manifest
 from nmtkit.text.lines import read_pair, resolve
 
 UPDATE_TOKENS = 25_000

@@ -28,7 +28,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
-from nmtkit.processes import Worker
+from nmtkit.runtime.workers import Worker
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.loader import NUM_AHEAD, BatchLoader
 from nmtkit.training.update_reader import UpdateReader

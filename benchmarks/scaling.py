@@ -39,11 +39,16 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.config.training import ModelConfig
-from nmtkit.devices import BFLOAT16, PEAK_RATES
-from nmtkit.model.activations import FLOAT32_BYTES
-from nmtkit.model.cost import BACKWARD_AND_FORWARD, Work, count_parameters, training_operations
+from nmtkit.model.estimate.cost import (
+    BACKWARD_AND_FORWARD,
+    Work,
+    count_parameters,
+    training_operations,
+)
+from nmtkit.model.estimate.device_rates import BFLOAT16, PEAK_RATES
+from nmtkit.model.estimate.memory import FLOAT32_BYTES
 from nmtkit.model.transformer import Transformer
-from nmtkit.records import TrainingRecord
+from nmtkit.progress.records import TrainingRecord
 from nmtkit.training.distributed import Ranks, is_launched, joined
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)

@@ -23,9 +23,9 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
-from nmtkit.model import flash
+from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
-from nmtkit.runtime import set_up
+from nmtkit.runtime.devices import set_up
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import make_objective

@@ -38,10 +38,10 @@ from benchmarks.common import (
 from benchmarks.parts import PARTS, REST, Clock, timed_parts
 from benchmarks.products import Pools, Product, record, seconds_of
 from benchmarks.updates import Workbench, make_dataset, settings_of
-from nmtkit.model.cost import Work, training_operations
-from nmtkit.model.rows import filled_size
-from nmtkit.records import TrainingRecord
-from nmtkit.runtime import peak_memory
+from nmtkit.model.estimate.cost import Work, training_operations
+from nmtkit.model.kernels.rows import filled_size
+from nmtkit.progress.records import TrainingRecord
+from nmtkit.runtime.devices import peak_memory
 from nmtkit.training.distributed import Ranks
 
 UNIT = "tgt tok/s"

@@ -18,12 +18,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.common import print_json, print_table
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, read_values
-from nmtkit.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.progress.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
 

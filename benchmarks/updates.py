@@ -14,7 +14,7 @@ from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.records import TrainingRecord
+from nmtkit.progress.records import TrainingRecord
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.run import temporary_run
 from nmtkit.training.trainer import Trainer

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmtkit.checkpoint import is_run
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.manifest import Json
-from nmtkit.model_folder import (
+from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_folder import (
     TENSORS,
     LoadedModel,
     describe_model,
@@ -20,7 +19,8 @@ from nmtkit.model_folder import (
     with_ties,
     write_model,
 )
-from nmtkit.model_path import find_model
+from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import is_run
 
 
 @dataclass(frozen=True)

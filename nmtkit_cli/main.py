@@ -192,7 +192,7 @@ def _as_told(error: BaseException) -> NmtkitError:
     if is_out_of_memory(error):
         return ResourceError("out of memory; take smaller batches or a larger machine")
     if isinstance(error, OSError) and error.errno in RESOURCE_ERRNOS:
-        # Files are written by nmtkit.durable, which names them; what is left are the streams.
+        # nmtkit.storage.durable names the files that it writes; here only the streams are left.
         where = error.filename or "standard output"
         return ResourceError(
             f"{where}: {error.strerror}; free space, get the permission, or use another place"

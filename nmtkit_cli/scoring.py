@@ -104,11 +104,11 @@ def _print_trees(
     config: MetricsConfig, systems: Sequence[Path], references: Sequence[Path], as_json: bool
 ) -> None:
     """Print the output of EVALB to both streams, and the signature."""
-    from nmtkit.evaluation.bracket_counts import Counts, counts_of, total
     from nmtkit.evaluation.evaluate import compare_trees
     from nmtkit.evaluation.metrics import bracket_signature
-    from nmtkit.evaluation.prm import parameters_of
-    from nmtkit.reporting.brackets import HEAD, as_object, end, row
+    from nmtkit.parsing.bracket_counts import Counts, counts_of, total
+    from nmtkit.parsing.bracket_report import HEAD, as_object, end, row
+    from nmtkit.parsing.prm import parameters_of
 
     parameters = parameters_of(config.prm)
     comparisons = compare_trees(_read_texts(config, systems, references), parameters)

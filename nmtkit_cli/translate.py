@@ -37,7 +37,7 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     """
     from nmtkit.decoding.formats import make_writer, read_requests
     from nmtkit.decoding.workers import open_translator
-    from nmtkit.text.linearised import told_of_trees
+    from nmtkit.parsing.linearize import told_of_trees
     from nmtkit.text.lines import decode_lines
 
     text = standard_input()

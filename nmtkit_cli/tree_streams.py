@@ -9,7 +9,7 @@ import click
 from nmtkit_cli.streams import counted, standard_input, warn, write_lines
 
 if TYPE_CHECKING:
-    from nmtkit.text.trees import Tree
+    from nmtkit.parsing.trees import Tree
 
 NAME = "standard input"
 
@@ -31,7 +31,7 @@ def input_lines() -> Iterator[str]:
 
 def input_trees(skip_bad: bool) -> "Iterator[Tree]":
     """Yield the trees of standard input; tell of those that are left out."""
-    from nmtkit.text.trees import read_trees
+    from nmtkit.parsing.trees import read_trees
 
     skipped: list[str] = []
     yield from read_trees(input_lines(), NAME, skipped.append if skip_bad else None)

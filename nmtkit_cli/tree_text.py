@@ -16,8 +16,8 @@ def clean(skip_bad: bool) -> None:
 
     NP-SBJ-1 and NP=2 become NP, as EVALB counts them.
     """
-    from nmtkit.text.cleaning import clean_all
-    from nmtkit.text.trees import format_tree
+    from nmtkit.parsing.cleaning import clean_all
+    from nmtkit.parsing.trees import format_tree
 
     stream_lines(map(format_tree, clean_all(input_trees(skip_bad), warn)))
 
@@ -38,7 +38,7 @@ def linearize(tags: bool, skip_bad: bool) -> None:
     preprocess with --target-segmentation trees does so by itself. This is for other vocabularies,
     such as one of subwords that both sides share.
     """
-    from nmtkit.text.linearised import linearize
+    from nmtkit.parsing.linearize import linearize
 
     stream_lines(" ".join(linearize(tree, tags)) for tree in input_trees(skip_bad))
 
@@ -54,7 +54,7 @@ def restore(words: Path) -> None:
     missing are added, those that are too many are dropped, and so on. How many trees were mended
     is told.
     """
-    from nmtkit.text.linearised import restore_lines
+    from nmtkit.parsing.linearize import restore_lines
     from nmtkit.text.lines import pair_lines, read_lines
 
     pairs = pair_lines(input_lines(), read_lines(words), (NAME, str(words)))
@@ -64,6 +64,6 @@ def restore(words: Path) -> None:
 @click.command("tokenize", cls=Command, epilog="nmtkit trees tokenize < test.txt > test.words")
 def tokenize() -> None:
     """Cut raw English text, a sentence a line, into words as the Penn Treebank does."""
-    from nmtkit.text.treebank import tokenize
+    from nmtkit.parsing.treebank import tokenize
 
     stream_lines(" ".join(tokenize(line)) for line in input_lines())

@@ -10,7 +10,7 @@ from nmtkit_cli.tree_streams import input_trees, skip_option, stream_lines
 @skip_option
 def info(skip_bad: bool) -> None:
     """Count trees, words, constituents, labels and tags."""
-    from nmtkit.reporting.tree_counts import tree_counts
+    from nmtkit.parsing.tree_counts import tree_counts
 
     stream_lines(tree_counts(input_trees(skip_bad)))
 
@@ -22,7 +22,7 @@ def info(skip_bad: bool) -> None:
 @skip_option
 def draw(is_svg: bool, skip_bad: bool) -> None:
     """Draw trees: as outlines for the terminal, each with a blank line behind, or as SVG."""
-    from nmtkit.reporting.tree_drawing import outline, svg
+    from nmtkit.parsing.tree_drawing import outline, svg
 
     trees = input_trees(skip_bad)
     if is_svg:

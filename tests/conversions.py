@@ -13,7 +13,7 @@ from nmtkit.interop import marian
 from nmtkit.interop.limits import NUM_POSITIONS
 from nmtkit.interop.parity import draw_pairs, own_scores
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import LoadedModel, write_model
+from nmtkit.storage.model_folder import LoadedModel, write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from nmtkit.durable import new_folder, read_manifest, verify_files
+from nmtkit.storage.durable import new_folder, read_manifest, verify_files
 
 FORMAT = "test-format"
 

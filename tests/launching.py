@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.checkpoint import RunFolder
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 
 TIMEOUT_S = 120
 SETTINGS = (

@@ -2,7 +2,7 @@
 
 import math
 
-from nmtkit.records import TrainingRecord, ValidationRecord
+from nmtkit.progress.records import TrainingRecord, ValidationRecord
 
 TRAINING = TrainingRecord(
     update=100,

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nmtkit.checkpoint import RunFolder, Snapshot
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.manifest import Json
-from nmtkit.model_folder import write_model
+from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_folder import write_model
+from nmtkit.storage.run_folder import RunFolder, Snapshot
 from tests.tiny import tiny_codec
 
 PROVENANCE = {"dataset": "0123"}

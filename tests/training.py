@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.progress import PlainReporter
+from nmtkit.progress.terminal import PlainReporter
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.run import make_train_state, make_trainer

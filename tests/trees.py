@@ -5,9 +5,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from nmtkit.parsing.trees import Tree, parse_tree
+from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.tree_tokens import TreeTokens
-from nmtkit.text.trees import Tree, parse_tree
 from nmtkit.text.words import Words
 from tests.shared_data import DATA
 from tests.tiny import WORDS

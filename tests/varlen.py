@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmtkit.model import flash
+from nmtkit.model.kernels import flash
 
 
 def varlen_attn(

@@ -16,9 +16,9 @@ from itertools import count
 from pathlib import Path
 
 from nmtkit.errors import NmtkitError
-from nmtkit.text.linearised import is_closing, is_opening, linearize, restore
+from nmtkit.parsing.linearize import is_closing, is_opening, linearize, restore
+from nmtkit.parsing.trees import Tree, format_tree, read_trees, split_words
 from nmtkit.text.lines import read_lines
-from nmtkit.text.trees import Tree, format_tree, read_trees, split_words
 
 NUM_MARKS = 80
 """After so many words, numbers begin anew: few sentences are longer, so that more would be rare."""

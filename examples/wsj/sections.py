@@ -14,9 +14,9 @@ from itertools import chain
 from pathlib import Path
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError
-from nmtkit.text.cleaning import clean_all
+from nmtkit.parsing.cleaning import clean_all
+from nmtkit.parsing.trees import format_tree, read_trees
 from nmtkit.text.lines import read_lines
-from nmtkit.text.trees import format_tree, read_trees
 
 SUFFIX = ".mrg"
 

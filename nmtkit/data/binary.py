@@ -24,9 +24,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.durable import read_manifest, verify_files
 from nmtkit.errors import DamagedError
-from nmtkit.manifest import gone
+from nmtkit.storage.durable import read_manifest, verify_files
+from nmtkit.storage.manifest import gone
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"

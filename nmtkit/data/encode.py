@@ -18,7 +18,7 @@ from nmtkit.data.examples import Example, first_of_each
 from nmtkit.data.filters import REASONS, HeldOut, drop_reason
 from nmtkit.data.parts import Part
 from nmtkit.data.repeats import Repeats
-from nmtkit.processes import Worker
+from nmtkit.runtime.workers import Worker
 from nmtkit.text.codec import TextCodec, Vocabulary
 
 _TOO_MANY = "run with fewer workers [--workers]"

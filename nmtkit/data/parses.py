@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from nmtkit.data.corpus import Corpus
 from nmtkit.errors import DataError
-from nmtkit.text.trees import Tree, parse_tree, split_words
+from nmtkit.parsing.trees import Tree, parse_tree, split_words
 
 
 def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:

@@ -32,8 +32,8 @@ from nmtkit.data.parts import WHOLE, Part
 from nmtkit.data.repeats import find_repeats
 from nmtkit.data.vocabulary import make_codec
 from nmtkit.data.writer import DatasetWriter
-from nmtkit.durable import StagedFolder, new_folder
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.text.codec import TextCodec
 
 Report = Callable[[str], None]

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.data.binary import Dataset, Pairs
-from nmtkit.durable import new_folder, read_manifest, verify_files
 from nmtkit.errors import DamagedError
-from nmtkit.manifest import RESTORE
+from nmtkit.storage.durable import new_folder, read_manifest, verify_files
+from nmtkit.storage.manifest import RESTORE
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 
 FORMAT = "nmtkit-shortlist"
@@ -77,7 +77,7 @@ class Shortlist:
         """Write the folder.
 
         Raises:
-            ConfigError, ResourceError: as `nmtkit.durable.new_folder`.
+            ConfigError, ResourceError: as `nmtkit.storage.durable.new_folder`.
         """
         with new_folder(folder, FORMAT, VERSION, overwrite=overwrite) as staged:
             self.candidates.astype(_TYPE).tofile(staged.path / _FILE)

@@ -15,12 +15,12 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.parses import check_parses, read_parses
 from nmtkit.errors import DataError
+from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.text.codec import KINDS, TextCodec, Vocabulary, tokenised
 from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword
 from nmtkit.text.tokenised import tokenise
-from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
 
 Report = Callable[[str], None]

@@ -7,7 +7,7 @@ scores remain those of forced decoding.
 import torch
 from torch import Tensor
 
-from nmtkit.decoding.well_formed import WellFormed
+from nmtkit.parsing.well_formed import WellFormed
 from nmtkit.symbols import EOS_ID
 
 IMPOSSIBLE = float("-inf")

@@ -10,9 +10,9 @@ from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
-from nmtkit.model_folder import LoadedModel
-from nmtkit.model_path import load_model
-from nmtkit.runtime import choose_precision, set_up
+from nmtkit.runtime.devices import choose_precision, set_up
+from nmtkit.storage.model_folder import LoadedModel
+from nmtkit.storage.model_path import load_model
 from nmtkit.text.codec import TextCodec
 
 

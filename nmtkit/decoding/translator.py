@@ -22,15 +22,15 @@ from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.decoding.translation import Answer, Details, Request, Translation, join_ranks
-from nmtkit.decoding.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
+from nmtkit.parsing.trees import split_words
+from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.parsing.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import one_line
-from nmtkit.text.tree_tokens import TreeTokens
-from nmtkit.text.trees import split_words
 
 _MAX_PIECES = 2**20
 """No line is cut into as many pieces, so that a piece's key is one number."""

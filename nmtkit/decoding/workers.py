@@ -17,7 +17,7 @@ from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.translation import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
-from nmtkit.processes import start_worker
+from nmtkit.runtime.workers import start_worker
 
 _READY: list[Answer] = []
 """What a worker says when its models are loaded."""

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from nmtkit.config.metrics import BreakdownConfig, SignificanceConfig
 from nmtkit.errors import ConfigError
-from nmtkit.evaluation.brackets import Comparison, check_one_reference, compare_lines
 from nmtkit.evaluation.breakdown import (
     FrequencyClass,
     LengthClass,
@@ -15,9 +14,10 @@ from nmtkit.evaluation.breakdown import (
     count_words,
 )
 from nmtkit.evaluation.metrics import Metric, Score
-from nmtkit.evaluation.prm import Parameters
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts
+from nmtkit.parsing.brackets import Comparison, check_one_reference, compare_lines
+from nmtkit.parsing.prm import Parameters
 from nmtkit.text.lines import read_lines
 
 

@@ -21,10 +21,10 @@ from nmtkit.interop.sentencepiece import write_sentencepiece
 from nmtkit.model.embedding import Embedding
 from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import LoadedModel
+from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.tree_tokens import TreeTokens
 
 _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8

@@ -7,11 +7,11 @@ from typing import Protocol
 import torch
 
 from nmtkit.config.problems import Problem, raise_problems
-from nmtkit.durable import check_is_free, new_folder
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.parity import Peer, check_parity, parity_line
-from nmtkit.model_folder import LoadedModel
-from nmtkit.model_path import load_model
+from nmtkit.storage.durable import check_is_free, new_folder
+from nmtkit.storage.model_folder import LoadedModel
+from nmtkit.storage.model_path import load_model
 from nmtkit.text.codec import TextCodec
 
 VERSION = 1

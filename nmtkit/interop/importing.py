@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from nmtkit.durable import check_is_free
 from nmtkit.interop import marian, marian_reading
 from nmtkit.interop.parity import check_parity, parity_line
-from nmtkit.model_folder import FORMAT, write_model
+from nmtkit.storage.durable import check_is_free
+from nmtkit.storage.model_folder import FORMAT, write_model
 
 
 def import_marian(folder: Path, out: Path, overwrite: bool, report: Callable[[str], None]) -> None:

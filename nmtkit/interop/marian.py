@@ -21,7 +21,7 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.interop.limits import NUM_POSITIONS, attention_limits, choice_limits, refusal
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.interop.sentencepiece import sentencepiece_model, write_sentencepiece
-from nmtkit.model_folder import LoadedModel, save_tensors
+from nmtkit.storage.model_folder import LoadedModel, save_tensors
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.tokenised import Tokenised

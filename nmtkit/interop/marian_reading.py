@@ -33,7 +33,7 @@ from nmtkit.interop.marian import (
 from nmtkit.interop.marian_stored import AGAIN, StoredTensors, read_bytes, read_json
 from nmtkit.interop.sentencepiece import SOURCE, TARGET
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import LoadedModel
+from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.marian import BIAS, CONFIG
 from nmtkit.model.embedding import sinusoids
-from nmtkit.model_folder import load_tensors
+from nmtkit.storage.model_folder import load_tensors
 
 AGAIN = "download the folder again, or have transformers write it again"
 """How to mend what is damaged."""

@@ -17,7 +17,7 @@ from nmtkit.decoding.forced import score_pairs
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.limits import num_positions
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import LoadedModel
+from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtkit.model import flash
-from nmtkit.model.linear import Linear
-from nmtkit.model.scaled_dot_product import attend, heads_first, split_heads, weights
+from nmtkit.model.kernels import flash
+from nmtkit.model.kernels.low_precision import Linear
+from nmtkit.model.kernels.padded import attend, heads_first, split_heads, weights
+from nmtkit.model.kernels.windowed import attend_near, neighbourhood
 from nmtkit.model.state import DecoderState
-from nmtkit.model.window import attend_near, neighbourhood
 from nmtkit.packed import Layout, Packed
 
 

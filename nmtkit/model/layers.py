@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import MemoryAttention, SelfAttention
-from nmtkit.model.dropout import Dropout
-from nmtkit.model.linear import Linear
+from nmtkit.model.kernels.dropout import Dropout
+from nmtkit.model.kernels.low_precision import Linear
 
 Function = Callable[[Tensor], Tensor]
 

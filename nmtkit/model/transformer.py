@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from nmtkit.config.training import NORMS, ModelConfig
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
-from nmtkit.model.inference import InferenceLinear, replace_linears
+from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
 from nmtkit.model.layers import (
     EAGER,
     DecoderLayer,

@@ -13,15 +13,7 @@ from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
-from nmtkit.model.activations import (
-    BFLOAT16_BYTES,
-    FLOAT32_BYTES,
-    Activations,
-    TrainingMemory,
-    activations,
-    chunk_size,
-)
-from nmtkit.model.cost import (
+from nmtkit.model.estimate.cost import (
     BACKWARD_AND_FORWARD,
     Parameters,
     Shape,
@@ -29,7 +21,15 @@ from nmtkit.model.cost import (
     count_parameters,
     operations,
 )
-from nmtkit.paper import TABLE_3
+from nmtkit.model.estimate.memory import (
+    BFLOAT16_BYTES,
+    FLOAT32_BYTES,
+    Activations,
+    TrainingMemory,
+    activations,
+    chunk_size,
+)
+from nmtkit.reporting.paper import TABLE_3
 from nmtkit.units import prefixed
 
 SENTENCE_TOKENS = 25

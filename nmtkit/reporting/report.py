@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.durable import disk_errors, make_folder, replace_file
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.document import Section
 from nmtkit.reporting.markdown import markdown
@@ -16,6 +15,7 @@ from nmtkit.reporting.summary import summary
 from nmtkit.reporting.table2 import table2
 from nmtkit.reporting.validations import validations
 from nmtkit.reporting.warnings import warnings
+from nmtkit.storage.durable import disk_errors, make_folder, replace_file
 
 
 @dataclass(frozen=True)

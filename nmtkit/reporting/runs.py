@@ -9,10 +9,10 @@ from typing import Any
 from nmtkit.config.metrics import METRICS, NLL, cost
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
-from nmtkit.durable import disk_errors
 from nmtkit.errors import ConfigError
-from nmtkit.manifest import MANIFEST, load
-from nmtkit.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.progress.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.storage.durable import disk_errors
+from nmtkit.storage.manifest import MANIFEST, load
 
 _CONFIG, _METRICS, _CHECKPOINTS = "config.toml", "metrics.jsonl", "checkpoints"
 

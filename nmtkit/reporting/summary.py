@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nmtkit.config.metrics import METRICS, NLL, cost
-from nmtkit.records import ValidationRecord
+from nmtkit.progress.records import ValidationRecord
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
 from nmtkit.reporting.runs import Run, have_one_vocabulary, validated_metrics
 from nmtkit.units import duration

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from nmtkit.paper import TABLE_2
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.reporting.paper import TABLE_2
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.summary import operations_cell
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from nmtkit.config.metrics import METRICS
-from nmtkit.records import ValidationRecord
+from nmtkit.progress.records import ValidationRecord
 from nmtkit.reporting.document import Section
 from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
 from nmtkit.units import SECONDS_A_MINUTE, duration

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 from nmtkit.config.metrics import TargetType
 from nmtkit.errors import ConfigError, DamagedError, DataError
-from nmtkit.manifest import RESTORE
+from nmtkit.parsing.linearize import complete
+from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.storage.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.linearised import complete
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
-from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
 
 _FORMAT = "nmtkit-codec"

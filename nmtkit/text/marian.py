@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from nmtkit.errors import DamagedError
-from nmtkit.manifest import RESTORE
+from nmtkit.storage.manifest import RESTORE
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.subword import SPACE_SYMBOL, load_processor, normalised, word_numbers
 

@@ -21,7 +21,7 @@ from nmtkit.data.binary import Sequences
 from nmtkit.errors import ResourceError
 from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
 from nmtkit.model.transformer import Transformer
-from nmtkit.runtime import choose_precision
+from nmtkit.runtime.devices import choose_precision
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.memory_search import fits
 from nmtkit.training.objective import Objective, normalize

@@ -24,7 +24,6 @@ from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 from torch.distributed.elastic.rendezvous import RendezvousInfo, RendezvousStoreInfo
 from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
 
-from nmtkit.checkpoint import RunFolder, is_run
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import (
     ConfigError,
@@ -33,6 +32,7 @@ from nmtkit.errors import (
     ResourceError,
     StoppedError,
 )
+from nmtkit.storage.run_folder import RunFolder, is_run
 from nmtkit.training.distributed import LAUNCHER, TOGETHER, is_launched
 from nmtkit.training.micro_batches import recorded_increases
 from nmtkit.training.stopping import held_back, next_request

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import torch
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.devices import sustained_rate
-from nmtkit.model.cost import Work, training_operations
+from nmtkit.model.estimate.cost import Work, training_operations
+from nmtkit.model.estimate.device_rates import sustained_rate
 from nmtkit.model.likelihood import perplexity
-from nmtkit.records import TrainingRecord
-from nmtkit.runtime import device_name
+from nmtkit.progress.records import TrainingRecord
+from nmtkit.runtime.devices import device_name
 from nmtkit.training.state import Progress
 from nmtkit.units import SECONDS_A_MINUTE
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from nmtkit.data.binary import Indices
-from nmtkit.durable import replace_file
 from nmtkit.errors import DamagedError
+from nmtkit.storage.durable import replace_file
 
 FILE = "micro_batches.json"
 FIRST_FILE = "pieces.json"

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.data.batch import Batch
-from nmtkit.model.activations import chunk_size
-from nmtkit.model.linear import filled, is_low_on_cpu
-from nmtkit.model.rows import filled_size
+from nmtkit.model.estimate.memory import chunk_size
+from nmtkit.model.kernels.low_precision import filled, is_low_on_cpu
+from nmtkit.model.kernels.rows import filled_size
 from nmtkit.model.transformer import Transformer
 
 

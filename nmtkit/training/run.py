@@ -14,20 +14,20 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import check_budget
-from nmtkit.durable import locked
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.model import flash
+from nmtkit.model.kernels import flash
 from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
-from nmtkit.progress import ProgressReporter, SilentReporter, make_reporter
-from nmtkit.records import Log, MetricsLog
-from nmtkit.runtime import forget_peak, make_deterministic, set_up
-from nmtkit.tensorboard import TensorboardLog
+from nmtkit.progress.records import Log, MetricsLog
+from nmtkit.progress.tensorboard import TensorboardLog
+from nmtkit.progress.terminal import ProgressReporter, SilentReporter, make_reporter
+from nmtkit.runtime.devices import forget_peak, make_deterministic, set_up
+from nmtkit.storage.durable import locked
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best, restore
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined

@@ -10,17 +10,17 @@ from pathlib import Path
 import torch
 
 from nmtkit.averaging import average, load_mean
-from nmtkit.checkpoint import RunFolder, is_run
 from nmtkit.config.metrics import NLL, cost
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.data.binary import Dataset
-from nmtkit.durable import check_is_free, read_manifest
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.likelihood import perplexity
-from nmtkit.model_folder import FORMAT, VERSION, describe_model
-from nmtkit.model_path import find_model
-from nmtkit.records import MetricsLog, plain_scores
-from nmtkit.runtime import set_up
+from nmtkit.progress.records import MetricsLog, plain_scores
+from nmtkit.runtime.devices import set_up
+from nmtkit.storage.durable import check_is_free, read_manifest
+from nmtkit.storage.model_folder import FORMAT, VERSION, describe_model
+from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import RunFolder, is_run
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.validation import (

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmtkit.checkpoint import Resumable, RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.model.transformer import Transformer
-from nmtkit.progress import ProgressReporter
-from nmtkit.records import Log
+from nmtkit.progress.records import Log
+from nmtkit.progress.terminal import ProgressReporter
+from nmtkit.storage.run_folder import Resumable, RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import (

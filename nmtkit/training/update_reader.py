@@ -14,7 +14,7 @@ from typing import Any
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset, Pairs, Sequences
 from nmtkit.data.sampler import Position, Sampler, Update
-from nmtkit.processes import Worker
+from nmtkit.runtime.workers import Worker
 from nmtkit.training.micro_batches import MicroBatch, numbers_of_rank, pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 

@@ -31,7 +31,7 @@ from nmtkit.data.sampler import cut_sorted
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metrics import Metric, make_metrics, score_corpus
-from nmtkit.records import ValidationRecord
+from nmtkit.progress.records import ValidationRecord
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective

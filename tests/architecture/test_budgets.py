@@ -23,7 +23,7 @@ MAX_COMMAND_LINES = 60
 # `setting(default, help, **details)` passes its details on to the dataclass Setting as they are.
 MAY_TAKE_ANY_KEYWORD = ("nmtkit_cli/options.py", "nmtkit/config/setting.py")
 # The C library is asked whether it has mallopt.
-MAY_ASK_FOR_ATTRIBUTES = ("nmtkit/allocator.py",)
+MAY_ASK_FOR_ATTRIBUTES = ("nmtkit/runtime/allocator.py",)
 PICKLING_MODULES = ("pickle", "cPickle", "dill", "joblib", "shelve", "marshal")
 
 Rule = Callable[[Source], Iterator[str]]
@@ -121,9 +121,11 @@ def broad_handlers(source: Source) -> Iterator[str]:
 
 
 def threads(source: Source) -> Iterator[str]:
-    """Yield threads that nmtkit/runtime.py did not make; torch would slow down in them."""
+    """Yield threads that nmtkit/runtime/devices.py did not make; torch would slow down in them."""
     for number, line in enumerate(source.text.split("\n"), start=1):
-        if source.path != "nmtkit/runtime.py" and ("ThreadPool" in line or "threading" in line):
+        if source.path != "nmtkit/runtime/devices.py" and (
+            "ThreadPool" in line or "threading" in line
+        ):
             yield f"{source.path}:{number}: {line.strip()}"
 
 

@@ -21,42 +21,43 @@ LAYERS: dict[str, int] = {
     "nmtkit.symbols": 0,
     "nmtkit.units": 0,
     "nmtkit.config": 1,
-    "nmtkit.durable": 1,
-    "nmtkit.manifest": 1,
-    "nmtkit.records": 1,
-    "nmtkit.progress": 1,
-    "nmtkit.tensorboard": 1,
+    "nmtkit.storage": 1,
+    "nmtkit.progress": 2,
     "nmtkit.packed": 1,
-    "nmtkit.processes": 1,
-    "nmtkit.allocator": 1,
-    "nmtkit.devices": 1,
-    "nmtkit.paper": 1,
     "nmtkit.runtime": 2,
+    "nmtkit.runtime.allocator": 1,
+    "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,
-    "nmtkit.data": 3,
-    "nmtkit.model": 3,
-    "nmtkit.model_folder": 4,
-    "nmtkit.checkpoint": 4,
-    "nmtkit.model_path": 4,
-    "nmtkit.averaging": 5,
-    "nmtkit.decoding": 6,
-    "nmtkit.evaluation": 6,
-    "nmtkit.interop": 7,
-    "nmtkit.training": 7,
-    "nmtkit.reporting": 7,
-    "nmtkit": 8,
-    "nmtkit_cli": 8,
+    "nmtkit.model.kernels": 2,
+    "nmtkit.model.estimate": 3,
+    "nmtkit.parsing": 3,
+    "nmtkit.text.codec": 4,
+    "nmtkit.data": 5,
+    "nmtkit.model": 5,
+    "nmtkit.storage.model_folder": 6,
+    "nmtkit.storage.run_folder": 6,
+    "nmtkit.storage.model_path": 6,
+    "nmtkit.averaging": 7,
+    "nmtkit.decoding": 8,
+    "nmtkit.evaluation": 8,
+    "nmtkit.interop": 9,
+    "nmtkit.training": 9,
+    "nmtkit.reporting": 9,
+    "nmtkit.parsing.tree_drawing": 10,
+    "nmtkit": 11,
+    "nmtkit_cli": 11,
 }
 # Help, preprocess and score start without torch, which takes longer than they do.
 MAY_IMPORT_TORCH = (
-    "nmtkit.tensorboard",
+    "nmtkit.progress.tensorboard",
     "nmtkit.packed",
-    "nmtkit.runtime",
+    "nmtkit.runtime.devices",
     "nmtkit.data.batch",
     "nmtkit.model",
-    "nmtkit.model_folder",
-    "nmtkit.checkpoint",
-    "nmtkit.model_path",
+    "nmtkit.parsing.well_formed",
+    "nmtkit.storage.model_folder",
+    "nmtkit.storage.run_folder",
+    "nmtkit.storage.model_path",
     "nmtkit.averaging",
     "nmtkit.decoding",
     "nmtkit.interop",
@@ -65,9 +66,8 @@ MAY_IMPORT_TORCH = (
 )
 WITHOUT_TORCH = (
     # Arithmetic on shapes, which reports and `nmtkit info` do as well.
-    "nmtkit.model.cost",
-    "nmtkit.model.activations",
-    "nmtkit.model.rows",
+    "nmtkit.model.estimate",
+    "nmtkit.model.kernels.rows",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",
     "nmtkit.training.seeds",
@@ -192,7 +192,8 @@ def test_torch_is_imported_only_where_tensors_are_the_business() -> None:
 def test_an_import_of_torch_is_found() -> None:
     for text in ("import torch", "from torch import nn", "import torch.nn as nn"):
         assert torch_imports(parse("nmtkit/text/lines.py", text)), text
-    assert torch_imports(parse("nmtkit/durable.py", "from safetensors.torch import save_file"))
+    text = "from safetensors.torch import save_file"
+    assert torch_imports(parse("nmtkit/storage/durable.py", text))
 
 
 def test_files_without_torch_do_not_load_it_through_others() -> None:

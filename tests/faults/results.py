@@ -5,8 +5,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.checkpoint import RunFolder
-from nmtkit.records import MetricsLog
+from nmtkit.progress.records import MetricsLog
+from nmtkit.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

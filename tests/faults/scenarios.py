@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from nmtkit.averaging import average
-from nmtkit.checkpoint import RunFolder, is_run
-from nmtkit.durable import replace_file
 from nmtkit.errors import ConfigError
-from nmtkit.model_folder import describe_model
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.durable import replace_file
+from nmtkit.storage.model_folder import describe_model
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder, is_run
 from tests.folders import read_folder, write_folder
 from tests.snapshots import tiny_run, tiny_snapshot, tiny_tensors
 

@@ -18,8 +18,8 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.training import CheckpointConfig
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, injected, start, wait
 from tests.faults.results import result_of

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.durable import read_manifest, verify_files
 from nmtkit.errors import DamagedError
-from nmtkit.model_folder import write_model
-from nmtkit.model_path import load_model
+from nmtkit.storage.durable import read_manifest, verify_files
+from nmtkit.storage.model_folder import write_model
+from nmtkit.storage.model_path import load_model
 from tests.snapshots import tiny_run
 from tests.tiny import tiny_codec, tiny_model
 

@@ -14,8 +14,8 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
-from nmtkit.durable import verify_files
 from nmtkit.errors import ConfigError
+from nmtkit.storage.durable import verify_files
 from tests.faults.harness import Fault, fault_points, run_in_child
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe
 

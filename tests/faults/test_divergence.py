@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import DivergedError
-from nmtkit.model_path import read_tensors
-from nmtkit.records import MetricsLog, SkippedRecord
+from nmtkit.progress.records import MetricsLog, SkippedRecord
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import trainer
 from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.run import train

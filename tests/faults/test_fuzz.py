@@ -21,17 +21,17 @@ from hypothesis import strategies as st
 from safetensors.torch import save
 
 from nmtkit.averaging import average
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
-from nmtkit.durable import read_manifest, verify_files
 from nmtkit.errors import ConfigError, DamagedError, NmtkitError
-from nmtkit.manifest import describe
-from nmtkit.model_folder import load_tensors
-from nmtkit.model_path import load_model
-from nmtkit.records import MetricsLog
+from nmtkit.progress.records import MetricsLog
+from nmtkit.storage.durable import read_manifest, verify_files
+from nmtkit.storage.manifest import describe
+from nmtkit.storage.model_folder import load_tensors
+from nmtkit.storage.model_path import load_model
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.tiny import tiny_dataset, tiny_train_recipe
 

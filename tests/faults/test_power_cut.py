@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import SearchConfig
 from nmtkit.config.training import CheckpointConfig, LoggingConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
-from nmtkit.durable import verify_files
 from nmtkit.errors import DamagedError
-from nmtkit.model_path import read_tensors
-from nmtkit.records import MetricsLog
+from nmtkit.progress.records import MetricsLog
+from nmtkit.storage.durable import verify_files
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.power_cut import Disk, State, restore, seen_of, with_most_left
 from tests.faults.scenarios import SCENARIOS, Scenario, everything_in

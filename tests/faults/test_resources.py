@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.errors import ResourceError
-from nmtkit.model_folder import load_tensors
+from nmtkit.storage.model_folder import load_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import trainer
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, run_in_child

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.durable import locked
 from nmtkit.errors import ConfigError, DamagedError, StoppedError
-from nmtkit.model_path import load_model
+from nmtkit.storage.durable import locked
+from nmtkit.storage.model_path import load_model
 from nmtkit.training.run import train
 from tests.faults.harness import held_by_another_process
 from tests.faults.moments import in_update, send

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.checkpoint import RunFolder, Snapshot
 from nmtkit.errors import NmtkitError
+from nmtkit.storage.run_folder import RunFolder, Snapshot
 from nmtkit.training import trainer, validation
 from nmtkit.training.run import train
 from tests.faults.moments import in_update, preceded, send

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, fault_points, run_in_child
 from tests.tiny import tiny_dataset, tiny_train_recipe

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.model_folder import write_model
+from nmtkit.storage.model_folder import write_model
 from tests.commands import nmtkit
 from tests.tiny import tiny_codec, tiny_model
 

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig, ModelConfig
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
 from nmtkit.model.layers import PreNorm, add_and_norm
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import objective as objective_module
 from nmtkit.training.compiling import choose_execution, compiled
 from nmtkit.training.objective import Objective

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.model_folder import write_model
+from nmtkit.storage.model_folder import write_model
 from tests.tiny import tiny_codec, tiny_model, write_lines
 
 NUM_LINES = 600

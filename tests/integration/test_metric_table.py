@@ -13,8 +13,8 @@ from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.config.toml import dumps
 from nmtkit.data.prepare import prepare
 from nmtkit.evaluation.metrics import MAKERS, Metric
-from nmtkit.records import MetricsLog
-from nmtkit.text.trees import parse_tree
+from nmtkit.parsing.trees import parse_tree
+from nmtkit.progress.records import MetricsLog
 from tests.commands import as_text, nmtkit
 from tests.tiny import tiny_dataset, tiny_recipe, tiny_train_recipe, write_lines
 from tests.trees import TREEBANK

@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config import training
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.loading import load_translator
 from nmtkit.model import embedding, layers
-from nmtkit.model.cost import count_parameters
-from nmtkit.model_path import load_model
+from nmtkit.model.estimate.cost import count_parameters
+from nmtkit.storage.model_path import load_model
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.tiny import VALID_LINES, tiny_dataset, tiny_train_recipe
 

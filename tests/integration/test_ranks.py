@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
 from nmtkit.errors import LostRankError
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import objective
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.objective import Losses, smoothed_cross_entropy

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.errors import DamagedError, ResourceError, StoppedError
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import trainer
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.loader import BatchLoader

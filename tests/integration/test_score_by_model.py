@@ -11,7 +11,7 @@ import pytest
 
 from nmtkit.config.schema import ScoringConfig, TrainRecipe
 from nmtkit.decoding.scorer import Scorer
-from nmtkit.model_folder import write_model
+from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes
 from nmtkit.text.subword import Subword

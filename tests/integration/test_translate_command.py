@@ -26,7 +26,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.decoding.translation import Answer, Request
 from nmtkit.decoding.workers import Workers, _work
 from nmtkit.errors import ConfigError, DataError, LostRankError, NmtkitError, ResourceError
-from nmtkit.model_folder import write_model
+from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 from nmtkit_cli import main

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.model_folder import write_model
+from nmtkit.storage.model_folder import write_model
 from nmtkit_cli import main, streams
 from tests.tiny import tiny_codec, tiny_model
 

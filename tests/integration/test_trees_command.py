@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from nmtkit.config.toml import dumps
-from nmtkit.text.trees import parse_tree
+from nmtkit.parsing.trees import parse_tree
 from tests import commands
 from tests.commands import as_text
 from tests.tiny import tiny_train_recipe

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
+from nmtkit.storage.run_folder import RunFolder
 from tests.launching import (
     WHOLE,
     assert_only_nmtkit_talks,
@@ -137,12 +137,12 @@ def test_the_launcher_waits_for_a_save_that_takes_longer_than_its_patience(
 ) -> None:
     slow_save = """
 import time
-import nmtkit.checkpoint
-save = nmtkit.checkpoint.RunFolder.save
+import nmtkit.storage.run_folder
+save = nmtkit.storage.run_folder.RunFolder.save
 def save_slowly(self, snapshot):
     time.sleep(4)
     save(self, snapshot)
-nmtkit.checkpoint.RunFolder.save = save_slowly
+nmtkit.storage.run_folder.RunFolder.save = save_slowly
 """
     run = tmp_path / "run"
     settings = ("--max-updates", "1000000", "--save-every", "1000000", "--devices", "2")

@@ -15,14 +15,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit import averaging, model_folder
+from nmtkit import averaging
 from nmtkit.averaging import average, load_mean
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.manifest import Json
-from nmtkit.model_folder import describe_model, read_model, write_model
-from nmtkit.model_path import read_tensors
+from nmtkit.storage import model_folder
+from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_folder import describe_model, read_model, write_model
+from nmtkit.storage.model_path import read_tensors
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensors

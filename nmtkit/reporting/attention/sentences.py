@@ -15,9 +15,9 @@ from nmtkit.decoding.lengths import longest_translation
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import LoadedModel
 from nmtkit.packed import pack_sequences
 from nmtkit.reporting.attention.pairs import Pair
+from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import Vocabulary
 

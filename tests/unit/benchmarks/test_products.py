@@ -6,7 +6,7 @@ import torch
 from benchmarks.products import Factor, Pools, Product, record, seconds_of
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch
-from nmtkit.model.cost import Work, training_operations
+from nmtkit.model.estimate.cost import Work, training_operations
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.training.objective import Objective

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.trainer import MIB, Run, intervals_of, ratio_after
-from nmtkit.records import TrainingRecord
+from nmtkit.progress.records import TrainingRecord
 from tests.records import TRAINING
 
 

@@ -4,7 +4,7 @@ from nmtkit.config.fields import Value, fields_of, values_of
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps, loads
-from nmtkit.paper import TABLE_3
+from nmtkit.reporting.paper import TABLE_3
 
 # What does not describe the model or how it learns: table 3 of the paper says nothing of it.
 SCHEDULE = {"max_updates", "save_every", "validate_every", "keep"}

@@ -9,7 +9,7 @@ import pytest
 
 from nmtkit.data.binary import FORMAT, ID_TYPES, VERSION, Dataset
 from nmtkit.errors import DamagedError
-from nmtkit.manifest import describe
+from nmtkit.storage.manifest import describe
 from nmtkit.symbols import EOS_ID
 from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_dataset
 

@@ -12,8 +12,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.joining import join
 from nmtkit.data.parts import Part
 from nmtkit.data.prepare import prepare, prepare_part
-from nmtkit.durable import read_manifest
 from nmtkit.errors import ConfigError, DamagedError, DataError, ResourceError
+from nmtkit.storage.durable import read_manifest
 from tests.folders import refusing
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe
 from tests.unit.data.test_prepare import write_pairs

@@ -9,8 +9,8 @@ from nmtkit.data.corpus import Corpus
 from nmtkit.data.parses import check_parses, read_parses
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import DataError
+from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.trees import format_tree, parse_tree
 from tests.tiny import write_lines
 from tests.trees import TREEBANK
 

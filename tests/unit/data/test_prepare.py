@@ -10,8 +10,8 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe, SeedConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
-from nmtkit.durable import verify_files
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.storage.durable import verify_files
 from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_recipe, write_lines
 
 

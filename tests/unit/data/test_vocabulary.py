@@ -12,10 +12,10 @@ from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.prepare import prepare
 from nmtkit.data.vocabulary import LEARNERS, make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.parsing.linearize import linearize
+from nmtkit.parsing.trees import parse_tree
 from nmtkit.text.codec import KINDS, Kind, TextCodec
-from nmtkit.text.linearised import linearize
 from nmtkit.text.subword import Algorithm, Subword
-from nmtkit.text.trees import parse_tree
 from nmtkit.text.words import Words
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, write_lines
 from tests.trees import TREEBANK

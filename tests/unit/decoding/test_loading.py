@@ -15,7 +15,7 @@ from nmtkit.config.schema import (
 )
 from nmtkit.decoding.loading import load_scorer, load_translator
 from nmtkit.decoding.translation import Request
-from nmtkit.model_folder import write_model
+from nmtkit.storage.model_folder import write_model
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 
 CPU = RuntimeConfig(device="cpu")

@@ -16,8 +16,8 @@ from nmtkit.interop.importing import import_marian
 from nmtkit.interop.limits import NUM_POSITIONS
 from nmtkit.interop.marian_reading import read
 from nmtkit.interop.parity import Pair, Peer, own_scores
-from nmtkit.manifest import load
-from nmtkit.model_folder import read_model
+from nmtkit.storage.manifest import load
+from nmtkit.storage.model_folder import read_model
 from nmtkit.text.codec import TextCodec
 from nmtkit_cli.export import command as export_command
 from tests.conversions import (

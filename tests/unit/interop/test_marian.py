@@ -15,7 +15,7 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.marian_reading import read
 from nmtkit.model import layers
-from nmtkit.model_folder import LoadedModel
+from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised

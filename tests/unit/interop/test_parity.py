@@ -24,8 +24,8 @@ from nmtkit.interop.parity import (
     parity_line,
 )
 from nmtkit.model.embedding import LearnedPositions
-from nmtkit.model_folder import LoadedModel
 from nmtkit.packed import pack_sequences
+from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
 from tests.conversions import random_model, separate_codec, shared_codec
 from tests.tiny import tiny_codec, tiny_model

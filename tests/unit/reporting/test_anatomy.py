@@ -8,7 +8,7 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
-from nmtkit.model.cost import Work, training_operations
+from nmtkit.model.estimate.cost import Work, training_operations
 from nmtkit.reporting.anatomy import Anatomy, anatomy
 
 

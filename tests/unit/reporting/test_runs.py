@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.manifest import load
 from nmtkit.reporting.runs import have_one_vocabulary, read_runs, signatures
+from nmtkit.storage.manifest import load
 from tests.unit.reporting.builders import SIGNATURE, run_of, validated, validation, write_run
 
 FROZEN = Path("tests/golden/formats-1/run")

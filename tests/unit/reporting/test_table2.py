@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from nmtkit.paper import TABLE_2
 from nmtkit.reporting.document import Table
+from nmtkit.reporting.paper import TABLE_2
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.table2 import table2
 from tests.unit.reporting.builders import run_of, validated

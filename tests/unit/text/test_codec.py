@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.errors import DamagedError
+from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
-from nmtkit.text.tree_tokens import TreeTokens
 from nmtkit.text.words import Words
 from tests.tiny import tiny_codec
 

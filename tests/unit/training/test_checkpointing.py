@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import Resumable, RunFolder, Snapshot
 from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig
 from nmtkit.config.validate import check_values
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.storage.run_folder import Resumable, RunFolder, Snapshot
 from nmtkit.training.checkpointing import Saver, check_same_run
 from nmtkit.training.selection import last_checkpoints
 from nmtkit.training.state import Progress, TrainState

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.model.cost import Work, training_operations
+from nmtkit.model.estimate.cost import Work, training_operations
 from nmtkit.training.meter import Costs, Meter, UpdateStats
 from nmtkit.training.state import Progress
 from tests.clock import Clock

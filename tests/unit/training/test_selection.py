@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from nmtkit.averaging import average
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
-from nmtkit.durable import remove
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.model_folder import describe_model
-from nmtkit.model_path import load_model, read_tensors
-from nmtkit.records import MetricsLog, ValidationRecord
+from nmtkit.progress.records import MetricsLog, ValidationRecord
+from nmtkit.storage.durable import remove
+from nmtkit.storage.model_folder import describe_model
+from nmtkit.storage.model_path import load_model, read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
-from nmtkit.model_path import load_model, read_tensors
+from nmtkit.storage.model_path import load_model, read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
 from nmtkit.training.validation import Validation, Validator

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.model_path import load_model, read_tensors
+from nmtkit.storage.model_path import load_model, read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from nmtkit.training.state import Progress, TrainState
 from tests.tiny import tiny_codec, tiny_dataset, tiny_model, tiny_train_recipe

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.run import train
 from nmtkit.training.trainer import Trainer

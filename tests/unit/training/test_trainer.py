@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
-from nmtkit.model_path import read_tensors
+from nmtkit.storage.model_path import read_tensors
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import run as running
 from nmtkit.training import trainer as training
 from nmtkit.training.optimizer import SCHEDULES

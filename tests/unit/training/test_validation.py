@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 import pytest
 import torch
 
-from nmtkit.checkpoint import RunFolder
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import TrainRecipe, TranslateRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
@@ -20,8 +19,9 @@ from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_path import load_model
 from nmtkit.packed import pack_sequences
+from nmtkit.storage.model_path import load_model
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.symbols import BOS_ID
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective

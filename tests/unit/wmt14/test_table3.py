@@ -13,8 +13,8 @@ from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError
-from nmtkit.model.cost import Shape
-from nmtkit.paper import TABLE_3
+from nmtkit.model.estimate.cost import Shape
+from nmtkit.reporting.paper import TABLE_3
 from tests.architecture.test_readme import check
 from tests.unit.reporting.builders import run_of, validated, write_run
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 
 from examples.wsj.numbered import marks, numbered_tree, numbered_words
 from nmtkit.errors import DataError
-from nmtkit.text.linearised import linearize, restore
+from nmtkit.parsing.linearize import linearize, restore
+from nmtkit.parsing.trees import Tree, format_tree, parse_tree, split_words
 from nmtkit.text.subword import SPACE_SYMBOL, Subword
-from nmtkit.text.trees import Tree, format_tree, parse_tree, split_words
 from tests.recipes import ROOT
 from tests.trees import deep_tree, trees
 

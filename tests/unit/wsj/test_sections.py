@@ -8,7 +8,7 @@ import pytest
 
 from examples.wsj.sections import numbers_of, section_lines
 from nmtkit.errors import ConfigError, DataError, NmtkitError
-from nmtkit.text.trees import parse_tree
+from nmtkit.parsing.trees import parse_tree
 from tests.recipes import ROOT
 from tests.trees import write_treebank
 

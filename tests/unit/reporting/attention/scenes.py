@@ -6,8 +6,8 @@ from torch import Tensor
 from nmtkit.config.fields import Value
 from nmtkit.config.schema import AttentionRecipe, TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.model_folder import LoadedModel
 from nmtkit.reporting.attention.sentences import Observer, Sentence, Tokens, View
+from nmtkit.storage.model_folder import LoadedModel
 from tests.tiny import tiny_codec, tiny_model
 
 HOSTILE = "</script><b>\"&'</b>\u202e\u0634\u0643\u0631\u0627 \U0001f600"

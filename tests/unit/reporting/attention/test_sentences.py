@@ -12,9 +12,9 @@ from nmtkit.decoding.attention import all_weights
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.model_folder import LoadedModel
 from nmtkit.reporting.attention.pairs import Pair
 from nmtkit.reporting.attention.sentences import Observer
+from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from tests.unit.reporting.attention.scenes import observer, tiny_loaded

@@ -10,8 +10,8 @@ from nmtkit.config.fields import Value
 from nmtkit.config.schema import AttentionRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError, DataError, NmtkitError
-from nmtkit.model_folder import LoadedModel
 from nmtkit.reporting.attention import view
+from nmtkit.storage.model_folder import LoadedModel
 from tests.unit.reporting.attention.scenes import tiny_loaded
 
 

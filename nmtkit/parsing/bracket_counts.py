@@ -1,0 +1,142 @@
+"""Sums of what EVALB says of sentences, and the scores that follow from them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from nmtkit.parsing.brackets import ERROR, SCORED, SKIPPED, Comparison, percent
+
+_FEW_CROSSING = 2
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sums over sentences; scores range from 0 to 100, and are 0 where nothing is counted.
+
+    Attributes:
+        sentences, errors, skipped: of all; of those whose words differ; of parses without words.
+        matched, gold, parsed, crossing, words, correct_tags: see `Comparison`; of those that are
+            neither.
+        complete: sentences whose brackets are all matched, none being left.
+        no_crossing, few_crossing: sentences with no such bracket, with at most two.
+        all_gold, all_parsed: brackets of all sentences.
+    """
+
+    sentences: int = 0
+    errors: int = 0
+    skipped: int = 0
+    matched: int = 0
+    gold: int = 0
+    parsed: int = 0
+    complete: int = 0
+    crossing: int = 0
+    no_crossing: int = 0
+    few_crossing: int = 0
+    words: int = 0
+    correct_tags: int = 0
+    all_gold: int = 0
+    all_parsed: int = 0
+
+    @property
+    def valid(self) -> int:
+        """Sentences that are scored."""
+        return self.sentences - self.errors - self.skipped
+
+    @property
+    def recall(self) -> float:
+        """Matched brackets, of the gold trees'."""
+        return percent(self.matched, self.gold)
+
+    @property
+    def precision(self) -> float:
+        """Matched brackets, of the parses'."""
+        return percent(self.matched, self.parsed)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of the two; sentences that are errors or skipped are left out."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    @property
+    def strict_f1(self) -> float:
+        """The same with nothing matched in sentences that are errors or skipped."""
+        return percent(2 * self.matched, self.all_gold + self.all_parsed)
+
+    @property
+    def complete_match(self) -> float:
+        """Sentences with all brackets right."""
+        return percent(self.complete, self.valid)
+
+    @property
+    def average_crossing(self) -> float:
+        """Crossing brackets a sentence."""
+        return self.crossing / self.valid if self.valid else 0.0
+
+    @property
+    def without_crossing(self) -> float:
+        """Sentences with no crossing bracket."""
+        return percent(self.no_crossing, self.valid)
+
+    @property
+    def with_few_crossing(self) -> float:
+        """Sentences with at most two crossing brackets."""
+        return percent(self.few_crossing, self.valid)
+
+    @property
+    def tagging_accuracy(self) -> float:
+        """Words with the right tag."""
+        return percent(self.correct_tags, self.words)
+
+    def figures(self) -> dict[str, float]:
+        """Return scores and numbers of sentences by name."""
+        return {
+            "f1": self.f1,
+            "recall": self.recall,
+            "precision": self.precision,
+            "strict_f1": self.strict_f1,
+            "complete_match": self.complete_match,
+            "average_crossing": self.average_crossing,
+            "no_crossing": self.without_crossing,
+            "two_or_less_crossing": self.with_few_crossing,
+            "tagging_accuracy": self.tagging_accuracy,
+            "sentences": self.sentences,
+            "errors": self.errors,
+            "skipped": self.skipped,
+        }
+
+    def as_list(self) -> list[int]:
+        """Return the sums in the order of the fields."""
+        return [getattr(self, one.name) for one in fields(self)]
+
+
+def counts_of(comparison: Comparison) -> Counts:
+    """Count one sentence."""
+    all_gold, all_parsed = comparison.all_gold, comparison.all_parsed
+    if comparison.status != SCORED:
+        return Counts(
+            sentences=1,
+            errors=comparison.status == ERROR,
+            skipped=comparison.status == SKIPPED,
+            all_gold=all_gold,
+            all_parsed=all_parsed,
+        )
+    return Counts(
+        sentences=1,
+        matched=comparison.matched,
+        gold=comparison.gold,
+        parsed=comparison.parsed,
+        complete=comparison.gold == comparison.parsed == comparison.matched,
+        crossing=comparison.crossing,
+        no_crossing=comparison.crossing == 0,
+        few_crossing=comparison.crossing <= _FEW_CROSSING,
+        words=comparison.words,
+        correct_tags=comparison.correct_tags,
+        all_gold=all_gold,
+        all_parsed=all_parsed,
+    )
+
+
+def total(counts: Iterable[Counts]) -> Counts:
+    """Add counts up."""
+    columns = zip(*(one.as_list() for one in counts), strict=True)
+    return Counts(*map(sum, columns))

@@ -1,0 +1,119 @@
+"""EVALB's F1 as a metric of sacreBLEU's kind, so that its intervals and tests work on trees.
+
+Importing this imports sacreBLEU.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+from sacrebleu.metrics.base import Metric, Score, Signature
+
+from nmtkit.parsing.bracket_counts import Counts, counts_of
+from nmtkit.parsing.brackets import check_one_reference, compare_lines
+from nmtkit.parsing.prm import Parameters
+
+F1, STRICT_F1 = "F1", "strict F1"
+Statistics = list[list[int]]
+"""The counts of each sentence: all of them, then again if it is short, or else zeros."""
+_NUM_COUNTS = len(Counts().as_list())
+
+
+def make_bracket_scorers(parameters: Parameters) -> list["BracketScorer"]:
+    """Make the scorers of F1 and of strict F1, which read the same trees once."""
+    count = cache(partial(count_trees, parameters))
+    return [BracketScorer(name, parameters.cutoff_length, count) for name in (F1, STRICT_F1)]
+
+
+def count_trees(
+    parameters: Parameters, gold: tuple[str, ...], parsed: tuple[str, ...]
+) -> Statistics:
+    """Compare parses with gold trees.
+
+    Raises:
+        DataError: see `compare_lines`.
+    """
+    statistics = []
+    for comparison in compare_lines(gold, parsed, parameters):
+        counts = counts_of(comparison)
+        short = counts if comparison.length <= parameters.cutoff_length else Counts()
+        statistics.append([*counts.as_list(), *short.as_list()])
+    return statistics
+
+
+class BracketScore(Score):
+    """A score of trees.
+
+    Attributes:
+        details: the figures as text.
+        figures: EVALB's figures by name; those of short sentences under "short".
+    """
+
+    def __init__(self, name: str, score: float, details: str, figures: Mapping[str, Any]) -> None:
+        super().__init__(name, score)
+        self.details, self.figures = details, figures
+
+
+class BracketScorer(Metric):
+    """Scores trees by EVALB's F1, or by the F1 in which its errors match nothing."""
+
+    _SIGNATURE_TYPE = Signature
+
+    def __init__(
+        self,
+        name: str,
+        cutoff_length: int,
+        count: Callable[[tuple[str, ...], tuple[str, ...]], Statistics],
+    ) -> None:
+        """Make a scorer.
+
+        Args:
+            name: F1 or STRICT_F1.
+            cutoff_length: up to how many words sentences are short.
+            count: `count_trees` with its parameters.
+        """
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.name, self.cutoff_length, self._count = name, cutoff_length, count
+
+    def _extract_corpus_statistics(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]] | None
+    ) -> Statistics:
+        """Return the counts of each sentence.
+
+        Raises:
+            ConfigError: there are several references.
+            DataError: see `compare_lines`.
+        """
+        assert references, "references are always given"
+        check_one_reference(len(references))
+        self.num_refs = 1
+        return self._count(tuple(references[0]), tuple(hypotheses))
+
+    def _aggregate_and_compute(self, stats: Sequence[Sequence[int]]) -> BracketScore:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+    def _compute_score_from_stats(self, stats: Sequence[int]) -> BracketScore:
+        sums = [int(number) for number in stats]
+        counts, short = Counts(*sums[:_NUM_COUNTS]), Counts(*sums[_NUM_COUNTS:])
+        if self.name == STRICT_F1:
+            return BracketScore(self.name, counts.strict_f1, "", {})
+        details = (
+            f"recall = {counts.recall:.2f} precision = {counts.precision:.2f} "
+            f"complete = {counts.complete_match:.2f} crossing = {counts.average_crossing:.2f} "
+            f"tagging = {counts.tagging_accuracy:.2f} (sentences = {counts.sentences} "
+            f"errors = {counts.errors} skipped = {counts.skipped} "
+            f"F1<={self.cutoff_length} = {short.f1:.2f})"
+        )
+        figures = {**counts.figures(), "short": short.figures()}
+        return BracketScore(self.name, counts.f1, details, figures)
+
+    # What sacreBLEU would ask for to read texts by itself.
+
+    def _preprocess_segment(self, sent: str) -> str:
+        raise AssertionError(f"trees are compared unchanged: {sent}")
+
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
+        raise AssertionError(f"trees are compared text by text: {refs}")
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[Any]:
+        raise AssertionError(f"trees are compared text by text: {hypothesis}, {ref_kwargs}")

@@ -1,0 +1,366 @@
+"""EVALB: how many brackets, and tags, of parsed sentences are those of gold trees.
+
+Source: Sekine and Collins 1997, EVALB, with the quotation marks of Ellis 2006. Lines are read here
+as EVALB reads them, which takes more for a sentence than a tree: several trees on a line, brackets
+around nothing, brackets that do not close. What differs: EVALB's limits of length, beyond which it
+is undefined, are gone; a word outside of brackets, at which it never ends, and a bracket that
+closes nothing, which is undefined, are each one error. A word without a tag in the parse (`XX`)
+counts or not by its tag in the gold tree.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nmtkit.errors import ConfigError, DataError
+from nmtkit.parsing.linearize import ANY_TAG
+from nmtkit.parsing.prm import Parameters
+
+# A bracket with a word in it, or one that opens; one that closes; a word outside of brackets.
+# ASCII: white space is C's. No run is tried twice ("+" after a quantifier).
+_TOKEN = re.compile(r"\(([^\s()]*+)(?:\s++([^\s()]*+)(\)))?|(\))|([^\s()]++)", re.ASCII)
+_OPENING_END = re.compile(r"\([^\s()]*+\s*+\Z", re.ASCII)
+_FUNCTION_TAG = re.compile("[-=]")
+_QUOTATION_MARKS = ("'", '"', "/")
+_MAX_QUOTES = 20
+"""Further quotation marks of a sentence are as other words. Source: EVALB's MAX_QUOTE_TERM."""
+_NOWHERE = -1
+"""Where a bracket ends that is not closed: it matches none, and crosses none."""
+SCORED, ERROR, SKIPPED = 0, 1, 2
+"""What became of a sentence, in EVALB's column Stat.: an error is one whose words differ."""
+
+Span = tuple[int, int, str]
+"""A bracket: its first word, the word behind its last one, its label."""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A quotation mark, as its label may delete it on one side only.
+
+    Attributes:
+        word, tag: what it is.
+        place: how many words are before it, deleted ones not counted.
+        num_brackets: that opened before it.
+        enclosing: which of them enclose it.
+    """
+
+    word: str
+    tag: str
+    place: int
+    num_brackets: int
+    enclosing: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A line as EVALB reads it.
+
+    Attributes:
+        words, tags: without deleted ones.
+        brackets: in the order in which they open, with unchanged labels.
+        quotes: the quotation marks, deleted or not.
+        length: words that count for the length.
+        problems: what EVALB complains of.
+    """
+
+    words: list[str]
+    tags: list[str]
+    brackets: list[Span]
+    quotes: list[Quote]
+    length: int
+    problems: list[str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What EVALB says of a sentence.
+
+    Attributes:
+        length: words of the gold tree.
+        status: SCORED, ERROR or SKIPPED.
+        problems: why it is an error, in EVALB's words.
+        num_gold_problems: number of problems of the gold tree, which come first.
+        matched: brackets that are in both; this and what follows is 0 where words differ.
+        gold, parsed: brackets of each.
+        crossing: brackets of the parse that overlap one of the gold tree without nesting.
+        words, correct_tags: of the sentence; of them, with the right tag.
+        all_gold, all_parsed: brackets of each, also where words differ.
+    """
+
+    length: int
+    status: int
+    problems: Sequence[str]
+    num_gold_problems: int
+    matched: int
+    gold: int
+    parsed: int
+    crossing: int
+    words: int
+    correct_tags: int
+    all_gold: int
+    all_parsed: int
+
+    @property
+    def recall(self) -> float:
+        """Matched brackets, of the gold tree's."""
+        return percent(self.matched, self.gold)
+
+    @property
+    def precision(self) -> float:
+        """Matched brackets, of the parse's."""
+        return percent(self.matched, self.parsed)
+
+    @property
+    def tagging_accuracy(self) -> float:
+        """Words with the right tag."""
+        return percent(self.correct_tags, self.words)
+
+
+def compare_lines(
+    gold: Sequence[str], parsed: Sequence[str], parameters: Parameters
+) -> Iterator[Comparison]:
+    """Compare parses with gold trees, line by line.
+
+    Args:
+        gold, parsed: equally many lines.
+        parameters: what counts.
+
+    Raises:
+        DataError: more errors than `max_error` permits, where EVALB stops.
+    """
+    num_errors = num_gold = 0
+    for number, (gold_line, parsed_line) in enumerate(zip(gold, parsed, strict=True), 1):
+        comparison = compare(gold_line, parsed_line, parameters)
+        num_errors += len(comparison.problems)
+        num_gold += comparison.num_gold_problems
+        # EVALB counts up when it has looked, so that one more than MAX_ERROR passes.
+        if num_errors > parameters.max_error + 1:
+            # Words may differ because the gold tree is broken.
+            side, place = ("gold trees", 0) if comparison.num_gold_problems else ("parses", -1)
+            of_gold = f" ({num_gold} of the gold trees)" if num_gold else ""
+            correct = "correct the gold trees, " if num_gold else ""
+            raise DataError(
+                f"line {number} of the {side}: {comparison.problems[place]}; that makes "
+                f"{num_errors} errors{of_gold}, at which MAX_ERROR ({parameters.max_error}) stops: "
+                f"{correct}parse the gold trees' own words, or give --prm a file with another "
+                "MAX_ERROR"
+            )
+        yield comparison
+
+
+def check_one_reference(count: int) -> None:
+    """Raise ConfigError if there are several references."""
+    if count > 1:
+        raise ConfigError(
+            f"trees are compared with one reference, and there are {count}; give one "
+            "[metric brackets]"
+        )
+
+
+def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Comparison:
+    """Compare a parse with its gold tree."""
+    gold = read_sentence(gold_line, parameters, ())
+    parsed = read_sentence(parsed_line, parameters, _gold_tags(gold_line, parsed_line, parameters))
+    problems, num_gold = [*gold.problems, *parsed.problems], len(gold.problems)
+    gold_spans, spans = _counted(gold, parameters), _counted(parsed, parameters)
+    refused = Comparison(
+        gold.length, SKIPPED, problems, num_gold, 0, 0, 0, 0, 0, 0, len(gold_spans), len(spans)
+    )
+    if not parsed.words:
+        return refused
+    if len(gold.words) != len(parsed.words):
+        gold, parsed = _with_equal_quotes(gold, parsed, parameters)
+        gold_spans, spans = _counted(gold, parameters), _counted(parsed, parameters)
+    difference = _difference(gold.words, parsed.words, parameters)
+    if difference:
+        return replace(refused, status=ERROR, problems=[*problems, difference])
+    pairs_of_tags = zip(gold.tags, parsed.tags, strict=True)
+    return Comparison(
+        length=gold.length,
+        status=ERROR if problems else SCORED,
+        problems=problems,
+        num_gold_problems=num_gold,
+        matched=_num_matches(gold_spans, spans, parameters),
+        gold=len(gold_spans),
+        parsed=len(spans),
+        crossing=_num_crossing(gold_spans, spans, len(gold.words)),
+        words=len(gold.words),
+        correct_tags=sum(parameters.is_equal_label(one, two) for one, two in pairs_of_tags),
+        all_gold=len(gold_spans),
+        all_parsed=len(spans),
+    )
+
+
+def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -> Sentence:
+    """Read a line, whatever it holds.
+
+    Args:
+        line: its text.
+        parameters: what counts.
+        gold_tags: of each word whose own tag is `XX`, what decides whether it counts; none = that
+            is a tag like any other.
+    """
+    sentence = Sentence([], [], [], [], 0, [])
+    words, brackets, problems = sentence.words, sentence.brackets, sentence.problems
+    length = 0
+    enclosing: list[int] = []
+    gold_tag = iter(gold_tags)
+    for label, word, ending, close, stray in _TOKEN.findall(line):
+        if ending:
+            tag = next(gold_tag, label) if label == ANY_TAG else label
+            length += tag not in parameters.deleted_for_length
+            is_quote = tag in parameters.quotes and word in _QUOTATION_MARKS
+            if is_quote and len(sentence.quotes) < _MAX_QUOTES:
+                place = (len(words), len(brackets))
+                sentence.quotes.append(Quote(word, tag, *place, frozenset(enclosing)))
+            if tag not in parameters.deleted:
+                words.append(word)
+                sentence.tags.append(label)
+        elif close and enclosing:
+            bracket = enclosing.pop()
+            start, _, name = brackets[bracket]
+            brackets[bracket] = (start, len(words), name)
+        elif close:
+            problems.append("Bracketing unbalance (too many close bracket)")
+        elif stray:
+            problems.append("Reading sentence")
+        else:
+            enclosing.append(len(brackets))
+            brackets.append((len(words), _NOWHERE, label))
+    if enclosing and _OPENING_END.search(line):
+        problems.append("More than two elements in a bracket")
+    if enclosing:
+        problems.append("Bracketing is unbalanced (too many open bracket)")
+    return replace(sentence, length=length, problems=list(dict.fromkeys(problems)))
+
+
+def _gold_tags(gold_line: str, parsed_line: str, parameters: Parameters) -> Sequence[str]:
+    """Return the gold tags of a parse's words without tag (`XX`); none if words differ.
+
+    Traces may be words of both, or be left out of the parse.
+    """
+    if f"({ANY_TAG}" not in parsed_line:  # for speed: most parses have tags
+        return ()
+    everything = _tagged_words(gold_line), _tagged_words(parsed_line)
+    for left_out in (frozenset[str](), parameters.deleted_for_length):
+        gold, parsed = ([one for one in side if one[0] not in left_out] for side in everything)
+        if len(gold) == len(parsed):
+            pairs = list(zip(gold, parsed, strict=True))
+            if all(parameters.is_equal_word(one[1], two[1]) for one, two in pairs):
+                return [one[0] for one, two in pairs if two[0] == ANY_TAG]
+    return ()
+
+
+def percent(part: int, whole: int) -> float:
+    """Return a share from 0 to 100, which is 0 where nothing is counted."""
+    return 100 * part / whole if whole else 0.0
+
+
+def leaves(line: str, parameters: Parameters) -> list[str]:
+    """Return the words of a line that count for its length, punctuation included."""
+    return [word for tag, word in _tagged_words(line) if tag not in parameters.deleted_for_length]
+
+
+def _tagged_words(line: str) -> list[tuple[str, str]]:
+    """Return the tags and words of a line, deleted or not."""
+    return [(label, word) for label, word, ending, _, _ in _TOKEN.findall(line) if ending]
+
+
+def _counted(sentence: Sentence, parameters: Parameters) -> list[Span]:
+    """Return the brackets that count, with labels by which they match."""
+    counted = []
+    for start, end, label in sentence.brackets:
+        if start != end:
+            name = _FUNCTION_TAG.split(label, maxsplit=1)[0]
+            if name not in parameters.deleted_brackets:
+                counted.append((start, end, name if parameters.is_labelled else ""))
+    return counted
+
+
+def _difference(gold: Sequence[str], parsed: Sequence[str], parameters: Parameters) -> str:
+    """Return EVALB's message about the first difference of words, or nothing."""
+    if len(gold) != len(parsed):
+        return f"Length unmatch ({len(gold)}|{len(parsed)})"
+    for one, two in zip(gold, parsed, strict=True):
+        if not parameters.is_equal_word(one, two):
+            return f"Words unmatch ({one}|{two})"
+    return ""
+
+
+def _num_matches(gold: Sequence[Span], parsed: Sequence[Span], parameters: Parameters) -> int:
+    """Count pairs of brackets: each gold one, in order, takes the first one left that is equal."""
+    left: dict[Span, list[int]] = {}
+    for position in range(len(parsed) - 1, -1, -1):
+        left.setdefault(parsed[position], []).append(position)
+    num_matches = 0
+    for start, end, label in gold:
+        equals = [(start, end, one) for one in parameters.equals.get(label, (label,))]
+        candidates = [left[span] for span in equals if left.get(span)]
+        if candidates:
+            min(candidates, key=lambda positions: positions[-1]).pop()
+            num_matches += 1
+    return num_matches
+
+
+def _num_crossing(gold: Sequence[Span], parsed: Sequence[Span], num_words: int) -> int:
+    """Count brackets of the parse that overlap a gold bracket without nesting.
+
+    Gold brackets nest. So if any that has a boundary inside of it ends before the parse's does,
+    or begins after, then the innermost does.
+    """
+    innermost = [(0, num_words)] * (num_words + 1)
+    stack: list[tuple[int, int]] = []
+    position = 0
+    for boundary in range(1, num_words):
+        while stack and stack[-1][1] <= boundary:
+            stack.pop()
+        while position < len(gold) and gold[position][0] < boundary:
+            start, end, _ = gold[position]
+            if end > boundary:
+                stack.append((start, end))
+            position += 1
+        if stack:
+            innermost[boundary] = stack[-1]
+    return sum(
+        innermost[start][1] < end or innermost[end][0] > start
+        for start, end, _ in parsed
+        if end != _NOWHERE
+    )
+
+
+def _with_equal_quotes(
+    gold: Sentence, parsed: Sentence, parameters: Parameters
+) -> tuple[Sentence, Sentence]:
+    """Restore deleted quotation marks that the other side has with a label that is kept."""
+    gold_places = [quote.place for quote in gold.quotes]
+    places = [quote.place for quote in parsed.quotes]
+    for i, quote in enumerate(parsed.quotes):
+        place = places[i]
+        for j, gold_quote in enumerate(gold.quotes):
+            if gold_places[j] != place:
+                continue
+            is_deleted = quote.tag in parameters.deleted
+            if is_deleted == (gold_quote.tag in parameters.deleted):
+                continue
+            if is_deleted:
+                parsed = _restored(parsed, quote, places[i])
+                places[i:] = [one + 1 for one in places[i:]]
+            else:
+                gold = _restored(gold, gold_quote, place)
+                gold_places[j:] = [one + 1 for one in gold_places[j:]]
+    return gold, parsed
+
+
+def _restored(sentence: Sentence, quote: Quote, place: int) -> Sentence:
+    """Return a sentence with a quotation mark that was deleted, before the word at a place."""
+    brackets = [
+        (
+            start + (number >= quote.num_brackets),
+            end + (number >= quote.num_brackets or number in quote.enclosing),
+            label,
+        )
+        for number, (start, end, label) in enumerate(sentence.brackets)
+    ]
+    words = [*sentence.words[:place], quote.word, *sentence.words[place:]]
+    tags = [*sentence.tags[:place], quote.tag, *sentence.tags[place:]]
+    return replace(sentence, words=words, tags=tags, brackets=brackets)

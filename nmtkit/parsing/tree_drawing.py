@@ -1,0 +1,115 @@
+"""Trees drawn: as an outline for the terminal, top-down as SVG."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nmtkit.parsing.trees import Tree
+from nmtkit.reporting.letters import columns, xml_text
+
+_BRANCH, _LAST_BRANCH, _STEM, _SPACE = "\u251c\u2500 ", "\u2514\u2500 ", "\u2502  ", "   "
+
+_CHARACTER = 8.0  # width, of the sans-serif letters of this size
+_FONT_SIZE = 14
+_GAP = 14.0  # between words
+_LEVEL = 48.0  # between a label and those below it
+_MARGIN = 16.0
+
+
+def outline(tree: Tree) -> Iterator[str]:
+    """Yield the lines of an outline: a constituent a line, a word beside its tag."""
+    waiting = [(tree, "", "")]
+    while waiting:
+        node, before, below = waiting.pop()
+        label = node.label if node.word is None else f"{node.label} {node.word}"
+        yield f"{before}{label}".rstrip()
+        children = [(child, below + _BRANCH, below + _STEM) for child in node.children[:-1]] + [
+            (child, below + _LAST_BRANCH, below + _SPACE) for child in node.children[-1:]
+        ]
+        waiting.extend(reversed(children))
+
+
+def svg(trees: Iterable[Tree]) -> str:
+    """Return a picture of trees, one below the other, the words of each in one row."""
+    drawings: list[str] = []
+    width = top = 0.0
+    for tree in trees:
+        nodes = _placed(tree)
+        bottom = 1 + max(node.depth for node in nodes)
+        content = "".join(_drawn(node, nodes, bottom) for node in nodes)
+        drawings.append(f'<g transform="translate(0,{top:.1f})">{content}</g>')
+        width = max(width, *(node.x + node.room / 2 + _MARGIN for node in nodes))
+        top += 2 * _MARGIN + _LEVEL * bottom + _FONT_SIZE
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.1f}" height="{top:.1f}" '
+        f'viewBox="0 0 {width:.1f} {top:.1f}" font-family="sans-serif" '
+        f'font-size="{_FONT_SIZE}" text-anchor="middle">{"".join(drawings)}</svg>'
+    )
+
+
+@dataclass
+class _Node:
+    """A constituent and its place.
+
+    Attributes:
+        tree: the constituent.
+        depth: how many it is in.
+        parent: the number of the one that it is a child of; of the root, its own.
+        room: the width of its label and word.
+        x: the middle of the label.
+    """
+
+    tree: Tree
+    depth: int
+    parent: int
+    room: float
+    x: float = 0.0
+
+
+def _placed(tree: Tree) -> list[_Node]:
+    """Return the constituents, each before its children, and each over the middle of them."""
+    nodes: list[_Node] = []
+    waiting = [(tree, 0, 0)]
+    end = _MARGIN
+    while waiting:
+        one, depth, parent = waiting.pop()
+        node = _Node(
+            one, depth, parent, _CHARACTER * max(columns(one.label), columns(one.word or ""))
+        )
+        if one.word is not None:
+            node.x = end + node.room / 2
+            end += node.room + _GAP
+        waiting.extend((child, depth + 1, len(nodes)) for child in reversed(one.children))
+        nodes.append(node)
+    children: list[list[float]] = [[] for _ in nodes]
+    for number in reversed(range(len(nodes))):
+        node = nodes[number]
+        if children[number]:
+            node.x = (min(children[number]) + max(children[number])) / 2
+        children[node.parent].append(node.x)
+    return nodes
+
+
+def _drawn(node: _Node, nodes: Sequence[_Node], bottom: int) -> str:
+    """Draw a label, its word if it has one, and the line to its parent."""
+    parent = nodes[node.parent]
+    drawn = _text(node.x, node.depth, node.tree.label)
+    if parent is not node:
+        drawn += _line(parent.x, parent.depth, node.x, node.depth)
+    if node.tree.word is not None:
+        drawn += _line(node.x, node.depth, node.x, bottom)
+        drawn += _text(node.x, bottom, node.tree.word)
+    return drawn
+
+
+def _text(x: float, level: int, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{_baseline(level):.1f}">{xml_text(text)}</text>'
+
+
+def _line(x: float, level: int, below_x: float, below: int) -> str:
+    """Draw from below a label to above another."""
+    start, end = _baseline(level) + _FONT_SIZE / 3, _baseline(below) - _FONT_SIZE
+    return f'<path d="M{x:.1f},{start:.1f} L{below_x:.1f},{end:.1f}" stroke="currentColor"/>'
+
+
+def _baseline(level: int) -> float:
+    return _MARGIN + _FONT_SIZE + _LEVEL * level

@@ -1,0 +1,44 @@
+"""The logger for TensorBoard, an optional extra."""
+
+import dataclasses
+from pathlib import Path
+
+from nmtkit.errors import ConfigError
+from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord
+from nmtkit.storage.durable import disk_errors
+
+FOLDER = "tensorboard"
+
+
+class TensorboardLog:
+    """Writes the numbers of each record, and its scores, under "training/" and "validation/"."""
+
+    def __init__(self, run_dir: Path, update: int) -> None:
+        """Open the log of a run that resumes after an update; later records are removed.
+
+        Raises:
+            ConfigError: TensorBoard is not installed.
+        """
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise ConfigError(
+                "tensorboard: the package is not installed; pip install 'nmtkit[tensorboard]', or "
+                "leave --tensorboard out [logging.tensorboard]"
+            ) from error
+        folder = run_dir / FOLDER
+        with disk_errors(folder):
+            self._writer = SummaryWriter(str(folder), purge_step=update + 1)
+
+    def append(self, record: Record) -> None:
+        """Add the numbers of a record; ResourceError if they cannot be written."""
+        if isinstance(record, SkippedRecord):
+            return  # the records of training count them
+        event = "training" if isinstance(record, TrainingRecord) else "validation"
+        values = dataclasses.asdict(record)
+        values |= values.get("scores", {})
+        with disk_errors(Path(self._writer.log_dir)):
+            for name, value in values.items():
+                if isinstance(value, int | float) and name != "update":
+                    self._writer.add_scalar(f"{event}/{name}", value, record.update)
+            self._writer.flush()

@@ -1,0 +1,162 @@
+"""The manifest of a folder: what format it has, and the size and hash of each of its files.
+
+Reading and checking only; `nmtkit.storage.durable` writes folders, and is what others import.
+"""
+
+import hashlib
+import json
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from nmtkit.errors import DamagedError
+from nmtkit.version import __version__
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+MANIFEST = "manifest.json"
+
+RESTORE = "restore the folder from a copy, or make it again"
+"""How to mend whatever is damaged."""
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def describe(folder: Path, format: str, version: int, fields: Mapping[str, Json]) -> bytes:
+    """Return the manifest for the files that a folder holds now.
+
+    Args:
+        folder: the folder, without a manifest.
+        format, version: its format.
+        fields: what else the manifest is to say.
+    """
+    files: dict[str, Json] = {}
+    for path in sorted(files_in(folder)):
+        name = path.relative_to(folder).as_posix()
+        assert _is_file_name(name), name
+        files[name] = {"bytes": path.stat().st_size, "sha256": _hash(path)}
+    origin = {"format": format, "version": version, "nmtkit": __version__}
+    assert not fields.keys() & {*origin, "files", "sha256"}, fields
+    content = {**origin, **fields, "files": files}
+    sealed = {**content, "sha256": _hash_of_content(content)}
+    return (json.dumps(sealed, indent=2) + "\n").encode()
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """Yield the path of every file in a folder, at any depth."""
+    return (path for path in folder.rglob("*") if not path.is_dir())
+
+
+def parse(folder: Path, format: str, version: int) -> dict[str, Any]:
+    """Read the manifest of a folder and check all that needs no look at the other files.
+
+    Args:
+        folder: the folder.
+        format: the format it must have.
+        version: the newest version that the caller understands.
+
+    Raises:
+        DamagedError: no such folder, no or a damaged manifest, another format, a later version.
+    """
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "no such folder"
+        raise DamagedError(f"{folder}: {what}; check the path")
+    manifest = load(folder)
+    found, found_version = manifest.get("format"), manifest.get("version")
+    if found != format:
+        raise DamagedError(f"{folder}: is of format {found!r}, not {format!r}; check the path")
+    if isinstance(found_version, int) and found_version > version:
+        raise DamagedError(
+            f"{folder}: is of version {found_version} of {format}, and this nmtkit reads none "
+            f"later than {version}; use the nmtkit that wrote it, or a newer one"
+        )
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    if manifest.get("sha256") != _hash_of_content(content) or not _names_good_files(content):
+        raise _damaged(folder / MANIFEST)
+    return content
+
+
+def load(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a folder as it is; DamagedError where it is no JSON object."""
+    path = folder / MANIFEST
+    try:
+        loaded = json.loads(path.read_bytes().decode())
+    except (FileNotFoundError, IsADirectoryError):
+        raise DamagedError(f"{path}: missing; check the path, or {RESTORE}") from None
+    except (ValueError, RecursionError):
+        raise _damaged(path) from None
+    if not isinstance(loaded, dict):
+        raise _damaged(path)
+    return loaded
+
+
+def check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Check that each file is there, has its size, and is reached without a symbolic link."""
+    for name, entry in manifest["files"].items():
+        path = folder / name
+        parents = [folder / parent for parent in Path(name).parents if parent.name]
+        if any(part.is_symlink() for part in (path, *parents)):
+            raise DamagedError(f"{path}: a symbolic link, which is not followed; {RESTORE}")
+        try:
+            found = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise DamagedError(f"{path}: missing; {RESTORE}") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise DamagedError(f"{path}: not a file; {RESTORE}")
+        if found.st_size != entry["bytes"]:
+            raise DamagedError(
+                f"{path}: damaged, {found.st_size} bytes instead of {entry['bytes']}; {RESTORE}"
+            )
+
+
+def check_hashes(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Check the content of each file."""
+    for name, entry in manifest["files"].items():
+        if _hash(folder / name) != entry["sha256"]:
+            raise _damaged(folder / name)
+
+
+def gone(path: Path) -> DamagedError:
+    """Return the error of a file that was there a moment ago: training may have deleted it."""
+    return DamagedError(
+        f"{path}: is gone; restore the folder from a copy, or, if it is a checkpoint of a run that "
+        "is still training, try again or raise --keep"
+    )
+
+
+def _damaged(path: Path) -> DamagedError:
+    return DamagedError(f"{path}: damaged, its content is not what was written; {RESTORE}")
+
+
+def _names_good_files(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether `files` names only files within the folder, each with size and hash."""
+    files = manifest.get("files")
+    return isinstance(files, dict) and all(
+        _is_file_name(name)
+        and isinstance(entry, dict)
+        and isinstance(entry.get("bytes"), int)
+        and _SHA256.fullmatch(str(entry.get("sha256")))
+        for name, entry in files.items()
+    )
+
+
+def _is_file_name(name: str) -> bool:
+    parts = name.split("/")
+    return bool(_FILE_NAME.fullmatch(name)) and {".", ".."}.isdisjoint(parts) and name != MANIFEST
+
+
+def _hash(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise gone(path) from None
+
+
+def _hash_of_content(content: Mapping[str, Any]) -> str:
+    """Hash what a manifest says, whatever its order and white space."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

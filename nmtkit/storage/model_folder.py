@@ -1,0 +1,241 @@
+"""The model folder: `model.safetensors`, `config.toml`, `codec/`, `manifest.json`.
+
+It is complete: nothing else is needed to translate. Checkpoints of a run and averaged models are
+model folders. Weights are never read from a pickle.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import dumps, loads
+from nmtkit.errors import ConfigError, DamagedError, DivergedError
+from nmtkit.model.transformer import Transformer
+from nmtkit.storage.durable import new_folder, read_manifest, verify_files
+from nmtkit.storage.manifest import MANIFEST, RESTORE, Json, gone
+from nmtkit.text.codec import TextCodec
+
+FORMAT = "nmtkit-model"
+VERSION = 1
+TENSORS = "model.safetensors"
+CONFIG = "config.toml"
+
+_CODEC = "codec"
+_OS_ERROR = re.compile(r"\(os error ([0-9]+)\)")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model folder holds beside the parameters."""
+
+    manifest: dict[str, Any]
+    recipe: TrainRecipe
+    codec: TextCodec
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that is ready to translate."""
+
+    model: Transformer
+    codec: TextCodec
+    recipe: TrainRecipe
+    manifest: dict[str, Any]
+
+
+def write_model(
+    folder: Path,
+    tensors: Mapping[str, Tensor],
+    recipe: TrainRecipe,
+    codec: TextCodec,
+    fields: Mapping[str, Json],
+    overwrite: bool,
+) -> None:
+    """Write a model folder.
+
+    Args:
+        folder: the folder to make.
+        tensors: the parameters as `Transformer.state_dict` names them; one that has several
+            names is stored once.
+        recipe: how they were trained.
+        codec: what makes ids of text, and text of ids.
+        fields: what else the manifest is to say.
+        overwrite: replace a model folder that is there.
+
+    Raises:
+        DivergedError: a parameter is not finite.
+        ConfigError, ResourceError: as `nmtkit.storage.durable.new_folder`.
+    """
+    stored, ties = _without_ties(tensors)
+    _check_finite(stored, folder)
+    with new_folder(folder, FORMAT, VERSION, overwrite=overwrite) as staged:
+        save_tensors(stored, staged.path / TENSORS)
+        (staged.path / CONFIG).write_text(dumps(recipe), encoding="utf-8")
+        (staged.path / _CODEC).mkdir()
+        codec.save(staged.path / _CODEC)
+        staged.fields.update(
+            fields,
+            torch=torch.__version__,
+            parameters=sum(tensor.numel() for tensor in stored.values()),
+            source_size=codec.source.size,
+            target_size=codec.target.size,
+            codec=codec.fingerprint,
+            ties=ties,
+        )
+
+
+def describe_model(folder: Path) -> Description:
+    """Return what a model folder holds beside the parameters, after checking all of it.
+
+    Raises:
+        DamagedError: it is not a model folder, or is damaged, or of a later version.
+    """
+    if folder.is_dir() and not (folder / MANIFEST).exists():
+        raise DamagedError(
+            f"{folder}: is not an nmtkit model, for it has no {MANIFEST}; give the folder of a "
+            "model, a checkpoint or a run (pickled weights, such as *.pt and *.bin, are not read)"
+        )
+    manifest = read_manifest(folder, FORMAT, VERSION)
+    verify_files(folder, manifest)
+    config_path = folder / CONFIG
+    try:
+        recipe = loads(config_path.read_text("utf-8"), TrainRecipe, str(config_path))
+    except FileNotFoundError:
+        raise gone(config_path) from None
+    except ConfigError as error:
+        raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
+    return Description(manifest, recipe, TextCodec.load(folder / _CODEC))
+
+
+def read_parameters(folder: Path, description: Description) -> dict[str, Tensor]:
+    """Return the parameters of a model folder that was described, under all their names."""
+    return with_ties(load_tensors(folder / TENSORS), description)
+
+
+def with_ties(tensors: Mapping[str, Tensor], description: Description) -> dict[str, Tensor]:
+    """Add the further names of those parameters that have several and are stored once."""
+    ties: dict[str, str] = description.manifest["ties"]
+    return {**tensors, **{name: tensors[stored] for name, stored in ties.items()}}
+
+
+def read_model(folder: Path, device: torch.device) -> LoadedModel:
+    """Read a model folder; its parameters will be on `device`, in evaluation mode.
+
+    Raises:
+        DamagedError: it is not a whole model folder.
+    """
+    described = describe_model(folder)
+    return make_model(described, read_parameters(folder, described), folder, device)
+
+
+def make_model(
+    described: Description, tensors: Mapping[str, Tensor], folder: Path, device: torch.device
+) -> LoadedModel:
+    """Make a model of parameters; it will be on `device`, in evaluation mode.
+
+    Args:
+        described: what makes the model complete.
+        tensors: the parameters under all their names.
+        folder: where they are from, for messages.
+        device: where they go.
+
+    Raises:
+        DamagedError: they are not those of a model of this configuration.
+    """
+    codec = described.codec
+    model = Transformer(
+        described.recipe.model, codec.source.size, codec.target.size, codec.is_shared
+    )
+    restore_parameters(model, tensors, folder)
+    return LoadedModel(model.to(device).eval(), codec, described.recipe, described.manifest)
+
+
+def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    """Copy parameters that were read from a folder into a model.
+
+    Raises:
+        DamagedError: they are not those of this model; the first that differs is named.
+    """
+    expected = model.state_dict()
+    for name in {**expected, **tensors}:
+        found = tuple(tensors[name].shape) if name in tensors else "missing"
+        wanted = tuple(expected[name].shape) if name in expected else "none"
+        if found != wanted:
+            raise DamagedError(
+                f"{folder / TENSORS}: does not fit {CONFIG}: {name} is {found}, where the model "
+                f"has {wanted}; {RESTORE}"
+            )
+    model.load_state_dict(tensors)
+
+
+def check_path(path: Path) -> None:
+    """Refuse a path that safetensors cannot be given: ConfigError if it is not valid UTF-8."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{path}: a path that is not valid UTF-8, under which no weights can be stored; choose "
+            "another one"
+        ) from None
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors to a file; OSError if the system refuses."""
+    check_path(path)
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        # The only trace of what the system said is in the text.
+        code = _OS_ERROR.search(str(error))
+        if code is None:
+            raise
+        raise OSError(int(code[1]), os.strerror(int(code[1])), str(path)) from error
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read what `save_tensors` wrote; DamagedError if the file is something else."""
+    with open_tensors(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def open_tensors(path: Path) -> Iterator[Any]:
+    """Open what `save_tensors` wrote as a `safe_open`; DamagedError if it is something else."""
+    check_path(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except FileNotFoundError:
+        raise gone(path) from None
+    except SafetensorError as error:
+        raise DamagedError(f"{path}: damaged ({error}); {RESTORE}") from error
+
+
+def _without_ties(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Split parameters into distinct ones, and further names with the name to look under."""
+    first_names: dict[tuple[int, torch.Size], str] = {}
+    ties = {}
+    for name, tensor in tensors.items():
+        first = first_names.setdefault((tensor.data_ptr(), tensor.shape), name)
+        if first != name:
+            ties[name] = first
+    return {name: tensors[name] for name in first_names.values()}, ties
+
+
+def _check_finite(tensors: Mapping[str, Tensor], folder: Path) -> None:
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise DivergedError(
+                f"{folder}: not written, because {name} holds values that are not finite; begin "
+                "again in another --out with a lower --learning-rate-scale, or with --clip-norm"
+            )

@@ -1,0 +1,237 @@
+"""Flash attention over packed tokens is attention in a padded block."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from nmtkit.config.training import ModelConfig
+from nmtkit.model.attention import MemoryAttention, SelfAttention
+from nmtkit.model.kernels import flash
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import Layout, Packed, pack_sequences
+from tests import varlen
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+MODEL_SIZE, HEADS = 6, 2
+TOLERANCE = 1e-12
+"""In float64 another order of summation changes less than this."""
+
+pairs_of_lengths = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6)
+sizes_of_heads = pytest.mark.parametrize("sizes", [(3, 3), (2, 5), (5, 2)])
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def randomised(module: nn.Module) -> None:
+    """Give biases values other than 0, so that forgetting one shows."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    module.double()
+
+
+def with_gradients(output: Tensor, leaves: list[Tensor]) -> Iterator[Tensor]:
+    """Yield an output, and the gradients of a sum of it that tells all numbers apart."""
+    yield output.detach()
+    weights = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
+    yield from torch.autograd.grad((output * weights).sum(), leaves)
+
+
+def assert_same(actual: Iterator[Tensor], expected: Iterator[Tensor]) -> None:
+    for own, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(own, other, rtol=0.0, atol=TOLERANCE)
+
+
+@sizes_of_heads
+@pytest.mark.parametrize("is_causal", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_self_attention_is_that_in_a_padded_block(
+    sizes: tuple[int, int], is_causal: bool, lengths: list[int]
+) -> None:
+    attention = SelfAttention(MODEL_SIZE, HEADS, *sizes, 0.0, 0)
+    randomised(attention)
+    x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
+    leaves = [x, *attention.parameters()]
+
+    def attend() -> Iterator[Tensor]:
+        return with_gradients(attention(x, Layout(lengths, CPU), is_causal), leaves)
+
+    with pytest.MonkeyPatch.context() as patch:
+        varlen.pretend(patch)
+        actual = list(attend())
+    assert_same(iter(actual), attend())
+
+
+@sizes_of_heads
+@settings(max_examples=25, deadline=None)
+@given(lengths=pairs_of_lengths)
+def test_memory_attention_is_that_in_a_padded_block(
+    sizes: tuple[int, int], lengths: list[tuple[int, int]]
+) -> None:
+    attention = MemoryAttention(MODEL_SIZE, HEADS, *sizes, 0.0)
+    randomised(attention)
+    target, source = ([pair[side] for pair in lengths] for side in (0, 1))
+    x, memory = (
+        torch.randn(sum(side), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
+        for side in (target, source)
+    )
+    leaves = [x, memory, *attention.parameters()]
+
+    def attend() -> Iterator[Tensor]:
+        packed = Packed(memory, Layout(source, CPU))
+        return with_gradients(attention(x, Layout(target, CPU), packed), leaves)
+
+    with pytest.MonkeyPatch.context() as patch:
+        varlen.pretend(patch)
+        actual = list(attend())
+    assert_same(iter(actual), attend())
+
+
+@pytest.mark.parametrize("window", [0, 3])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_no_block_is_padded_in_a_model_that_takes_it(
+    window: int, norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = ModelConfig(
+        encoder_layers=2,
+        decoder_layers=2,
+        model_size=12,
+        feed_forward_size=16,
+        heads=2,
+        key_size=2,
+        dropout=0.0,
+        window=window,
+        norm=norm,
+    )
+    model = Transformer(config, 20, 20, is_shared=True).double()
+    source = pack_sequences([[3, 4, 5, 6, 7], [8], [9, 10]], CPU)
+    target = pack_sequences([[1, 12], [1, 13, 14, 15, 16, 17], [1]], CPU)
+
+    def compute() -> Iterator[Tensor]:
+        return with_gradients(
+            model.decode(target, model.encode(source)),
+            list(model.encoder[0].parameters()),
+        )
+
+    expected = list(compute())
+    varlen.pretend(monkeypatch)
+    for name in ("pack", "unpack"):
+        monkeypatch.delattr(Layout, name)
+    assert_same(compute(), iter(expected))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "dropout", "expected"),
+    [
+        (torch.bfloat16, (64, 64), 0.0, True),
+        (torch.float16, (16, 64), 0.0, True),
+        (torch.float16, (256, 8), 0.0, True),
+        (torch.float32, (64, 64), 0.0, False),
+        (torch.bfloat16, (64, 64), 0.1, False),
+        (torch.bfloat16, (64, 60), 0.0, True),
+        (torch.bfloat16, (60, 60), 0.0, False),
+        (torch.bfloat16, (64, 264), 0.0, False),
+    ],
+)
+def test_it_is_taken_on_a_gpu_for_what_it_computes(
+    dtype: torch.dtype,
+    sizes: tuple[int, int],
+    dropout: float,
+    expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flash, "_largest_size", lambda _: 256)
+    assert flash.takes(GPU, dtype, sizes, dropout) is expected
+    assert not flash.takes(CPU, dtype, sizes, dropout)
+
+
+def test_it_is_not_taken_where_equal_runs_are_to_be_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flash, "_largest_size", lambda _: 256)
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
+    assert not flash.takes(GPU, torch.bfloat16, (64, 64), 0.0)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Pretend that there is one, and a torch, that have flash attention."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
+    flash._largest_size.cache_clear()
+    yield monkeypatch
+    flash._largest_size.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("capability", "largest"),
+    [((7, 5), 0), ((8, 0), 256), ((8, 6), 192), ((8, 9), 192), ((9, 0), 256), ((12, 0), 192)],
+)
+def test_a_gpu_takes_heads_as_large_as_it_has_a_backward_pass_for(
+    capability: tuple[int, int], largest: int, gpu: pytest.MonkeyPatch
+) -> None:
+    gpu.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    taken = [s for s in range(1, 300) if flash.takes(GPU, torch.bfloat16, (s, 1), 0.0)]
+    assert taken == list(range(8, largest + 1, 8))
+    assert taken == [s for s in range(1, 300) if flash.takes(GPU, torch.bfloat16, (1, s), 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("q, *, scale, window_size", True),
+        ("q, *, scale, window_size, num_splits", True),
+        ("q, is_causal, return_aux", False),
+    ],
+)
+def test_a_torch_without_windows_does_without_it(
+    parameters: str, expected: bool, gpu: pytest.MonkeyPatch
+) -> None:
+    gpu.setattr(flash, "varlen_attn", eval(f"lambda {parameters}: None"))
+    assert flash.takes(GPU, torch.bfloat16, (64, 64), 0.0) is expected
+
+
+def test_a_torch_that_was_built_without_it_does_without_it(gpu: pytest.MonkeyPatch) -> None:
+    gpu.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: False)
+    assert not flash.takes(GPU, torch.bfloat16, (64, 64), 0.0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("sizes", [(64, 64), (16, 64), (64, 32)])
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
+def test_a_gpu_computes_what_a_cpu_does(kind: str, sizes: tuple[int, int]) -> None:
+    model_size, heads = 128, 2
+    target, source = [300, 1, 70, 129], [9, 200, 1, 64]
+    attention = (
+        MemoryAttention(model_size, heads, *sizes, 0.0)
+        if kind == "memory"
+        else SelfAttention(model_size, heads, *sizes, 0.0, 0)
+    )
+    x = torch.randn(sum(target), model_size, requires_grad=True)
+    memory = torch.randn(sum(source), model_size, requires_grad=True)
+
+    def attend(place: torch.device, dtype: torch.dtype) -> list[Tensor]:
+        attention.to(place)
+        layout = Layout(target, place)
+        with torch.autocast(place.type, dtype, enabled=dtype != torch.float32):
+            if isinstance(attention, MemoryAttention):
+                packed = Packed(memory.to(place), Layout(source, place))
+                output = attention(x.to(place), layout, packed)
+            else:
+                output = attention(x.to(place), layout, kind == "decoder")
+        leaves = [x, memory] if kind == "memory" else [x]
+        weights = torch.linspace(-1, 1, output.numel()).view_as(output).to(place)
+        gradients = torch.autograd.grad((output.float() * weights).sum(), leaves)
+        return [output.float().cpu(), *gradients]
+
+    assert flash.takes(GPU, torch.bfloat16, sizes, 0.0)
+    pairs = zip(attend(GPU, torch.bfloat16), attend(CPU, torch.float32), strict=True)
+    for actual, expected in pairs:
+        # bfloat16 has 8 bits, and gradients are sums of some tens of such products.
+        error = (actual - expected).abs().max() / expected.abs().max()
+        assert error.item() < 2**-5

@@ -1,0 +1,123 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmtkit.model.kernels import inference
+from nmtkit.model.kernels.inference import (
+    BLOCK_ROWS,
+    InferenceLinear,
+    replace_linears,
+    usual_size,
+)
+from nmtkit.model.layers import Function
+
+ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (700,)]
+
+
+@pytest.fixture(params=["packed", "plain"])
+def _operators(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test with what this torch offers, and with a torch that offers nothing."""
+    if request.param == "plain":
+        monkeypatch.setattr(inference, "_packs", lambda _: False)
+
+
+def random_linear(inputs: int, outputs: int, has_bias: bool) -> nn.Linear:
+    torch.manual_seed(1)
+    return nn.Linear(inputs, outputs, bias=has_bias).requires_grad_(requires_grad=False)
+
+
+@pytest.mark.usefixtures("_operators")
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_the_product_is_that_of_a_linear_layer_in_float64(
+    rows: tuple[int, ...], has_bias: bool
+) -> None:
+    linear = random_linear(19, 37, has_bias)
+    x = torch.randn(*rows, 19)
+    expected = linear.double()(x.double())
+    linear = linear.float()
+    for dtype, bits in ((torch.float32, 24), (torch.bfloat16, 8)):
+        actual = InferenceLinear(linear.weight, linear.bias, dtype)(x)
+        assert actual.dtype == dtype
+        # Numbers of about 1, rounded to so many bits: x, weights and result.
+        torch.testing.assert_close(actual.double(), expected, rtol=0.0, atol=8 * 2.0**-bits)
+
+
+def test_usual_sizes_are_few_and_near() -> None:
+    sizes = {rows: usual_size(rows) for rows in range(1, BLOCK_ROWS + 1)}
+    assert all(rows <= size <= max(2 * rows - 1, 1) for rows, size in sizes.items())
+    assert all(size <= rows * 1.5 for rows, size in sizes.items() if rows > 32)
+    assert {usual_size(size) for size in sizes.values()} == set(sizes.values())
+    assert len(set(sizes.values())) == 12
+    assert max(sizes.values()) == BLOCK_ROWS
+
+
+def test_the_operator_sees_usual_numbers_of_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+
+    def operator(x: Tensor, weight: Tensor, *_: object) -> Tensor:
+        seen.add(x.shape[:-1].numel())
+        return x @ weight.T
+
+    library = SimpleNamespace(
+        _reorder_linear_weight=SimpleNamespace(default=lambda weight: weight),
+        _linear_pointwise=SimpleNamespace(default=operator),
+    )
+    monkeypatch.setattr(torch.ops, "mkldnn", library)
+    monkeypatch.setattr(inference, "_packs", lambda _: True)
+    prepared = InferenceLinear(torch.eye(3), None, torch.float32)
+    for rows in range(1, 400):
+        x = torch.randn(rows, 3)
+        assert torch.equal(prepared(x), x)
+    assert seen == {usual_size(rows) for rows in range(1, BLOCK_ROWS + 1)}
+
+
+@pytest.mark.usefixtures("_operators")
+def test_a_prepared_matrix_does_not_follow_changes_of_the_one_it_was_made_from() -> None:
+    linear = random_linear(4, 3, has_bias=True)
+    x = torch.randn(2, 4)
+    prepared = InferenceLinear(linear.weight.bfloat16(), None, torch.bfloat16)
+    before = prepared(x)
+    linear.weight.zero_()
+    assert torch.equal(prepared(x), before)
+
+
+def test_float64_is_multiplied_in_float64() -> None:
+    linear = random_linear(4, 3, has_bias=True).double()
+    x = torch.randn(2, 4, dtype=torch.float64)
+    prepared = InferenceLinear(linear.weight, linear.bias, torch.float64)
+    torch.testing.assert_close(prepared(x), linear(x), rtol=0.0, atol=1e-14)
+
+
+def test_all_linear_layers_are_replaced_and_nothing_else() -> None:
+    module = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 2)))
+    replace_linears(module, torch.float32)
+    kinds = [type(one) for one in module.modules() if not isinstance(one, nn.Sequential)]
+    assert kinds == [InferenceLinear, nn.LayerNorm, InferenceLinear]
+
+
+@pytest.mark.parametrize("error", [AttributeError, NotImplementedError, RuntimeError, TypeError])
+def test_a_torch_with_other_operators_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(_weight: Tensor, _bias: Tensor | None) -> None:
+        raise error
+
+    monkeypatch.setattr(inference, "_packed_multiplication", fail)
+    inference._packs.cache_clear()
+    assert not inference._packs(torch.float32)
+    inference._packs.cache_clear()
+
+
+def test_a_torch_whose_operators_give_another_product_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_bias(weight: Tensor, _bias: Tensor | None) -> Function:
+        return lambda x: x @ weight.T
+
+    monkeypatch.setattr(inference, "_packed_multiplication", without_bias)
+    inference._packs.cache_clear()
+    assert not inference._packs(torch.float32)
+    inference._packs.cache_clear()

@@ -1,0 +1,187 @@
+"""Whichever way a block is attended to, torch in double precision gives the same, but rounding."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from nmtkit.model.kernels import padded as scaled_dot_product
+from nmtkit.model.kernels.dropout import draw_kept
+from nmtkit.model.kernels.padded import (
+    LARGEST_EXPLICIT,
+    attend,
+    heads_first,
+    split_heads,
+    weights,
+)
+
+SENTENCES, HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 8, 16
+
+LENGTHS = (1, 7, 40)
+
+ROUNDING = {torch.bfloat16: 2e-2, torch.float32: 1e-5}
+"""Some units in the last place of values of about 1: bfloat16 has 8 bits, float32 24."""
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def sides(queries: int, keys: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    shapes = ((queries, KEY_SIZE), (keys, KEY_SIZE), (keys, VALUE_SIZE))
+    query, key, value = (
+        torch.randn(SENTENCES, HEADS, *shape).to(dtype).requires_grad_() for shape in shapes
+    )
+    return query, key, value
+
+
+def assert_equals_exact(
+    given: tuple[Tensor, Tensor, Tensor], mask: Tensor | None, is_causal: bool, rounding: float
+) -> None:
+    """Compare values, and gradients, with torch's own attention in double precision."""
+    exact = [side.detach().double().requires_grad_() for side in given]
+    query, key, value = exact
+    ours = attend(*given, mask, is_causal, 0.0)
+    oracle = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=is_causal)
+    direction = torch.randn_like(oracle).to(ours.dtype)
+    ours.backward(direction)
+    oracle.backward(direction.double())
+    assert ours.dtype == given[0].dtype
+    pairs = [(ours, oracle)] + [
+        (own.grad, other.grad) for own, other in zip(given, exact, strict=True)
+    ]
+    for own, other in pairs:
+        assert own is not None
+        assert other is not None
+        largest = float(other.detach().abs().max())
+        torch.testing.assert_close(
+            own.detach().double(), other.detach(), rtol=0.0, atol=rounding * max(largest, 1.0)
+        )
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("keys", LENGTHS)
+@pytest.mark.parametrize("queries", LENGTHS)
+def test_attention_to_all(queries: int, keys: int, dtype: torch.dtype) -> None:
+    assert_equals_exact(sides(queries, keys, dtype), None, False, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_attention_past_padding(dtype: torch.dtype) -> None:
+    mask = (torch.arange(9) < torch.tensor([[4], [9]]))[:, None, None, :]
+    assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize(
+    "leading", [(), (1,), (HEADS,), (1, 1), (SENTENCES, 1), (SENTENCES, HEADS)]
+)
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_attention_past_what_each_query_may_not_see(
+    dtype: torch.dtype, leading: tuple[int, ...]
+) -> None:
+    mask = torch.rand(*leading, 5, 9) < 0.5
+    mask[..., 3] = True  # nobody sees nothing
+    assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_attention_to_what_stands_before(length: int, dtype: torch.dtype) -> None:
+    assert_equals_exact(sides(length, length, dtype), None, True, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize(("dropout", "mask_bytes"), [(0.0, 0), (0.1, 1)])
+def test_for_the_backward_pass_nothing_is_kept_but_weights_and_masks(
+    dropout: float, mask_bytes: int
+) -> None:
+    given = sides(30, 20, torch.bfloat16)
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        attend(*given, None, False, dropout)
+    num_weights = SENTENCES * HEADS * 30 * 20
+    num_given = sum(side.numel() for side in given)
+    assert sum(kept.values()) == 2 * (num_given + num_weights) + mask_bytes * num_weights
+
+
+def test_longer_sequences_do_not_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaled_dot_product, "_Explicit", None)  # nothing may ask for it
+    query, key, value = sides(2, LARGEST_EXPLICIT // 2 + 1, torch.bfloat16)
+    assert attend(query, key, value, None, False, 0.0).shape == (SENTENCES, HEADS, 2, VALUE_SIZE)
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_dropout_takes_weights_away_and_scales_up_the_others(dtype: torch.dtype) -> None:
+    query, key, _ = sides(20, 20, dtype)
+    value = torch.eye(20, dtype=dtype).expand(SENTENCES, HEADS, 20, 20)
+    whole, dropped = (attend(query, key, value, None, False, rate) for rate in (0.0, 0.5))
+    is_kept = dropped != 0
+    assert 0.45 < float(is_kept.float().mean()) < 0.55  # 2400 draws: within 5 deviations
+    torch.testing.assert_close(
+        dropped[is_kept].float(), 2 * whole[is_kept].float(), rtol=2e-2, atol=1e-6
+    )
+
+
+def test_gradients_with_dropout_are_those_of_the_weights_that_are_left() -> None:
+    given = sides(30, 20, torch.bfloat16)
+    torch.manual_seed(2)
+    ours = attend(*given, None, False, 0.5)
+    torch.manual_seed(2)
+    kept = draw_kept(torch.Size((SENTENCES * HEADS, 30, 20)), 0.5).view(SENTENCES, HEADS, 30, 20)
+    exact = [side.detach().double().requires_grad_() for side in given]
+    oracle = (weights(exact[0], exact[1], None) * kept * 2) @ exact[2]
+    direction = torch.randn_like(oracle).bfloat16()
+    pairs = zip(
+        (ours, *torch.autograd.grad(ours, given, direction)),
+        (oracle, *torch.autograd.grad(oracle, exact, direction.double())),
+        strict=True,
+    )
+    for own, other in pairs:
+        rounding = ROUNDING[torch.bfloat16] * max(float(other.detach().abs().max()), 1.0)
+        torch.testing.assert_close(own.double(), other, rtol=0.0, atol=rounding)
+
+
+@pytest.mark.parametrize("heads", [1, HEADS])
+@pytest.mark.parametrize("length", [1, 7])
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_the_heads_of_a_block_are_those_of_its_views_and_so_are_gradients(
+    dtype: torch.dtype, length: int, heads: int
+) -> None:
+    for sizes in ((heads * KEY_SIZE,), (heads * KEY_SIZE, heads * KEY_SIZE, heads * VALUE_SIZE)):
+        block = torch.randn(SENTENCES, length, sum(sizes)).to(dtype).requires_grad_()
+        own = list(split_heads(block, heads, sizes))
+        views = [heads_first(side, heads) for side in block.split(sizes, -1)]
+        pulls = [torch.randn_like(view) for view in views]
+        torch.testing.assert_close(own, views, rtol=0.0, atol=0.0)
+        torch.testing.assert_close(
+            torch.autograd.grad(own, block, pulls),
+            torch.autograd.grad(views, block, pulls),
+            rtol=0.0,
+            atol=0.0,
+        )
+
+
+def test_in_training_too_weights_are_summed_in_float32() -> None:
+    query = torch.zeros(1, 1, 1, 8).bfloat16().requires_grad_()
+    key, value = (torch.randn(1, 1, 1000, 8).bfloat16() for _ in range(2))
+    context = attend(query, key, value, None, False, 0.0)
+    mean = value.double().mean(2, keepdim=True)
+    torch.testing.assert_close(context.double(), mean, rtol=2**-6, atol=2e-4)
+    (pull,) = torch.autograd.grad(context.sum(), query)
+    products = (value.double() - mean).sum(-1, keepdim=True)
+    expected = (products * key.double()).mean(2, keepdim=True) * 8**-0.5
+    torch.testing.assert_close(pull.double(), expected, rtol=2**-6, atol=1e-3)
+
+
+def test_weights_are_summed_in_float32() -> None:
+    """A thousand equal scores: in bfloat16 sums of weights would be off by per cents."""
+    query, key = torch.zeros(1, 1, 1, 8), torch.randn(1, 1, 1000, 8)
+    found = weights(query.bfloat16(), key.bfloat16(), None)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, torch.full_like(found, 1e-3))

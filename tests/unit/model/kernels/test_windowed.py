@@ -1,0 +1,234 @@
+"""Restricted self-attention is full attention under a mask, for less time and memory."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from nmtkit.model.attention import SelfAttention
+from nmtkit.model.kernels.windowed import (
+    Neighbourhood,
+    attend_in_blocks,
+    attend_near,
+    neighbourhood,
+)
+from nmtkit.packed import Layout
+from tests import varlen
+
+CPU = torch.device("cpu")
+MODEL_SIZE, HEADS, KEY_SIZE, VALUE_SIZE = 6, 2, 3, 4
+TOLERANCE = 1e-12
+"""In float64 another order of summation changes less than this."""
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def seen_by(lengths: Sequence[int], size: int, is_causal: bool) -> Tensor:
+    """(X, X) mask of restricted attention, token by token. Source: paper, section 4."""
+    places = [(number, place) for number, length in enumerate(lengths) for place in range(length)]
+    rows = []
+    for own, i in places:
+        reach = range(i - size + 1, i + 1) if is_causal else range(i - size // 2, i + size // 2 + 1)
+        rows.append([other == own and j in reach for other, j in places])
+    return torch.tensor(rows)
+
+
+def masked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """Attend over all tokens at once, (X, H, K), as torch does under a mask."""
+    q, k, v = (side.transpose(0, 1) for side in (query, key, value))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(0, 1)
+
+
+def random_sides(num_tokens: int, value_size: int) -> tuple[Tensor, Tensor, Tensor]:
+    query, key, value = (
+        torch.randn(num_tokens, HEADS, size, dtype=torch.float64, requires_grad=True)
+        for size in (KEY_SIZE, KEY_SIZE, value_size)
+    )
+    return query, key, value
+
+
+def self_attention(size: int, dropout: float = 0.0) -> SelfAttention:
+    attention = SelfAttention(MODEL_SIZE, HEADS, KEY_SIZE, KEY_SIZE, dropout, size)
+    for parameter in attention.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return attention.double()
+
+
+@pytest.mark.parametrize(
+    ("size", "is_causal", "longest", "expected"),
+    [
+        (0, False, 10**6, None),
+        (0, True, 10**6, None),
+        (1, False, 2, Neighbourhood(0, 0)),
+        (1, True, 2, Neighbourhood(0, 0)),
+        (5, False, 4, Neighbourhood(2, 2)),
+        (4, False, 4, Neighbourhood(2, 2)),
+        (4, True, 5, Neighbourhood(3, 0)),
+        (5, False, 3, None),
+        (4, True, 4, None),
+        (1, False, 1, None),
+    ],
+)
+def test_a_neighbourhood_is_half_the_window_on_either_side_or_all_of_it_before(
+    size: int, is_causal: bool, longest: int, expected: Neighbourhood | None
+) -> None:
+    assert neighbourhood(size, is_causal, longest) == expected
+
+
+@pytest.mark.parametrize("value_size", [KEY_SIZE, VALUE_SIZE])
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    size=st.integers(1, 26),
+    is_causal=st.booleans(),
+    block=st.integers(1, 20),
+)
+def test_blocks_of_any_size_are_attention_under_a_mask_with_its_gradients(
+    value_size: int, lengths: list[int], size: int, is_causal: bool, block: int
+) -> None:
+    near = neighbourhood(size, is_causal, longest=10**6)
+    assert near
+    sides = random_sides(sum(lengths), value_size)
+    actual = attend_in_blocks(*sides, Layout(lengths, CPU), near, 0.0, block)
+    expected = masked(*sides, seen_by(lengths, size, is_causal))
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
+    weights = torch.randn_like(expected)
+    gradients = torch.autograd.grad((actual * weights).sum(), sides)
+    expected_gradients = torch.autograd.grad((expected * weights).sum(), sides)
+    for own, other in zip(gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(own, other, rtol=0.0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_in_training_in_bfloat16_blocks_give_the_same_but_rounding(is_causal: bool) -> None:
+    lengths = [7, 12, 1, 9]
+    near = neighbourhood(5, is_causal, max(lengths))
+    assert near
+    exact = random_sides(sum(lengths), VALUE_SIZE)
+    query, key, value = low = [side.detach().bfloat16().requires_grad_() for side in exact]
+    actual = attend_in_blocks(query, key, value, Layout(lengths, CPU), near, 0.0, 6)
+    expected = masked(*exact, seen_by(lengths, 5, is_causal))
+    pull = torch.randn_like(expected)
+    pairs = zip(
+        (actual, *torch.autograd.grad(actual, low, pull.bfloat16())),
+        (expected, *torch.autograd.grad(expected, exact, pull)),
+        strict=True,
+    )
+    for own, other in pairs:
+        largest = max(float(other.detach().abs().max()), 1.0)
+        torch.testing.assert_close(own.double(), other, rtol=0.0, atol=2e-2 * largest)
+
+
+@pytest.mark.parametrize("lengths", [[7, 2, 5, 1], [7, 7]], ids=["ragged", "rectangular"])
+@pytest.mark.parametrize(("is_causal", "whole"), [(False, 2 * 7 - 2), (True, 7)])
+def test_a_window_is_full_attention_from_where_it_covers_the_longest_sequence(
+    lengths: list[int], is_causal: bool, whole: int
+) -> None:
+    layout = Layout(lengths, CPU)
+    x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64)
+    full = self_attention(0)
+
+    def difference(size: int) -> float:
+        restricted = self_attention(size)
+        restricted.load_state_dict(full.state_dict())
+        difference: Tensor = restricted(x, layout, is_causal) - full(x, layout, is_causal)
+        return difference.abs().max().item()
+
+    assert max(map(difference, (whole, 2 * 7 - 1, 100))) < TOLERANCE
+    # The largest window that is not all hides a position from the farthest one alone.
+    assert difference(whole - 1) > 1e-6
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_gradients_reach_the_neighbourhood_and_nothing_else(size: int, is_causal: bool) -> None:
+    lengths = [9, 1, 8]
+    x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
+    output = self_attention(size)(x, Layout(lengths, CPU), is_causal)
+    for row, expected in zip(output, seen_by(lengths, size, is_causal), strict=True):
+        (gradient,) = torch.autograd.grad(row.sum(), x, retain_graph=True)
+        assert (gradient != 0).any(1).tolist() == expected.tolist()
+
+
+def saved_bytes(attention: SelfAttention, num_tokens: int) -> int:
+    """Return the size of what a forward pass keeps for the backward pass, each storage once."""
+    storages = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    x = torch.randn(num_tokens, MODEL_SIZE, dtype=torch.float64, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda kept: kept):
+        output = attention(x, Layout([num_tokens], CPU), is_causal=False)
+    assert output.requires_grad
+    return sum(storages.values())
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_memory_grows_with_the_tokens_and_not_with_their_square(dropout: float) -> None:
+    attention = self_attention(16, dropout)
+    small, large = saved_bytes(attention, 1024), saved_bytes(attention, 4096)
+    assert large / small == pytest.approx(4, rel=0.05)
+
+
+def test_memory_of_full_attention_with_dropout_grows_with_the_square() -> None:
+    attention = self_attention(0, dropout=0.1)
+    assert saved_bytes(attention, 1024) / saved_bytes(attention, 256) > 12
+
+
+def test_attention_dropout_within_a_window_drops_weights() -> None:
+    # In a window of one, a token attends to itself with weight 1: dropout makes 0 or 1 / (1 - p).
+    p, num_tokens = 0.25, 400
+    near, sides = Neighbourhood(0, 0), random_sides(num_tokens, KEY_SIZE)
+    context = attend_near(*sides, Layout([num_tokens], CPU), near, p)
+    is_dropped = context == 0
+    kept = (sides[2] / (1 - p))[~is_dropped]
+    torch.testing.assert_close(context[~is_dropped], kept, rtol=0.0, atol=TOLERANCE)
+    # 800 draws: four standard deviations are 0.06.
+    assert is_dropped.all(-1).double().mean().item() == pytest.approx(p, abs=0.06)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_flash_attention_is_told_the_same_sequences_and_windows(
+    is_causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = [7, 1, 5]
+    near = neighbourhood(4, is_causal, longest=7)
+    assert near
+    sides, layout = random_sides(sum(lengths), KEY_SIZE), Layout(lengths, CPU)
+    expected = attend_near(*sides, layout, near, 0.0)
+    varlen.pretend(monkeypatch)
+    actual = attend_near(*sides, layout, near, 0.0)
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_gpu_computes_what_a_cpu_does(is_causal: bool, dtype: torch.dtype) -> None:
+    lengths, device = [300, 1, 70, 129], torch.device("cuda")
+    near = neighbourhood(50, is_causal, longest=300)
+    assert near
+    leaves = [torch.randn(sum(lengths), HEADS, 64).to(dtype).requires_grad_() for _ in range(3)]
+    weights = torch.randn(sum(lengths), HEADS, 64)
+
+    def attend(place: torch.device, kind: torch.dtype) -> list[Tensor]:
+        query, key, value = (leaf.to(place, kind) for leaf in leaves)
+        context = attend_near(query, key, value, Layout(lengths, place), near, 0.0)
+        total = (context.float() * weights.to(place)).sum()
+        return [context.float().cpu(), *(g.float() for g in torch.autograd.grad(total, leaves))]
+
+    # bfloat16 has 8 bits, and gradients are sums of some tens of such products.
+    tolerance = 2**-5 if dtype == torch.bfloat16 else 1e-4
+    pairs = zip(attend(device, dtype), attend(CPU, torch.float32), strict=True)
+    for actual, expected in pairs:
+        error = (actual - expected).abs().max() / expected.abs().max()
+        assert error.item() < tolerance

@@ -1,0 +1,161 @@
+"""EVALB's report, on EVALB's own sample and on every case of the test data, letter by letter."""
+
+from pathlib import Path
+
+import pytest
+
+from nmtkit.errors import DataError
+from nmtkit.parsing.bracket_counts import counts_of, total
+from nmtkit.parsing.bracket_report import HEAD, as_object, end, row
+from nmtkit.parsing.brackets import compare_lines
+from nmtkit.parsing.prm import COLLINS, Parameters, read_parameters
+from tests.shared_data import DATA, needs_data
+
+CASES = DATA / "evalb"
+# EVALB is in the public domain; its sample and what it prints are part of it.
+THIS_IS_A_TEST = " (A (P this)) (B (Q is) (A (R a) (T test)))"
+GOLD = [f"(S{THIS_IS_A_TEST})"] * 20 + [
+    "(S (A-SBJ-1 (P this)) (B-WHATEVER (Q is) (A (R a) (T test))))",
+    f"(S{THIS_IS_A_TEST * 11})",
+    f"(S{THIS_IS_A_TEST} (-NONE- *))",
+    f"(S{THIS_IS_A_TEST} (: *))",
+]
+PARSED = [
+    "(S (A (P this)) (B (Q is) (A (R a) (T test))))",
+    "(S (A (P this)) (B (Q is) (C (R a) (T test))))",
+    "(S (A (P this)) (B (Q is) (A (R a) (U test))))",
+    "(S (C (P this)) (B (Q is) (A (R a) (U test))))",
+    "(S (A (P this)) (B (Q is) (R a) (A (T test))))",
+    "(S (A (P this) (Q is)) (A (R a) (T test)))",
+    "(S (P this) (Q is) (R a) (T test))",
+    "(P this) (Q is) (R a) (T test)",
+    "(S (A (P this)) (B (Q is) (A (A (R a) (T test)))))",
+    "(S (A (P this)) (B (Q is) (A (A (A (A (A (R a) (T test))))))))",
+    "",
+    "(S (A (P this)) (B (Q was) (A (A (R a) (T test)))))",
+    "(S (A (P this)) (B (Q is) (U not) (A (A (R a) (T test)))))",
+    "",
+    "(TOP (S (A (P this)) (B (Q is) (A (R a) (T test)))))",
+    "(S (A (P this)) (NONE *) (B (Q is) (A (R a) (T test))))",
+    "(S (A (P this)) (S (NONE abc) (A (NONE *))) (B (Q is) (A (R a) (T test))))",
+    "(S (A (P this)) (B (Q is) (A (R a) (TT test))))",
+    "(S (A (P This)) (B (Q is) (A (R a) (T test))))",
+    "(S (A (P That)) (B (Q is) (A (R a) (T test))))",
+    "(S (A (P this)) (B (Q is) (A (R a) (T test))))",
+    f"(S{THIS_IS_A_TEST * 11})",
+    "(S (A (P this)) (B (Q is) (A (R a) (T test))) (-NONE- *))",
+    "(S (A (P this)) (B (Q is) (A (R a) (T test))) (: *))",
+]
+REPORT = """\
+  Sent.                        Matched  Bracket   Cross        Correct Tag
+ ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy
+============================================================================
+   1    4    0  100.00 100.00     4      4    4      0      4     4   100.00
+   2    4    0   75.00  75.00     3      4    4      0      4     4   100.00
+   3    4    0  100.00 100.00     4      4    4      0      4     3    75.00
+   4    4    0   75.00  75.00     3      4    4      0      4     3    75.00
+   5    4    0   75.00  75.00     3      4    4      0      4     4   100.00
+   6    4    0   50.00  66.67     2      4    3      1      4     4   100.00
+   7    4    0   25.00 100.00     1      4    1      0      4     4   100.00
+   8    4    0    0.00   0.00     0      4    0      0      4     4   100.00
+   9    4    0  100.00  80.00     4      4    5      0      4     4   100.00
+  10    4    0  100.00  50.00     4      4    8      0      4     4   100.00
+  11    4    2    0.00   0.00     0      0    0      0      0     0     0.00
+  12    4    1    0.00   0.00     0      0    0      0      0     0     0.00
+  13    4    1    0.00   0.00     0      0    0      0      0     0     0.00
+  14    4    2    0.00   0.00     0      0    0      0      0     0     0.00
+  15    4    0  100.00 100.00     4      4    4      0      4     4   100.00
+  16    4    1    0.00   0.00     0      0    0      0      0     0     0.00
+  17    4    1    0.00   0.00     0      0    0      0      0     0     0.00
+  18    4    0  100.00 100.00     4      4    4      0      4     3    75.00
+  19    4    1    0.00   0.00     0      0    0      0      0     0     0.00
+  20    4    1    0.00   0.00     0      0    0      0      0     0     0.00
+  21    4    0  100.00 100.00     4      4    4      0      4     4   100.00
+  22   44    0  100.00 100.00    34     34   34      0     44    44   100.00
+  23    4    0  100.00 100.00     4      4    4      0      4     4   100.00
+  24    5    0  100.00 100.00     4      4    4      0      4     4   100.00
+============================================================================
+                 87.23  90.11     82    94    91      1    104   101    97.12
+=== Summary ===
+
+-- All --
+Number of sentence        =     24
+Number of Error sentence  =      6
+Number of Skip  sentence  =      2
+Number of Valid sentence  =     16
+Bracketing Recall         =  87.23
+Bracketing Precision      =  90.11
+Bracketing FMeasure       =  88.65
+Complete match            =  50.00
+Average crossing          =   0.06
+No crossing               =  93.75
+2 or less crossing        = 100.00
+Tagging accuracy          =  97.12
+
+-- len<=40 --
+Number of sentence        =     23
+Number of Error sentence  =      6
+Number of Skip  sentence  =      2
+Number of Valid sentence  =     15
+Bracketing Recall         =  80.00
+Bracketing Precision      =  84.21
+Bracketing FMeasure       =  82.05
+Complete match            =  46.67
+Average crossing          =   0.07
+No crossing               =  93.33
+2 or less crossing        = 100.00
+Tagging accuracy          =  95.00
+"""
+
+
+def report(gold: list[str], parsed: list[str], parameters: Parameters) -> tuple[str, str]:
+    """Return what would be on standard output, and on standard error."""
+    lines, told, comparisons = list(HEAD), [], []
+    stop = ""
+    try:
+        for number, one in enumerate(compare_lines(gold, parsed, parameters), 1):
+            told += [f"{number} : {problem}" for problem in one.problems]
+            lines.append(row(number, one))
+            comparisons.append(one)
+    except DataError as error:
+        stop = str(error)
+    if not stop:
+        counts = total(map(counts_of, comparisons))
+        cutoff = parameters.cutoff_length
+        short = total(counts_of(one) for one in comparisons if one.length <= cutoff)
+        lines += end(counts, short, cutoff)
+    return "".join(f"{line}\n" for line in lines), "".join(f"{line}\n" for line in told) + stop
+
+
+def test_the_sample_of_evalb_is_reported_as_evalb_reports_it() -> None:
+    told, problems = report(GOLD, PARSED, COLLINS)
+    assert told == REPORT
+    assert problems.split("\n")[:2] == ["12 : Words unmatch (is|was)", "13 : Length unmatch (4|5)"]
+
+
+@needs_data
+@pytest.mark.parametrize("printed", sorted(CASES.glob("*/*.out")), ids=lambda path: str(path)[-40:])
+def test_cases_are_reported_as_evalb_reports_them(printed: Path) -> None:
+    own, shared = printed.with_suffix(".prm"), CASES / "prm" / f"{printed.stem}.prm"
+    parameters = read_parameters(own if own.exists() else shared)
+    gold, parsed = (
+        (printed.parent / name).read_text("utf-8").removesuffix("\n").split("\n")
+        for name in ("gold.gld", "test.tst")
+    )
+    told, problems = report(gold, parsed, parameters)
+    assert told == printed.read_text("utf-8")
+    errors = printed.with_suffix(".err")
+    expected = errors.read_text("utf-8") if errors.exists() else ""
+    if "too-many-errors" in str(printed) and printed.stem == "COLLINS":
+        *passed, last = expected.removesuffix("\n").split("\n")
+        expected = "".join(f"{line}\n" for line in passed)
+        assert last == "15 : Words unmatch (a|x)"
+        assert "line 15 of the parses: Words unmatch (a|x); that makes 12 errors" in problems
+        problems = problems[: len(expected)]
+    assert problems == expected
+
+
+def test_a_sentence_as_json_tells_why_it_is_refused() -> None:
+    scored, refused = map(as_object, compare_lines(GOLD[:2], PARSED[5::6][:2], COLLINS))
+    assert (scored["status"], scored["recall"], scored["crossing"]) == (0, 50, 1)
+    assert (refused["status"], refused["problems"]) == (1, ["Words unmatch (is|was)"])

@@ -1,0 +1,102 @@
+"""Trees scored as any metric scores: in whole, with intervals, with tests between systems."""
+
+import pytest
+
+from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
+from nmtkit.errors import ConfigError, DataError
+from nmtkit.evaluation.evaluate import compare_trees, evaluate
+from nmtkit.evaluation.metrics import bracket_signature, make_metrics, score_corpus
+from nmtkit.evaluation.texts import Text, Texts
+from nmtkit.parsing.bracket_counts import counts_of, total
+from nmtkit.parsing.brackets import compare_lines
+from nmtkit.parsing.prm import COLLINS
+
+LONG = "(S " + "(A a) " * 41 + "(NP (B b)))"
+GOLD = ["(S (NP (A a)) (VP (B b) (NP (C c))))", "(S (NP (A a) (B b)))", LONG]
+GOOD = ["(S (NP (A a)) (VP (B b) (VP (C c))))", "(S (NP (A a) (B b)))", LONG]
+BAD = ["(S (NP (A a) (B b)) (C c))", "(S (NP (A a)))", LONG.replace("NP", "VP")]
+BRACKETS = MetricsConfig(metric="brackets")
+PLAIN = SignificanceConfig()
+
+
+def texts(*systems: list[str], references: int = 1) -> Texts:
+    named = [Text(f"system {number}", lines) for number, lines in enumerate(systems)]
+    return Texts(named, [Text("gold", GOLD)] * references)
+
+
+def test_the_scores_are_those_of_the_sums_of_all_sentences() -> None:
+    f1, strict = score_corpus(make_metrics(BRACKETS), BAD, [GOLD])
+    counts = total(map(counts_of, compare_lines(GOLD, BAD, COLLINS)))
+    assert (f1.name, strict.name) == ("F1", "strict F1")
+    assert (f1.score, strict.score) == (counts.f1, counts.strict_f1)
+    assert strict.score < f1.score
+    short = {"sentences": 2, "errors": 1}
+    assert {name: f1.figures[name] for name in counts.figures()} == counts.figures()
+    assert {name: f1.figures["short"][name] for name in short} == short
+    assert f1.details == (
+        "recall = 33.33 precision = 50.00 complete = 0.00 crossing = 0.50 tagging = 100.00 "
+        "(sentences = 3 errors = 1 skipped = 0 F1<=40 = 33.33)"
+    )
+    assert (strict.details, strict.figures) == ("", {})
+
+
+def test_the_signature_names_the_parameters_and_what_decides_for_untold_tags() -> None:
+    for score in score_corpus(make_metrics(BRACKETS), GOOD, [GOLD]):
+        assert score.signature.startswith("nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
+        assert score.signature == bracket_signature(COLLINS)
+
+
+def test_systems_are_tested_against_the_first() -> None:
+    config = SignificanceConfig(paired_ar=True, trials=50)
+    both = texts(GOOD * 7, BAD * 7)
+    both = Texts(both.systems, [Text("gold", GOLD * 7)])
+    evaluation = evaluate(both, make_metrics(BRACKETS), config, BreakdownConfig())
+    for good, bad in evaluation.scores:
+        assert good.p_value is None
+        assert bad.p_value is not None
+        assert bad.p_value < 0.05
+        assert good.score > bad.score
+
+
+def test_intervals_are_drawn_from_the_same_sentences() -> None:
+    config = SignificanceConfig(confidence=True, resamples=50)
+    evaluation = evaluate(texts(GOOD), make_metrics(BRACKETS), config, BreakdownConfig())
+    ((f1,), _) = evaluation.scores
+    assert f1.interval is not None
+    assert abs(f1.interval.mean - f1.score) < f1.interval.half_width
+
+
+def test_lengths_are_those_of_the_words_in_a_tree() -> None:
+    breakdown = BreakdownConfig(by_length=True)
+    evaluation = evaluate(texts(GOOD), make_metrics(BRACKETS), PLAIN, breakdown)
+    assert [(one.label, list(one.indices)) for one in evaluation.lengths] == [
+        ("1-10", [0, 1]),
+        ("41-50", [2]),
+    ]
+    short, long = evaluation.length_scores[0]
+    assert (short[0].score < 100, long[0].score) == (True, 100)
+
+
+def test_sentences_are_those_of_one_system_and_one_reference() -> None:
+    assert len(list(compare_trees(texts(GOOD), COLLINS))) == 3
+    with pytest.raises(ConfigError, match=r"^sentence scores are of one system, and there are sev"):
+        compare_trees(texts(GOOD, BAD), COLLINS)
+    told = "^trees are compared with one reference, and there are 2; give one "
+    with pytest.raises(ConfigError, match=told):
+        compare_trees(texts(GOOD, references=2), COLLINS)
+    with pytest.raises(ConfigError, match=told):
+        score_corpus(make_metrics(BRACKETS), GOOD, [GOLD, GOLD])
+
+
+def test_too_many_errors_stop_a_score_too() -> None:
+    with pytest.raises(DataError, match=r"^line 12 of the parses: Length unmatch \(2\|1\); "):
+        score_corpus(make_metrics(BRACKETS), BAD[1:2] * 12, [GOLD[1:2] * 12])
+
+
+def test_too_many_errors_are_those_of_a_system_by_name() -> None:
+    systems = [Text("good.trees", GOLD[:1] * 12), Text("bad.trees", BAD[1:2] * 12)]
+    both = Texts(systems, [Text("gold", GOLD[:1] * 12)])
+    with pytest.raises(DataError, match=r"^bad\.trees: line 12 of the parses: Length unmatch "):
+        evaluate(both, make_metrics(BRACKETS), PLAIN, BreakdownConfig())
+    with pytest.raises(DataError, match=r"^bad\.trees: line 12 of the parses: Length unmatch "):
+        list(compare_trees(Texts(systems[1:], both.references), COLLINS))

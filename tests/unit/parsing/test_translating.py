@@ -1,0 +1,141 @@
+"""Models whose output is trees: whatever they are like, a line in is a tree of its words out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nmtkit.config.schema import (
+    ConstraintsConfig,
+    OutputConfig,
+    ScoringConfig,
+    SearchConfig,
+    TranslateRecipe,
+    TranslationConfig,
+)
+from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.forced import score_pairs
+from nmtkit.decoding.scorer import Scorer
+from nmtkit.decoding.translation import Request
+from nmtkit.decoding.translator import Translator
+from nmtkit.errors import ConfigError, DataError
+from nmtkit.parsing.linearize import linearize
+from nmtkit.parsing.trees import escape, parse_tree, split_words
+from nmtkit.parsing.well_formed import LONGEST_CHAIN
+from tests.tiny import WORDS, tiny_codec, tiny_model
+from tests.trees import chain_of, parser_codec
+
+CODEC = parser_codec()
+LINES = [
+    *(" ".join(WORDS[i * j % 8] for j in range(i)) for i in range(1, 14)),
+    "",
+    "unknown (words) and\u00a0spaces",
+    "(",
+    "\u2028",
+    "a b c d",
+]
+PREVENT, REPAIR = (ConstraintsConfig(malformed_trees=value) for value in ("prevent", "repair"))
+RECIPE = TranslateRecipe(
+    search=SearchConfig(beam=3, extra_length=20, length_penalty=0.6),
+    output=OutputConfig(n_best=3, output_format="json"),
+)
+
+
+def parser(seed: int = 1, **settings: Any) -> Translator:
+    recipe = replace(RECIPE, **settings)
+    return Translator([tiny_model(CODEC, seed)], CODEC, recipe, lambda _: None)
+
+
+def leaves(tree: str) -> list[str]:
+    return parse_tree(tree, "text").words() if tree else []
+
+
+@pytest.mark.parametrize("constraints", [PREVENT, REPAIR])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_line_is_answered_by_a_tree_of_its_words(
+    seed: int, constraints: ConstraintsConfig
+) -> None:
+    (answers,) = parser(seed, constraints=constraints).answer_all(map(Request, LINES))
+    for line, answer in zip(LINES, answers, strict=True):
+        for one in answer.translations:
+            assert leaves(one.text) == [escape(word) for word in split_words(line)]
+
+
+def test_what_is_searched_are_trees_with_the_scores_of_forced_decoding() -> None:
+    line = "a b c d e"
+    (answer,) = parser().answer([Request(line)], 1)
+    source = CODEC.encode_source(line)
+    for one in answer.translations:
+        ids = CODEC.encode_target(one.text)  # of the mended tree, so that nothing was mended
+        assert len(ids) == one.num_tokens
+        (forced,) = score_pairs(tiny_model(CODEC), [(source, ids)], 100, None)
+        assert one.log_prob == pytest.approx(forced.log_prob, abs=1e-4)
+
+
+def test_a_free_search_finds_other_things_and_they_are_mended() -> None:
+    prevented = list(parser(constraints=PREVENT).translate(LINES))
+    repaired = list(parser(constraints=REPAIR).translate(LINES))
+    assert prevented != repaired
+
+
+def test_what_is_mended_is_told() -> None:
+    recipe = replace(RECIPE, constraints=REPAIR)
+    found = [
+        Translator([tiny_model(CODEC)], CODEC, one, lambda _: None) for one in (RECIPE, recipe)
+    ]
+    held, free = ([one.answer([Request(line)], 1)[0] for line in LINES] for one in found)
+    for line, answer in zip(LINES, held, strict=True):
+        expected = False if split_words(line) else None
+        assert [one.is_mended for one in answer.translations] == [expected] * len(
+            answer.translations
+        )
+    assert {one.is_mended for answer in free for one in answer.translations} >= {True, None}
+    (cut_off,) = parser(constraints=ConstraintsConfig(max_output_length=3)).answer(
+        [Request("a b")], 1
+    )
+    assert all(one.is_mended for one in cut_off.translations)
+
+
+def test_there_is_always_room_for_a_tree() -> None:
+    search = SearchConfig(beam=3, extra_length=0, max_length_ratio=0.5)
+    for answer in parser(search=search).answer([Request("a b c d e f")], 1):
+        for one in answer.translations:
+            tokens = linearize(parse_tree(one.text, "text"), keeps_tags=False)
+            assert len(tokens) + 1 == one.num_tokens == len("abcdef") + 3
+
+
+def test_however_much_room_there_is_chains_of_brackets_end() -> None:
+    search = SearchConfig(beam=3, extra_length=100)
+    trees = [parse_tree(tree, "text") for tree in parser(search=search).translate(["a", "a b c"])]
+    assert max(map(chain_of, trees)) == LONGEST_CHAIN
+
+
+@pytest.mark.parametrize("on_too_long", ["split", "cut"])
+def test_a_line_that_is_too_long_is_answered_by_one_tree(on_too_long: str) -> None:
+    config = TranslationConfig(max_source_length=5, on_too_long=on_too_long)
+    lines = ["a b c d e f g h a b c", "a b"]
+    for line, tree in zip(lines, parser(translation=config).translate(lines), strict=True):
+        assert leaves(tree) == line.split()
+
+
+def test_a_beginning_cannot_be_forced() -> None:
+    with pytest.raises(DataError, match="line 3: target_prefix for a parser"):
+        parser().answer([Request("a", target_prefix="(TOP")], 3)
+
+
+def test_a_shortlist_is_refused() -> None:
+    shortlist = Shortlist.__new__(Shortlist)
+    with pytest.raises(ConfigError, match="--shortlist: the model is a parser"):
+        Translator([tiny_model(CODEC)], CODEC, RECIPE, lambda _: None, shortlist)
+
+
+def test_trees_are_not_mended_of_a_model_that_puts_out_text() -> None:
+    recipe, codec = replace(RECIPE, constraints=REPAIR), tiny_codec()
+    with pytest.raises(ConfigError, match=r"malformed_trees .* no effect: the model is no parser"):
+        Translator([tiny_model(codec)], codec, recipe, lambda _: None)
+
+
+def test_scoring_names_the_line_of_a_malformed_tree() -> None:
+    scorer = Scorer(tiny_model(CODEC), CODEC, ScoringConfig())
+    with pytest.raises(DataError, match=r"^line 2: tree: the tree that begins here is not closed"):
+        scorer.score_chunk([("a", "(TOP (N a))"), ("a", "(TOP (N a)")], 1)

@@ -1,0 +1,75 @@
+from xml.etree import ElementTree
+
+from hypothesis import given
+
+from nmtkit.parsing.tree_drawing import outline, svg
+from nmtkit.parsing.trees import Tree, parse_tree
+from tests.trees import deep_tree, trees
+
+TREE = parse_tree("(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))", "text")
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+OUTLINE = """\
+S
++- NP
+|  +- DT The
+|  `- NN dog
++- VP
+|  `- VBZ barks
+`- . ."""
+
+
+def texts(picture: str) -> dict[str, tuple[float, float]]:
+    """Return the place of each text; the texts differ."""
+    return {
+        "".join(one.itertext()): (float(one.attrib["x"]), float(one.attrib["y"]))
+        for one in ElementTree.fromstring(picture).iter(f"{NAMESPACE}text")
+    }
+
+
+def test_an_outline_has_a_constituent_a_line_with_lines_to_its_children() -> None:
+    plain = str.maketrans({"\u251c": "+", "\u2514": "`", "\u2502": "|", "\u2500": "-"})
+    assert "\n".join(outline(TREE)).translate(plain) == OUTLINE
+
+
+@given(trees())
+def test_an_outline_has_as_many_lines_as_constituents(tree: Tree) -> None:
+    assert len(list(outline(tree))) == sum(1 for _ in tree.nodes())
+
+
+def test_a_picture_has_words_in_one_row_and_labels_above_the_middle_of_their_children() -> None:
+    place = texts(svg([TREE]))
+    words = [place[word] for word in ("The", "dog", "barks")]
+    assert [x for x, _ in words] == sorted(x for x, _ in words)
+    assert len({y for _, y in words}) == 1
+    assert abs(place["NP"][0] - (place["DT"][0] + place["NN"][0]) / 2) < 0.2
+    assert place["S"][1] < place["NP"][1] == place["VP"][1] < place["DT"][1] < place["The"][1]
+
+
+@given(trees())
+def test_a_picture_of_any_trees_is_well_formed_and_holds_all_of_them(tree: Tree) -> None:
+    picture = svg([tree, TREE])
+    root = ElementTree.fromstring(picture)
+    width, height = (float(root.attrib[name]) for name in ("width", "height"))
+    for group, one in zip(root, (tree, TREE), strict=True):
+        assert len(group.findall(f"{NAMESPACE}text")) == sum(1 for _ in one.nodes()) + len(
+            one.words()
+        )
+    assert all(0 <= x <= width and 0 <= y <= height for x, y in texts(svg([TREE])).values())
+
+
+def test_deep_trees_are_drawn() -> None:
+    tree = deep_tree(1_000)
+    assert len(list(outline(tree))) == 1_001
+    assert svg([tree]).count("<text") == 1_002
+
+
+def test_what_xml_cannot_hold_is_replaced() -> None:
+    assert "a\ufffd<" in texts(svg([Tree("S", (Tree("N", (), "a\x1b<"),))]))
+
+
+def test_wide_characters_have_room() -> None:
+    wide, narrow = (
+        Tree("S", (Tree("N", (), one), Tree("N", (), "b"))) for one in ("\u732b" * 9, "a" * 18)
+    )
+    assert texts(svg([wide]))["b"] == texts(svg([narrow]))["b"]

@@ -1,0 +1,129 @@
+import re
+from itertools import islice, repeat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtkit.errors import DataError
+from nmtkit.parsing.trees import Tree, escape, format_tree, parse_tree, read_trees, split_words
+from nmtkit.text.lines import read_lines
+from tests.shared_data import needs_data
+from tests.trees import TREE_FILES, deep_tree, identifier, labels, trees
+
+TREEBANK = """\
+
+( (S
+    (NP-SBJ-1 (DT The) (NN dog) )
+    (VP (VBD was)
+      (VP (VBN seen)
+        (NP (-NONE- *-1) )))
+    (. .) ))
+( (NP
+    (-LRB- -LRB-) (NN end) (-RRB- -RRB-) ))
+"""
+
+MALFORMED = [
+    ("(S (NP (NN dog))", "the tree that begins here is not closed: 1 more ')' expected"),
+    ("(S (NN dog)))", "')' closes nothing"),
+    ("S (NN dog))", "'S' stands outside of brackets"),
+    ("(S (NN dog) barks)", "(S has the word 'barks' beside others; each word needs brackets"),
+    ("(NP the dog)", "(NP has the word 'dog' beside others; each word needs brackets"),
+    ("(NP the (NN dog))", "(NP has a constituent beside the word 'the'; each word needs"),
+    ("(S (NP) (NN dog))", "(NP) is empty; delete it, or the tree"),
+    ("()", "() is empty"),
+]
+
+
+def read(text: str) -> list[Tree]:
+    return list(read_trees(text.split("\n"), "text", None))
+
+
+@given(trees())
+def test_what_is_written_is_read_back(tree: Tree) -> None:
+    assert parse_tree(format_tree(tree), "text") == tree
+
+
+@given(trees(), st.data())
+def test_a_tree_may_run_over_lines_that_do_not_begin_with_a_bracket(
+    tree: Tree, data: st.DataObject
+) -> None:
+    spaces = st.sampled_from([" ", "\t", "\n ", " \n\n  "])
+    text = re.sub(" ", lambda _: data.draw(spaces), format_tree(tree))
+    assert read(text) == [tree]
+
+
+def test_the_files_of_the_treebank_are_read() -> None:
+    first, second = read(TREEBANK)
+    assert first.label == second.label == ""
+    assert first.words() == ["The", "dog", "was", "seen", "*-1", "."]
+    assert list(labels(first))[:5] == ["", "S", "NP-SBJ-1", "DT", "NN"]
+    assert format_tree(second) == "( (NP (-LRB- -LRB-) (NN end) (-RRB- -RRB-)))"
+
+
+def test_trees_are_read_one_after_another() -> None:
+    assert len(list(islice(read_trees(repeat("(S (NN dog))"), "text", None), 3))) == 3
+
+
+@pytest.mark.parametrize(("text", "message"), MALFORMED)
+def test_a_malformed_tree_is_an_error_with_its_line(text: str, message: str) -> None:
+    for lines in (["(S (NN cat))", text], ["(S (NN cat))", text, "(S (NN mouse))"]):
+        with pytest.raises(DataError, match=re.escape(f"text:2: {message}")):
+            list(read_trees(lines, "text", None))
+    with pytest.raises(DataError, match=re.escape(f"text:7: {message}")):
+        parse_tree(text, "text:7")
+
+
+@pytest.mark.parametrize(("text", "message"), MALFORMED)
+def test_a_malformed_tree_can_be_skipped(text: str, message: str) -> None:
+    skipped: list[str] = []
+    lines = ["(S (NN cat))", text, "  (and what belongs to it", "(S (NN mouse))"]
+    found = list(read_trees(lines, "text", skipped.append))
+    assert [tree.words() for tree in found] == [["cat"], ["mouse"]]
+    assert len(skipped) == 1
+    assert skipped[0].startswith("text:2:") or "not closed" in message
+
+
+def test_the_last_tree_can_be_skipped() -> None:
+    skipped: list[str] = []
+    assert not list(read_trees(["(S (NN cat)"], "text", skipped.append))
+    assert len(skipped) == 1
+
+
+@pytest.mark.parametrize(("line", "number"), [("", 0), ("(A b) (C d)", 2)])
+def test_a_line_holds_one_tree_where_it_must(line: str, number: int) -> None:
+    with pytest.raises(DataError, match=f"text:3: {number} trees; a line must hold one"):
+        parse_tree(line, "text:3")
+
+
+def test_trees_ten_thousand_deep_are_read_written_and_compared() -> None:
+    tree, same = deep_tree(10_000), deep_tree(10_000)
+    assert parse_tree(format_tree(tree), "text") == tree
+    assert (tree, hash(tree), repr(tree)) == (same, hash(same), repr(same))
+
+
+@given(trees(), trees())
+def test_trees_are_equal_if_their_texts_are(one: Tree, other: Tree) -> None:
+    assert (one == other) == (format_tree(one) == format_tree(other))
+    assert one != format_tree(one)
+
+
+def test_space_that_does_not_break_is_part_of_a_word() -> None:
+    words = ["5\u00a0mg", "\u2009x"]
+    assert split_words("  5\u00a0mg\t\u2009x\u2028") == words
+    assert read("(S (NN 5\u00a0mg) (NN \u2009x))")[0].words() == words
+
+
+@given(st.text())
+def test_words_of_any_text_can_be_the_words_of_a_tree(line: str) -> None:
+    words = [escape(word) for word in split_words(line)]
+    tree = Tree("S", tuple(Tree("XX", (), word) for word in ["first", *words]))
+    assert parse_tree(format_tree(tree), "text").words() == ["first", *words]
+
+
+@needs_data
+@pytest.mark.parametrize("path", TREE_FILES, ids=identifier)
+def test_the_trees_of_the_test_data_round_trip(path: Path) -> None:
+    lines = list(islice(read_lines(path), 300))
+    assert [format_tree(tree) for tree in read_trees(lines, str(path), None)] == lines

@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from nmtkit.errors import DataError
+from nmtkit.parsing.linearize import complete, linearize
+from nmtkit.parsing.trees import Tree, format_tree, parse_tree
+from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.symbols import UNK_ID
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.words import Words
+from tests.trees import TREEBANK, parser_codec, trees
+
+
+def pieces(tokens: TreeTokens) -> list[str]:
+    return [tokens.piece(index) for index in range(3, tokens.size)]
+
+
+def test_without_tags_one_token_stands_for_all_of_them() -> None:
+    target = parser_codec().target
+    assert isinstance(target, TreeTokens)
+    frequent = "XX (NP (TOP )NP )TOP (S (VP )S )VP"
+    assert pieces(target) == frequent.split()
+
+
+def test_tags_can_be_kept() -> None:
+    target = parser_codec(keeps_tags=True).target
+    assert isinstance(target, TreeTokens)
+    assert {"D", "N", "V", "P"} < {*pieces(target)}
+    assert "XX" not in pieces(target)
+
+
+@pytest.mark.parametrize("text", TREEBANK)
+def test_a_tree_comes_back_with_the_words_of_its_source(text: str) -> None:
+    codec = parser_codec(keeps_tags=True)
+    words = parse_tree(text, "text").words()
+    assert codec.complete(codec.decode_target(codec.encode_target(text)), " ".join(words)) == (
+        text,
+        False,
+    )
+
+
+@given(trees())
+def test_any_tree_comes_back(tree: Tree) -> None:
+    tokens = TreeTokens.count([tree], keeps_tags=True)
+    text, source = format_tree(tree), " ".join(tree.words())
+    ids = tokens.encode(text)
+    assert tokens.decode(ids) == tokens.normalise(text) == " ".join(linearize(tree, True))
+    assert complete(tokens.decode(ids), source) == (text, False)
+
+
+def test_what_is_not_in_the_vocabulary_is_unknown_but_for_tags() -> None:
+    target = parser_codec().target
+    assert target.decode(target.encode("(TOP (ADJP (NEW a)))")) == "(TOP <unk> XX <unk> )TOP"
+    assert parser_codec(keeps_tags=True).target.encode("(TOP (NEW a))")[1] == UNK_ID
+
+
+def test_labels_that_no_vocabulary_can_hold_are_unknown() -> None:
+    tree = Tree("TOP", (Tree("<unk>", (), "a"), Tree("N\u00a0P", (), "b"), Tree("N", (), "c")))
+    tokens = TreeTokens.count([tree], keeps_tags=True)
+    assert sorted(pieces(tokens)) == ["(TOP", ")TOP", "N"]
+
+
+def test_a_vocabulary_of_no_trees_is_refused() -> None:
+    with pytest.raises(DataError, match="no tree in the training text; give trees"):
+        TreeTokens.count([], keeps_tags=True)
+
+
+def test_a_parse_of_no_words_is_blank() -> None:
+    codec = parser_codec()
+    assert codec.complete("(TOP XX )TOP", " ") == ("", None)
+    assert codec.complete("(TOP XX", "a") == ("(TOP (XX a))", True)
+    assert codec.target.encode(" ") == []
+
+
+@pytest.mark.parametrize("line", ["(TOP (N a)", "a b", "(TOP (N a)) (TOP (N b))"])
+def test_a_line_that_is_no_tree_is_refused(line: str) -> None:
+    with pytest.raises(DataError, match=r"^tree: "):
+        parser_codec().encode_target(line)
+
+
+def test_other_codecs_put_out_what_they_decode() -> None:
+    words = Words(["(NP", ")NP", "XX"])
+    codec = TextCodec("a", "b", words, words, is_shared=True)
+    assert codec.complete("(NP XX )NP", "word") == ("(NP XX )NP", None)
+    assert codec.decode_target(codec.encode_target("(NP XX )NP")) == "(NP XX )NP"
+
+
+def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
+    codec = parser_codec()
+    codec.save(tmp_path)
+    loaded = TextCodec.load(tmp_path)
+    assert loaded.fingerprint == codec.fingerprint
+    assert loaded.target.kind == "trees"
+    for text in TREEBANK:
+        assert loaded.encode_target(text) == codec.encode_target(text)

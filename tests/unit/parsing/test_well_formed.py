@@ -1,0 +1,186 @@
+"""What the constraint lets pass is compared with all sequences of tokens, tried one by one."""
+
+from functools import cache
+from itertools import islice, product
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.config.schema import SamplingConfig, SearchConfig
+from nmtkit.decoding.constraints import Constraints
+from nmtkit.decoding.sampling import Draws, sample
+from nmtkit.decoding.search import Hypothesis, beam_search
+from nmtkit.parsing.cleaning import clean
+from nmtkit.parsing.linearize import linearize, restore
+from nmtkit.parsing.trees import Tree, read_trees
+from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.parsing.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
+from nmtkit.symbols import EOS_ID
+from nmtkit.text.lines import read_lines
+from nmtkit.text.words import Words
+from tests.shared_data import needs_data
+from tests.trees import TREE_FILES, chain_of, identifier
+from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
+
+TOKENS = TreeTokens(Words(["(S", ")S", "(NP", ")NP", "XX"]))
+ONE_LABEL = TreeTokens(Words(["(S", ")S", "XX"]))
+LONGEST = (7, 7, 6, 3)
+NUM_WORDS = (1, 2, 3, 1)  # the last sentence has no room for a tree
+WIDE = SearchConfig(beam=300, length_penalty=0.6)
+
+Ids = tuple[int, ...]
+
+
+def is_tree(ids: Ids, num_words: int) -> bool:
+    """Tell whether ids are a whole tree: making a tree of them alters nothing."""
+    tokens = TOKENS.decode(ids).split()
+    if tokens.count("XX") != num_words or not tokens[0].startswith("("):
+        return False
+    return linearize(restore(tokens, ["word"] * num_words), keeps_tags=True) == tokens
+
+
+@cache
+def all_trees(num_words: int, longest: int) -> set[Ids]:
+    candidates = (
+        (*ids, EOS_ID)
+        for length in range(fewest_tokens(num_words) - 1, longest)
+        for ids in product(range(3, TOKENS.size), repeat=length)
+    )
+    return {ids for ids in candidates if is_tree(ids, num_words)}
+
+
+def well_formed(sentences: list[int]) -> WellFormed:
+    num_words = [NUM_WORDS[sentence] for sentence in sentences]
+    longest = [LONGEST[sentence] for sentence in sentences]
+    classes = TokenClasses.of(TOKENS, torch.device("cpu"))
+    return WellFormed(classes, torch.tensor(num_words), torch.tensor(longest), LONGEST_CHAIN)
+
+
+def search(tables: Tables, config: SearchConfig) -> list[list[Hypothesis]]:
+    longest = torch.tensor(tables.max_lengths)
+    constraints = Constraints(trees=well_formed([0, 1, 2, 3]))
+    return beam_search(table_step, TableState(tables), longest, config, constraints, config.beam)
+
+
+def walked(tokens: TreeTokens, num_words: int, longest: int, longest_chain: int) -> set[Ids]:
+    """Return all that can be reached by permitted tokens, and ends."""
+    classes = TokenClasses.of(tokens, torch.device("cpu"))
+    limits = torch.tensor([num_words]), torch.tensor([longest]), longest_chain
+    ended: set[Ids] = set()
+    prefixes: list[Ids] = [()]
+    for position in range(longest):
+        rows = torch.tensor(prefixes, dtype=torch.int64).view(1, len(prefixes), position)
+        mask = WellFormed(classes, *limits).permitted(rows)[0]
+        assert bool(mask.any(1).all()), "no prefix is a dead end"
+        longer = [(*prefixes[row], token) for row, token in mask.nonzero().tolist()]
+        ended.update(ids for ids in longer if ids[-1] == EOS_ID)
+        prefixes = [ids for ids in longer if ids[-1] != EOS_ID]
+        if not prefixes:
+            break
+    assert not prefixes, "every prefix can end within its room"
+    return ended
+
+
+@cache
+def forests(num_words: int, longest: int) -> tuple[tuple[Tree, ...], ...]:
+    """Return all sequences of trees over so many words in at most so many tokens, by definition."""
+    if not num_words:
+        return ((),)
+    found: list[tuple[Tree, ...]] = []
+    for here in range(1, num_words + 1):
+        firsts = [Tree("XX", (), "word")] if here == 1 else []
+        firsts += [Tree("S", inside) for inside in forests_in(here, longest - 2)]
+        for first in firsts:
+            rest = longest - len(linearize(first, keeps_tags=False))
+            found += [(first, *others) for others in forests_in(num_words - here, rest)]
+    return tuple(found)
+
+
+def forests_in(num_words: int, longest: int) -> tuple[tuple[Tree, ...], ...]:
+    return forests(num_words, longest) if longest >= num_words else ()
+
+
+@pytest.mark.parametrize("sentence", [0, 1, 2])
+def test_what_is_permitted_is_all_trees_and_nothing_else(sentence: int) -> None:
+    expected = all_trees(NUM_WORDS[sentence], LONGEST[sentence])
+    assert len(expected) > 1
+    assert walked(TOKENS, NUM_WORDS[sentence], LONGEST[sentence], LONGEST_CHAIN) == expected
+
+
+@pytest.mark.parametrize("longest_chain", [1, 2, 3])
+@pytest.mark.parametrize(("num_words", "longest"), [(1, 12), (2, 14), (3, 13), (4, 13)])
+def test_of_chains_those_that_are_short_enough_are_permitted_and_no_others(
+    num_words: int, longest: int, longest_chain: int
+) -> None:
+    trees = [forest[0] for forest in forests(num_words, longest - 1) if len(forest) == 1]
+    chains = {" ".join(linearize(one, False)): chain_of(one) for one in trees if one.children}
+    short = {tokens for tokens, chain in chains.items() if chain <= longest_chain}
+    assert 0 < len(short) < len(chains)
+    found = walked(ONE_LABEL, num_words, longest, longest_chain)
+    assert {ONE_LABEL.decode(ids) for ids in found} == short
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_is_wide_enough_finds_the_best_tree(seed: int) -> None:
+    tables = random_tables(seed, LONGEST, TOKENS.size)
+    for sentence, hypotheses in enumerate(search(tables, WIDE)[:3]):
+        permitted = all_trees(NUM_WORDS[sentence], LONGEST[sentence])
+        assert {one.ids for one in hypotheses} == permitted
+        for one in hypotheses:
+            expected = score_of(tables, sentence, one.ids, WIDE.length_penalty)
+            assert one.score == pytest.approx(expected, abs=1e-5)  # sums over V are float32
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_a_narrow_search_finds_trees(beam: int) -> None:
+    found = search(random_tables(beam, LONGEST, TOKENS.size), SearchConfig(beam=beam))
+    for sentence, hypotheses in enumerate(found[:3]):
+        assert hypotheses
+        assert all(is_tree(one.ids, NUM_WORDS[sentence]) for one in hypotheses)
+
+
+def test_a_sentence_without_room_for_a_tree_is_free() -> None:
+    tables = random_tables(1, LONGEST, TOKENS.size)
+    free = beam_search(
+        table_step, TableState(tables), torch.tensor(LONGEST), SearchConfig(beam=3), None, 3
+    )
+    assert search(tables, SearchConfig(beam=3))[3] == free[3]
+
+
+def test_where_trees_are_likely_a_free_search_finds_the_same() -> None:
+    tables = random_tables(1, LONGEST, TOKENS.size)
+    for prefix in all_trees(2, LONGEST[1]):
+        row = 0
+        for token in prefix:
+            tables.logits[1, row, token] += 30
+            row = row * TOKENS.size + token + 1
+    config = SearchConfig(beam=4)
+    longest = torch.tensor(LONGEST)
+    free = beam_search(table_step, TableState(tables), longest, config, None, 4)
+    assert search(tables, config)[1][0] == free[1][0]
+
+
+def test_what_is_drawn_are_trees() -> None:
+    tables = random_tables(2, LONGEST, TOKENS.size)
+    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(4), 20)
+    constraints = Constraints(trees=well_formed([0, 1, 2, 3]))
+    longest, config = torch.tensor(LONGEST), SearchConfig()
+    found = sample(table_step, TableState(tables), longest, draws, config, constraints)
+    for sentence, hypotheses in enumerate(found[:3]):
+        assert all(is_tree(one.ids, NUM_WORDS[sentence]) for one in hypotheses)
+
+
+def test_a_bracket_without_a_counterpart_is_never_opened() -> None:
+    tokens = TreeTokens(Words(["(S", ")S", "(NP", ")VP", "XX"]))
+    classes = TokenClasses.of(tokens, torch.device("cpu"))
+    trees = WellFormed(classes, torch.tensor([1]), torch.tensor([9]), LONGEST_CHAIN)
+    first = trees.permitted(torch.zeros(1, 1, 0, dtype=torch.int64))
+    assert [tokens.piece(index) for *_, index in first.nonzero().tolist()] == ["(S"]
+
+
+@needs_data
+@pytest.mark.parametrize("path", TREE_FILES, ids=identifier)
+def test_trees_of_treebanks_are_permitted(path: Path) -> None:
+    cleaned = map(clean, read_trees(islice(read_lines(path), 300), str(path), None))
+    assert max(chain_of(tree) for tree in cleaned if tree) <= LONGEST_CHAIN / 2

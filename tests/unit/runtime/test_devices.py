@@ -1,0 +1,230 @@
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.config.schema import RuntimeConfig
+from nmtkit.errors import ConfigError
+from nmtkit.runtime import devices as runtime
+
+
+@pytest.fixture(autouse=True)
+def leaves_the_process_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "keep_freed_memory", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("device", "has_gpu", "chosen"),
+    [
+        ("auto", True, "cuda"),
+        ("auto", False, "cpu"),
+        ("cpu", True, "cpu"),
+        ("cpu", False, "cpu"),
+        ("cuda", True, "cuda"),
+    ],
+)
+def test_auto_takes_a_gpu_if_there_is_one(
+    device: str, has_gpu: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _device: None)
+    assert runtime.set_up(RuntimeConfig(device=device)).type == chosen
+
+
+def test_each_rank_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert runtime.set_up(RuntimeConfig()) == torch.device("cuda", 3)
+    assert taken == [torch.device("cuda", 3)]
+    monkeypatch.setenv("LOCAL_RANK", "4")
+    with pytest.raises(ConfigError, match="no GPU for process 4 of this machine, which has 4;"):
+        runtime.set_up(RuntimeConfig())
+
+
+def test_memory_is_what_the_machine_or_its_control_group_leaves_shared_by_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(runtime, "_resident", lambda: 7)
+    cpu = torch.device("cpu")
+    machine = runtime.memory_limit(cpu)
+    assert 7 < machine < 2**50
+    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
+    (tmp_path / "memory.current").write_text("1000\n", encoding="ascii")
+    (tmp_path / "memory.stat").write_text("anon 1000\n", encoding="ascii")
+    assert runtime.memory_limit(cpu) == pytest.approx(machine, rel=0.2)
+    (tmp_path / "memory.max").write_text("5000\n", encoding="ascii")
+    assert runtime.memory_limit(cpu) == 4007
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert runtime.memory_limit(cpu) == 1007
+
+
+@pytest.mark.parametrize("own", ["/", "/job/step", "/seen/from/outside"])
+def test_the_limits_of_all_groups_around_count_but_files_that_can_be_forgotten_do_not(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(runtime, "OWN_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(runtime, "_resident", lambda: 0)
+    (tmp_path / "cgroup").write_text(f"1:name=systemd:/other\n0::{own}\n", encoding="ascii")
+    limits = {".": 9000, "job": 5000, "job/step": 7000, "other": 2000}
+    for group, limit in limits.items():
+        (tmp_path / group).mkdir(exist_ok=True)
+        for name, text in (
+            ("memory.max", f"{limit}"),
+            ("memory.current", "1000"),
+            ("memory.stat", "file 700\ninactive_file 600\nactive_file 100"),
+        ):
+            (tmp_path / group / name).write_text(text + "\n", encoding="ascii")
+    expected = 5000 if own == "/job/step" else 9000
+    assert runtime.memory_limit(torch.device("cpu")) == expected - 1000 + 600
+
+
+def test_deterministic_means_that_torch_refuses_kernels_that_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    was = torch.are_deterministic_algorithms_enabled()
+    try:
+        runtime.make_deterministic()
+        assert torch.are_deterministic_algorithms_enabled()
+        assert not torch.is_deterministic_algorithms_warn_only_enabled()
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    finally:
+        torch.use_deterministic_algorithms(was)
+
+
+def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    message = r"device \('cuda'\): torch .* finds no usable GPU; take --device cpu, or install"
+    with pytest.raises(ConfigError, match=message):
+        runtime.set_up(RuntimeConfig(device="cuda"))
+
+
+def test_threads_are_set_if_given_and_left_alone_if_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    config = RuntimeConfig(device="cpu")
+    runtime.set_up(config)
+    assert chosen == []
+    runtime.set_up(dataclasses.replace(config, threads=3))
+    assert chosen == [3]
+
+
+def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[bool] = []
+    monkeypatch.setattr(runtime, "keep_freed_memory", lambda: called.append(True))
+    runtime.set_up(RuntimeConfig(device="cpu"))
+    assert called == [True]
+
+
+@pytest.mark.parametrize(
+    ("flags", "has_them"),
+    [
+        ("flags : fpu avx512f avx512_bf16 vaes", True),
+        ("flags : fpu amx_bf16 amx_tile", True),
+        ("flags : fpu avx512f avx512_bf16_emulated", False),
+        ("flags : fpu avx2", False),
+    ],
+)
+def test_instructions_for_bfloat16_are_among_the_processors_flags(
+    flags: str, has_them: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor = tmp_path / "cpuinfo"
+    processor.write_text(f"model name : any\n{flags}\n", encoding="ascii")
+    monkeypatch.setattr(runtime, "PROCESSOR", processor)
+    assert runtime.multiplies_bfloat16() == has_them
+
+
+@pytest.mark.parametrize(
+    ("setting", "trained_size", "has_instructions", "expected"),
+    [
+        ("auto", 256, True, torch.bfloat16),
+        ("auto", 256, False, None),
+        ("auto", 255, True, None),
+        ("auto", None, True, None),
+        ("float32", 256, True, None),
+        ("float32", None, True, None),
+        ("bfloat16", 128, False, torch.bfloat16),
+        ("bfloat16", None, False, torch.bfloat16),
+    ],
+)
+def test_on_a_cpu_auto_takes_bfloat16_to_train_wide_models_if_it_has_instructions(
+    setting: str,
+    trained_size: int | None,
+    has_instructions: bool,
+    expected: torch.dtype | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "multiplies_bfloat16", lambda: has_instructions)
+    assert runtime.choose_precision(setting, torch.device("cpu"), trained_size) == expected
+
+
+@pytest.mark.parametrize("trained_size", [None, 8, 1024])
+@pytest.mark.parametrize(
+    ("setting", "has_bfloat16", "expected"),
+    [
+        ("auto", True, torch.bfloat16),
+        ("auto", False, None),
+        ("float32", True, None),
+        ("bfloat16", True, torch.bfloat16),
+    ],
+)
+def test_on_a_gpu_auto_takes_bfloat16_if_it_has_it(
+    setting: str,
+    has_bfloat16: bool,
+    expected: torch.dtype | None,
+    trained_size: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: has_bfloat16)
+    assert runtime.choose_precision(setting, torch.device("cuda"), trained_size) == expected
+
+
+def test_a_gpu_without_bfloat16_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
+    message = r"precision \('bfloat16'\): this GPU does not have it; take --precision float32"
+    with pytest.raises(ConfigError, match=message):
+        runtime.choose_precision("bfloat16", torch.device("cuda"), trained_size=None)
+
+
+def test_a_processor_that_nothing_is_told_of_has_no_such_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "PROCESSOR", tmp_path / "none")
+    assert not runtime.multiplies_bfloat16()
+
+
+COUNTS_ITS_THREADS = """
+import os
+import torch
+from nmtkit.runtime.devices import background_thread
+
+def count_of_threads():
+    return len(os.listdir("/proc/self/task"))
+
+def compute():
+    return torch.ones(1 << 20).add(1).isfinite().all()
+
+torch.set_num_threads(4)
+compute()
+before = count_of_threads()
+background = background_thread("test")
+background.submit(compute).result()
+print(count_of_threads() - before, torch.get_num_threads())
+"""
+
+
+def test_torch_in_the_background_starts_no_team_of_threads() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTS_ITS_THREADS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "4"], "only the background thread is new"

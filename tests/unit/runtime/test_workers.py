@@ -1,0 +1,126 @@
+import errno
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+import pytest
+
+from nmtkit.errors import DamagedError, ResourceError
+from nmtkit.runtime.workers import REQUESTS, Worker, start_worker
+
+DEADLINE_S = 60
+
+
+def interrupt_own_process(connection: Connection) -> None:
+    """Tell what becomes of a SIGINT that comes to this process."""
+    os.kill(os.getpid(), signal.SIGINT)
+    connection.send(signal.SIGINT in signal.sigpending())
+    connection.recv()
+
+
+def test_a_worker_does_not_hear_an_interrupt_and_its_starter_does() -> None:
+    own, other = multiprocessing.Pipe()
+    process = start_worker(interrupt_own_process, (other,), [signal.SIGINT])
+    assert own.poll(DEADLINE_S)
+    assert own.recv() is True
+    assert process.is_alive()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    own.send(None)
+    process.join(DEADLINE_S)
+    assert process.exitcode == 0
+
+
+def test_an_interrupt_that_comes_while_a_worker_is_started_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, other = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    start = context.Process.start
+
+    def interrupted_start(process: multiprocessing.process.BaseProcess) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        start(process)
+
+    monkeypatch.setattr(context.Process, "start", interrupted_start)
+    with pytest.raises(KeyboardInterrupt):
+        start_worker(interrupt_own_process, (other,), [signal.SIGINT])
+    assert own.poll(DEADLINE_S)
+    assert own.recv() is True
+    own.send(None)
+
+
+def signal_own_process(connection: Connection) -> None:
+    """Send oneself the signals that come, and tell after each which wait to be heard."""
+    while True:
+        number = connection.recv()
+        os.kill(os.getpid(), number)
+        connection.send(sorted(signal.sigpending()))
+
+
+def test_a_worker_hears_no_request_that_reaches_all_of_a_job_and_ends_all_the_same() -> None:
+    worker: Worker[list[int]] = Worker(signal_own_process, "do without")
+    received = []
+    for number in REQUESTS:
+        worker.send(number)
+        received = worker.receive()
+    assert received == sorted(REQUESTS)
+    worker.end()
+    assert not multiprocessing.active_children()
+
+
+def test_the_death_of_a_worker_is_told_with_what_mends_it() -> None:
+    worker: Worker[list[int]] = Worker(signal_own_process, "take fewer of them")
+    worker.send(signal.SIGKILL)
+    told = r"a worker process ended early \(exit code -9\); if memory is short, take fewer of them"
+    for _ in range(2):
+        with pytest.raises(ResourceError, match=told):
+            worker.receive()
+        worker.send(0)
+    worker.end()
+
+
+def raise_what_comes(connection: Connection) -> None:
+    raise connection.recv()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DamagedError("ids: damaged"),
+        MemoryError("much"),
+        OSError(errno.EMFILE, "Too many open files", "ids"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "ids"),
+    ],
+)
+def test_what_a_worker_raises_is_raised_where_its_answer_is_received(error: Exception) -> None:
+    worker: Worker[None] = Worker(raise_what_comes, "do without")
+    worker.send(error)
+    worker.send("more, which it does not wait for")
+    with pytest.raises(type(error)) as raised:
+        worker.receive()
+    assert str(raised.value) == str(error)
+    worker.end()
+
+
+def count_on(connection: Connection) -> None:
+    number = 0
+    while True:
+        connection.send(number)
+        number += 1
+
+
+@pytest.mark.parametrize("serve", [count_on, raise_what_comes])
+def test_a_worker_that_nobody_listens_to_any_more_ends_without_a_word(
+    serve: Callable[[Connection], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    worker: Worker[int] = Worker(serve, "do without")
+    (process,) = multiprocessing.active_children()
+    worker._connection.close()
+    process.join(DEADLINE_S)
+    assert process.exitcode == 0
+    assert capfd.readouterr() == ("", "")

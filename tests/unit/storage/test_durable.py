@@ -1,0 +1,249 @@
+"""Laws of what appears on disk: whole or not at all, and nothing beside it."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.storage.durable import (
+    new_folder,
+    read_manifest,
+    remove,
+    remove_leftovers,
+    replace_file,
+)
+from tests.folders import FORMAT, names_in, read_folder, refusing, write_folder
+
+
+@pytest.fixture(autouse=True)
+def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+# ------------------------------------------------------------------------------------- writing
+
+
+def test_a_folder_appears_when_its_block_ends_and_nothing_else_remains(tmp_path: Path) -> None:
+    final = tmp_path / "made"
+    with new_folder(final, FORMAT, 1, overwrite=False) as staged:
+        (staged.path / "one").write_text("1")
+        assert not final.exists()
+        assert all(name.startswith(".") for name in names_in(tmp_path))
+    assert names_in(tmp_path) == ["made"]
+    assert names_in(final) == ["manifest.json", "one"]
+
+
+def test_parents_are_made(tmp_path: Path) -> None:
+    assert read_folder(write_folder(tmp_path / "a" / "b" / "made", "new")) == "new"
+
+
+def test_a_relative_path_with_dots_is_the_place_that_it_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_folder(Path("made"), "new")
+    assert read_folder(tmp_path / "made") == "new"
+    monkeypatch.chdir(tmp_path / "made")
+    with pytest.raises(ConfigError, match=r"^\.: already exists"):
+        write_folder(Path(), "other")
+    assert read_folder(Path()) == "new"
+
+
+def test_files_get_the_permissions_that_new_files_get(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "made", FORMAT, 1, overwrite=False) as staged:
+        for name, mode in (("closed", 0o600), ("open", 0o777)):
+            (staged.path / name).write_text("1")
+            (staged.path / name).chmod(mode)
+    (tmp_path / "ordinary").write_text("1")
+    ordinary = stat.S_IMODE((tmp_path / "ordinary").stat().st_mode)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "made").iterdir()}
+    assert modes == {ordinary}
+
+
+def test_everything_is_synced_before_it_is_renamed_and_the_rename_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[int] = set()
+    synced_before: list[set[int]] = []
+    rename = os.rename
+
+    def watched_rename(source: Path, target: Path) -> None:
+        synced_before.append(set(synced))
+        synced.clear()
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.add(os.fstat(descriptor).st_ino))
+    monkeypatch.setattr(os, "rename", watched_rename)
+    made = write_folder(tmp_path / "made", "new")
+    content = {path.stat().st_ino for path in (made, *made.rglob("*"))}
+    assert len(content) == 5
+    assert synced_before == [content]
+    assert synced == {tmp_path.stat().st_ino}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_exception_leaves_what_was_there(
+    error: type[BaseException], overwrite: bool, tmp_path: Path
+) -> None:
+    if overwrite:
+        write_folder(tmp_path / "made", "old")
+
+    def fail() -> None:
+        with new_folder(tmp_path / "made", FORMAT, 1, overwrite=overwrite) as staged:
+            (staged.path / "one").write_text("1")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert names_in(tmp_path) == (["made"] if overwrite else [])
+    assert not overwrite or read_folder(tmp_path / "made") == "old"
+
+
+def test_a_failed_rename_brings_the_old_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "made", "old")
+    rename, calls = os.rename, []
+
+    def fail_second(source: Path, target: Path) -> None:
+        calls.append(source)
+        if len(calls) == 2:
+            refusing(errno.EIO)()
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", fail_second)
+    with pytest.raises(ResourceError, match="the disk fails"):
+        write_folder(tmp_path / "made", "new", overwrite=True)
+    assert names_in(tmp_path) == ["made"]
+    assert read_folder(tmp_path / "made") == "old"
+
+
+# --------------------------------------------------------------------------- what exists already
+
+
+def test_an_existing_folder_is_refused_before_any_work(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made", "old")
+    with (
+        pytest.raises(
+            ConfigError, match=r"made: already exists; choose another name or add --over"
+        ),
+        new_folder(tmp_path / "made", FORMAT, 1, overwrite=False),
+    ):
+        pytest.fail("the block was entered")
+    assert names_in(tmp_path) == ["made"]
+
+
+def test_overwriting_replaces_a_folder_of_the_same_format(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made", "old")
+    write_folder(tmp_path / "made", "new", overwrite=True)
+    assert read_folder(tmp_path / "made") == "new"
+    assert names_in(tmp_path) == ["made"]
+
+
+def test_overwriting_replaces_nothing_else(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "other format", "other", 1, overwrite=False):
+        pass
+    (tmp_path / "plain folder").mkdir()
+    (tmp_path / "file").write_text("1")
+    (tmp_path / "link").symlink_to(write_folder(tmp_path / "target", "old"))
+    names = names_in(tmp_path)
+    for name in ("other format", "plain folder", "file", "link"):
+        with pytest.raises(
+            ConfigError, match=f"{name}: already exists and is not a folder of form"
+        ):
+            write_folder(tmp_path / name, "new", overwrite=True)
+    assert names_in(tmp_path) == names
+    assert read_folder(tmp_path / "target") == "old"
+
+
+def test_hidden_files_of_others_stay(tmp_path: Path) -> None:
+    for name in (".made.old", ".made.partial", ".made", ".other.nmtkit-partial"):
+        (tmp_path / name).write_text("1")
+    names = names_in(tmp_path)
+    write_folder(tmp_path / "made", "new")
+    assert names_in(tmp_path) == sorted([*names, "made"])
+
+
+# ------------------------------------------------------------------------------------- reading
+
+
+def test_a_replacement_cut_between_its_renames_is_undone_by_the_next_reader(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made", "old")
+    write_folder(tmp_path / ".made.nmtkit-partial", "new")
+    (tmp_path / "made").rename(tmp_path / ".made.nmtkit-old")
+    assert read_folder(tmp_path / "made") == "old"
+    assert names_in(tmp_path) == ["made"]
+
+
+def test_reading_changes_nothing_where_nothing_was_cut(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made", "new")
+    (tmp_path / ".made.nmtkit-partial").mkdir()
+    read_folder(tmp_path / "made")
+    with pytest.raises(DamagedError, match="missing: no such folder; check the path"):
+        read_manifest(tmp_path / "missing", FORMAT, 1)
+    assert names_in(tmp_path) == [".made.nmtkit-partial", "made"]
+
+
+# ----------------------------------------------------------------------- files, removal, leftovers
+
+
+def test_a_replaced_file_holds_the_new_and_nothing_is_left(tmp_path: Path) -> None:
+    for data in (b"old\n", b"new\n"):
+        replace_file(tmp_path / "file", data)
+        assert (tmp_path / "file").read_bytes() == data
+    assert names_in(tmp_path) == ["file"]
+
+
+def test_a_file_that_cannot_be_replaced_holds_the_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_file(tmp_path / "file", b"old\n")
+    for name in ("replace", "fsync"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, name, refusing(errno.ENOSPC))
+            with pytest.raises(ResourceError, match="file: No space left on device; free"):
+                replace_file(tmp_path / "file", b"new\n")
+        assert (tmp_path / "file").read_bytes() == b"old\n"
+        assert names_in(tmp_path) == ["file"]
+
+
+def test_a_folder_is_out_of_sight_before_any_of_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = write_folder(tmp_path / "made", "old")
+    unlink = os.unlink
+
+    def watched_unlink(path: Path) -> None:
+        assert not made.exists()
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", watched_unlink)
+    remove(made)
+    assert names_in(tmp_path) == []
+    remove(made)  # what is not there needs no removal
+
+
+def test_removal_does_not_follow_links(tmp_path: Path) -> None:
+    write_folder(tmp_path / "kept", "old")
+    made = write_folder(tmp_path / "made", "old")
+    (made / "link").symlink_to(tmp_path / "kept")
+    remove(made)
+    assert read_folder(tmp_path / "kept") == "old"
+
+
+def test_leftovers_of_all_names_are_cleared_at_once(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made", "new")
+    write_folder(tmp_path / ".lost.nmtkit-old", "old")
+    for name in (".made.nmtkit-old", ".a.nmtkit-partial", ".b.nmtkit-removed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("1")
+    for name in (".c.nmtkit-lock", ".d.nmtkit-partial", ".notes", ".notes.old"):
+        (tmp_path / name).write_text("1")
+    remove_leftovers(tmp_path)
+    assert names_in(tmp_path) == [".notes", ".notes.old", "lost", "made"]
+    assert read_folder(tmp_path / "lost") == "old"
+    assert read_folder(tmp_path / "made") == "new"

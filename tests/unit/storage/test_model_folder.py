@@ -1,0 +1,285 @@
+"""A model folder gives back what was written, or says what is wrong with it."""
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
+from nmtkit.errors import ConfigError, DamagedError, DivergedError, ResourceError
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.storage import model_folder
+from nmtkit.storage.durable import new_folder
+from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_folder import (
+    FORMAT,
+    VERSION,
+    describe_model,
+    load_tensors,
+    read_model,
+    read_parameters,
+    save_tensors,
+    write_model,
+)
+from tests.snapshots import tiny_model_folder, tiny_tensors
+from tests.tiny import tiny_codec, tiny_model
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def write(folder: Path, model: Transformer, tensors: dict[str, Tensor]) -> Path:
+    fields: dict[str, Json] = {"update": 7, "provenance": {"dataset": "0123"}}
+    recipe = TrainRecipe(model=model.config)
+    write_model(folder, tensors, recipe, tiny_codec(), fields, overwrite=False)
+    return folder
+
+
+def tied_model() -> Transformer:
+    """Return a model with one embedding under three names."""
+    config = replace(tiny_model(tiny_codec()).config, tie_embeddings=True)
+    size = tiny_codec().source.size
+    return Transformer(config, size, size, is_shared=True).eval()
+
+
+def write_tiny_model(folder: Path) -> Transformer:
+    model = tied_model()
+    write(folder, model, model.state_dict())
+    return model
+
+
+def encoded(model: Transformer) -> Tensor:
+    """Return the logits of two short pairs of sentences."""
+    memory = model.encode(pack_sequences([[3, 4, 5, 2], [6, 2]], CPU))
+    return model.logits(model.decode(pack_sequences([[1, 7, 6], [1]], CPU), memory))
+
+
+# ---------------------------------------------------------------------------------- round trip
+
+
+def test_a_model_read_back_computes_the_same(tmp_path: Path) -> None:
+    model = write_tiny_model(tmp_path / "model")
+    loaded = read_model(tmp_path / "model", CPU)
+    assert not loaded.model.training
+    assert torch.equal(encoded(loaded.model), encoded(model))
+    assert loaded.recipe == TrainRecipe(model=model.config)
+    assert loaded.codec.fingerprint == tiny_codec().fingerprint
+    assert loaded.manifest["update"] == 7
+
+
+def test_a_folder_holds_what_its_format_says(tmp_path: Path) -> None:
+    model = write_tiny_model(tmp_path / "model")
+    files = {
+        p.relative_to(tmp_path / "model").as_posix() for p in (tmp_path / "model").rglob("*.*")
+    }
+    expected = {"manifest.json", "model.safetensors", "config.toml", "codec/codec.json"}
+    assert expected < files
+    manifest = json.loads((tmp_path / "model" / "manifest.json").read_bytes())
+    assert manifest["format"] == "nmtkit-model"
+    assert manifest["version"] == 1
+    assert manifest["parameters"] == sum(p.numel() for p in model.parameters())
+    assert manifest["source_size"] == manifest["target_size"] == tiny_codec().source.size
+    assert manifest["codec"] == tiny_codec().fingerprint
+    assert manifest["torch"] == torch.__version__
+    assert manifest["provenance"] == {"dataset": "0123"}
+
+
+def test_a_tied_parameter_is_stored_once_and_read_under_all_its_names(tmp_path: Path) -> None:
+    folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
+    stored = safetensors.torch.load_file(folder / "model.safetensors")
+    assert set(stored) == {"weight", "bias"}
+    tensors = read_parameters(folder, describe_model(folder))
+    assert tensors.keys() == tiny_tensors(1).keys()
+    for name, tensor in tiny_tensors(1).items():
+        assert torch.equal(tensors[name], tensor), name
+
+
+def test_the_embedding_of_a_model_is_stored_once(tmp_path: Path) -> None:
+    model = write_tiny_model(tmp_path / "model")
+    stored = load_tensors(tmp_path / "model" / "model.safetensors")
+    assert set(model.state_dict()) - set(stored) == {
+        "target_embedding.tokens.weight",
+        "projection.weight",
+    }
+    tensors = read_parameters(tmp_path / "model", describe_model(tmp_path / "model"))
+    assert set(tensors) == set(model.state_dict())
+
+
+def test_tensors_of_equal_values_that_are_not_one_are_both_stored(tmp_path: Path) -> None:
+    tensors = {"one": torch.ones(3), "two": torch.ones(3)}
+    folder = tiny_model_folder(tmp_path / "model", 1, tensors)
+    assert set(load_tensors(folder / "model.safetensors")) == {"one", "two"}
+
+
+def test_a_transposed_tensor_is_written_as_it_reads(tmp_path: Path) -> None:
+    transposed = torch.arange(12.0).view(3, 4).t()
+    save_tensors({"transposed": transposed}, tmp_path / "file")
+    assert torch.equal(load_tensors(tmp_path / "file")["transposed"], transposed)
+
+
+# ------------------------------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_parameters_that_are_not_finite_are_not_written(value: float, tmp_path: Path) -> None:
+    tensors = {**tiny_tensors(1), "bad": torch.tensor([1.0, value])}
+    with pytest.raises(
+        DivergedError, match="model: not written, because bad holds values that are"
+    ):
+        tiny_model_folder(tmp_path / "model", 1, tensors)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
+    with pytest.raises(ConfigError, match="already exists; choose another name or add --overwrite"):
+        tiny_model_folder(tmp_path / "model", 2, tiny_tensors(2))
+    write_model(tmp_path / "model", tiny_tensors(2), TrainRecipe(), tiny_codec(), {}, True)
+    stored = load_tensors(tmp_path / "model" / "model.safetensors")
+    assert torch.equal(stored["weight"], tiny_tensors(2)["weight"])
+
+
+def test_a_full_disk_under_safetensors_is_a_resource_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left (os error 28)")
+
+    monkeypatch.setattr(model_folder, "save_file", refuse)
+    with pytest.raises(ResourceError, match="model: No space left on device; free some"):
+        tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_safetensors_itself_says_of_an_unwritable_place_is_understood(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file or directory") as raised:
+        save_tensors({"one": torch.ones(1)}, tmp_path / "missing" / "file")
+    assert raised.value.errno == errno.ENOENT
+
+
+def test_other_errors_of_safetensors_pass_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise SafetensorError("something else")
+
+    monkeypatch.setattr(model_folder, "save_file", refuse)
+    with pytest.raises(SafetensorError, match="something else"):
+        save_tensors({}, tmp_path / "file")
+
+
+# ------------------------------------------------------------------------------ what is no model
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "anything"])
+def test_a_folder_of_other_things_is_no_model_and_is_not_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\x80\x02cos\nsystem\n")
+    with pytest.raises(
+        DamagedError, match=r"is not an nmtkit model.*pickled weights.*are not read"
+    ):
+        read_model(tmp_path, CPU)
+
+
+def test_another_format_is_no_model(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "data", "nmtkit-dataset", 1, overwrite=False):
+        pass
+    with pytest.raises(
+        DamagedError, match="data: is of format 'nmtkit-dataset', not 'nmtkit-model'"
+    ):
+        read_model(tmp_path / "data", CPU)
+
+
+def test_a_missing_folder_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(DamagedError, match="model: no such folder; check the path"):
+        read_model(tmp_path / "model", CPU)
+
+
+# ----------------------------------------------------------------- whole folders that do not fit
+
+
+def drop(tensors: dict[str, Tensor]) -> None:
+    del tensors["decoder.1.self_attention.output.bias"]
+
+
+def add(tensors: dict[str, Tensor]) -> None:
+    tensors["decoder.2.weight"] = torch.ones(2, 3)
+
+
+def reshape(tensors: dict[str, Tensor]) -> None:
+    tensors["decoder.1.self_attention.output.bias"] = torch.ones(4)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (drop, r"decoder\.1\.self_attention\.output\.bias is missing, where the model has \(16,\)"),
+        (add, r"decoder\.2\.weight is \(2, 3\), where the model has none"),
+        (reshape, r"output\.bias is \(4,\), where the model has \(16,\)"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_named(
+    change: Callable[[dict[str, Tensor]], None], told: str, tmp_path: Path
+) -> None:
+    model = tiny_model(tiny_codec())
+    tensors = dict(model.state_dict())
+    change(tensors)
+    write(tmp_path / "model", model, tensors)
+    with pytest.raises(
+        DamagedError, match=rf"model\.safetensors: does not fit config\.toml: .*{told}"
+    ):
+        read_model(tmp_path / "model", CPU)
+
+
+def test_a_configuration_of_another_shape_does_not_fit(tmp_path: Path) -> None:
+    model = tiny_model(tiny_codec())
+    model.config = replace(model.config, model_size=32)
+    write(tmp_path / "model", model, dict(model.state_dict()))
+    with pytest.raises(
+        DamagedError, match=r"does not fit config\.toml: .*\(.*16\), where .*\(.*32\)"
+    ):
+        read_model(tmp_path / "model", CPU)
+
+
+def write_raw(folder: Path, config: str, tensors: bytes) -> Path:
+    """Write a folder whose hashes are right and whose content is not."""
+    with new_folder(folder, FORMAT, VERSION, overwrite=False) as staged:
+        (staged.path / "config.toml").write_text(config)
+        (staged.path / "model.safetensors").write_bytes(tensors)
+        (staged.path / "codec").mkdir()
+        tiny_codec().save(staged.path / "codec")
+    return folder
+
+
+def test_a_configuration_of_a_later_nmtkit_is_told(tmp_path: Path) -> None:
+    folder = write_raw(tmp_path / "model", "[model]\nwings = 2\n", b"")
+    with pytest.raises(
+        DamagedError, match=r"config\.toml: unknown key 'wings'.*this version of nmt"
+    ):
+        describe_model(folder)
+
+
+def test_a_file_that_is_not_of_safetensors_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\x80\x02cos\nsystem\n")
+    with pytest.raises(DamagedError, match=r"file: damaged \(.*header.*\); restore"):
+        load_tensors(tmp_path / "file")
+
+
+def test_the_config_of_the_model_decides_its_shape(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path / "model")
+    described = describe_model(tmp_path / "model")
+    assert isinstance(described.recipe.model, ModelConfig)
+    assert described.recipe.model.model_size == 16

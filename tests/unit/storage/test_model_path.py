@@ -1,0 +1,67 @@
+"""Which model a run, its pointers and its checkpoints stand for."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.errors import DamagedError
+from nmtkit.storage.model_path import find_model, load_model, read_tensors
+from nmtkit.storage.run_folder import RunFolder
+from tests.snapshots import tiny_run, tiny_snapshot, tiny_tensors
+from tests.tiny import tiny_codec, tiny_model
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def real_run(path: Path) -> RunFolder:
+    """Make a run of two checkpoints of a real model, of which the first is the best."""
+    run = RunFolder.create_or_open(path)
+    model = tiny_model(tiny_codec())
+    for update in (1, 2):
+        snapshot = tiny_snapshot(update, is_scheduled=True)
+        recipe = TrainRecipe(model=model.config)
+        run.save(replace(snapshot, model=model.state_dict(), recipe=recipe))
+    run.point_best([1])
+    return run
+
+
+def test_a_run_and_its_pointers_stand_for_models(tmp_path: Path) -> None:
+    run = real_run(tmp_path / "run")
+    meanings = {
+        run.path: 1,
+        run.path / "best": 1,
+        run.path / "last": 2,
+        run.path / "checkpoints" / "00000002": 2,
+    }
+    for path, update in meanings.items():
+        assert load_model(path, CPU).manifest["update"] == update, path
+        assert find_model(path) == run.path / "checkpoints" / f"{update:08d}", path
+
+
+def test_a_run_without_a_best_checkpoint_stands_for_its_last(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2)
+    assert find_model(run.path) == run.path / "checkpoints" / "00000002"
+    assert torch.equal(read_tensors(run.path)["weight"], tiny_tensors(2)["weight"])
+
+
+def test_a_run_without_checkpoints_is_told(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run")
+    with pytest.raises(
+        DamagedError, match="run: there is no such checkpoint yet; go on with `nmtki"
+    ):
+        load_model(run.path, CPU)
+
+
+def test_other_files_named_last_are_no_pointers(tmp_path: Path) -> None:
+    (tmp_path / "last").write_text("00000001\n")
+    with pytest.raises(DamagedError, match="last: is a file, not a folder; check the path"):
+        load_model(tmp_path / "last", CPU)
