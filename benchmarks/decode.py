@@ -43,7 +43,7 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.search import beam_search
-from nmtkit.model.attention import attend_step
+from nmtkit.model.kernels.attend import attend_step
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences

@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from nmtkit.model.estimate.memory import chunk_size
+from nmtkit.model.kernels.rows import chunk_size
 from nmtkit.model.transformer import Transformer
 
 

@@ -27,8 +27,8 @@ from nmtkit.model.estimate.memory import (
     Activations,
     TrainingMemory,
     activations,
-    chunk_size,
 )
+from nmtkit.model.kernels.rows import chunk_size
 from nmtkit.reporting.paper import TABLE_3
 from nmtkit.units import prefixed
 

@@ -29,7 +29,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,
     "nmtkit.model.kernels": 2,
-    "nmtkit.model.estimate": 3,
+    "nmtkit.model.estimate": 2,
     "nmtkit.parsing": 3,
     "nmtkit.text.codec": 4,
     "nmtkit.data": 5,

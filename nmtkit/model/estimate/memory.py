@@ -10,16 +10,6 @@ from dataclasses import dataclass
 
 from nmtkit.config.training import ACTIVATIONS, NORMS, ModelConfig
 from nmtkit.model.estimate.cost import Parameters, Shape
-from nmtkit.model.kernels.rows import LEAST_STEP
-
-CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Logits of one chunk at most: few enough to stay cheap, enough for fast products.
-
-On a GPU that is 7000 tokens of 37 000 entries, whose kernels outlast what it takes to start them.
-"""
-
-MIN_CHUNK_TOKENS = 256
-"""However large the vocabulary, a chunk has this many tokens."""
 
 FLOAT32_BYTES, BFLOAT16_BYTES = 4, 2
 MASK_BYTES = 1
@@ -118,15 +108,6 @@ class TrainingMemory:
         exact = FLOAT32_BYTES if self.product_bytes < FLOAT32_BYTES else 0
         size = min(target_tokens, self.chunk_tokens) * self.target_size
         return size * (self.product_bytes + exact)
-
-
-def chunk_size(vocabulary_size: int, device: str) -> int:
-    """Choose the number of tokens whose logits are held at a time on a kind of device.
-
-    It is a size that no row has to be filled up for.
-    """
-    tokens = CHUNK_LOGITS[device] // vocabulary_size
-    return max(MIN_CHUNK_TOKENS, tokens // LEAST_STEP * LEAST_STEP)
 
 
 @dataclass(frozen=True)
