@@ -137,7 +137,7 @@ class EncoderLayer(Layer):
 
     def __init__(self, config: ModelConfig, tail: ResidualTail) -> None:
         super().__init__(tail)
-        self.self_attention = SelfAttention(*attention_shape(config), config.window)
+        self.self_attention = SelfAttention(*_attention_shape(config), config.window)
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 2)
 
@@ -155,8 +155,8 @@ class DecoderLayer(Layer):
 
     def __init__(self, config: ModelConfig, tail: ResidualTail) -> None:
         super().__init__(tail)
-        self.self_attention = SelfAttention(*attention_shape(config), config.window)
-        self.memory_attention = MemoryAttention(*attention_shape(config))
+        self.self_attention = SelfAttention(*_attention_shape(config), config.window)
+        self.memory_attention = MemoryAttention(*_attention_shape(config))
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 3)
 
@@ -170,16 +170,14 @@ class DecoderLayer(Layer):
         )
 
 
-def attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
-    """Return D, H, K, U and the dropout of attention; a size of 0 means D / H."""
-    own = config.model_size // config.heads
-    key_size, value_size = config.key_size or own, config.value_size or own
-    return config.model_size, config.heads, key_size, value_size, config.attention_dropout
-
-
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:
     """Make a LayerNorm over the model size."""
     return nn.LayerNorm(config.model_size, eps=config.norm_epsilon)
+
+
+def _attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
+    """Return D, H, K, U and the dropout of attention."""
+    return config.model_size, config.heads, *config.head_sizes, config.attention_dropout
 
 
 def _residuals(config: ModelConfig, number: int) -> Sequence[Residual]:

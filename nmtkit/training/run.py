@@ -20,7 +20,6 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import check_budget
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.kernels import flash
-from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log, MetricsLog
 from nmtkit.progress.tensorboard import TensorboardLog
@@ -377,7 +376,6 @@ def _announce(trainer: Trainer) -> None:
 
 def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:
     """Return how self-attention is computed, for the announcement."""
-    *_, key_size, value_size, dropout = attention_shape(config)
-    if flash.takes(device, precision, (key_size, value_size), dropout):
+    if flash.takes(device, precision, config.head_sizes, config.attention_dropout):
         return "flash"
     return "windowed" if config.window else "padded"

@@ -19,7 +19,6 @@ from nmtkit.model.layers import (
     EncoderLayer,
     FeedForward,
     Residual,
-    attention_shape,
 )
 from nmtkit.packed import Layout, Packed
 
@@ -244,19 +243,3 @@ def test_activation_dropout_acts_between_the_two_projections() -> None:
     assert values == [0.0, 2.0]
     feed_forward.eval()
     torch.testing.assert_close(feed_forward(x), torch.ones_like(x))
-
-
-@pytest.mark.parametrize(
-    ("key_size", "value_size", "expected"), [(0, 0, (4, 4)), (2, 0, (2, 4)), (0, 7, (4, 7))]
-)
-def test_head_sizes_are_the_model_size_over_heads_unless_given(
-    key_size: int, value_size: int, expected: tuple[int, int]
-) -> None:
-    given = ModelConfig(
-        model_size=MODEL_SIZE,
-        heads=HEADS,
-        key_size=key_size,
-        value_size=value_size,
-        attention_dropout=0.3,
-    )
-    assert attention_shape(given) == (MODEL_SIZE, HEADS, *expected, 0.3)
