@@ -62,7 +62,6 @@ class PreNorm(Residual):
 NORMS: dict[str, Callable[[ModelConfig], Residual]] = {"post": PostNorm, "pre": PreNorm}
 """Places of LayerNorm; `NORMS` in nmtkit/config/training.py has their facts."""
 
-
 ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
 """Activations; `ACTIVATIONS` in nmtkit/config/training.py has their facts."""
 

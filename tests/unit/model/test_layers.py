@@ -108,7 +108,7 @@ def copy_rest(
         layer_norm.load_state_dict(residual.norm.state_dict())
 
 
-def randomise(module: nn.Module) -> None:
+def randomize(module: nn.Module) -> None:
     """Give biases and norms values other than 0 and 1, so that forgetting one shows."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -133,7 +133,7 @@ def assert_same_with_gradients(actual: Tensor, expected: Tensor, leaves: list[Te
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
 def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None:
     layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
-    randomise(layer)
+    randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(sizes), Layout(sizes, CPU)
     actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
@@ -144,7 +144,7 @@ def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None
 @norms
 def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
     layer = DecoderLayer(config(norm, 0.0, 0.0), EAGER)
-    randomise(layer)
+    randomize(layer)
     oracle = torch_decoder_layer(layer, norm)
     x, memory = random_values(TARGET), random_values(SOURCE)
     layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU))
@@ -163,7 +163,7 @@ def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
 @norms
 def test_parameter_gradients_of_a_layer_are_those_of_torch(norm: str) -> None:
     layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
-    randomise(layer)
+    randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(TARGET), Layout(TARGET, CPU)
     actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
