@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch._C._distributed_c10d import HashStore, ProcessGroup
+from torch.distributed import HashStore, ProcessGroup
 
 from nmtkit.errors import LostRankError
 from nmtkit.training import distributed
