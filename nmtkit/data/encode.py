@@ -18,11 +18,10 @@ from nmtkit.data.examples import Example, first_of_each
 from nmtkit.data.filters import REASONS, HeldOut, drop_reason
 from nmtkit.data.parts import Part
 from nmtkit.data.repeats import Repeats
-from nmtkit.runtime.workers import Worker
+from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
 
-_TOO_MANY = "run with fewer workers [--workers]"
-"""What mends it if memory does not suffice for as many."""
+_REMEDY = "run with fewer workers [--workers]"
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def encode_in_order(
     busy: deque[Worker[EncodedChunk]] = deque()
     try:
         for _ in first:
-            busy.append(Worker(_serve, _TOO_MANY))
+            busy.append(Worker(_serve, ended_early(_REMEDY)))
         for worker, chunk in zip(busy, first, strict=True):
             worker.send(encoder)
             worker.send(chunk)
@@ -171,7 +170,7 @@ def encode_in_order(
 
 
 def _serve(connection: "Connection[EncodedChunk, Any]") -> None:
-    """Receive an encoder, then chunks; send what becomes of each."""
+    """Receive an encoder, then chunks; send each of them encoded."""
     encoder: Encoder = connection.recv()
     while True:
         connection.send(encoder.encode(connection.recv()))
