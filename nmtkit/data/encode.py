@@ -31,7 +31,7 @@ class EncodedChunk:
     Attributes:
         corpus: which one it is of.
         num_pairs: pairs it held.
-        counts: of its pairs, but for those of other parts.
+        counts: of its pairs, except those of other parts.
         shards: the pairs that were kept, by shard, source and target.
         examples: some of those that were dropped, their lines numbered over all corpora.
     """
@@ -139,7 +139,7 @@ def encode_in_order(
     Args:
         encoder: does the work.
         chunks: taken as they are needed; a worker holds one at a time.
-        workers: processes; at most 1 = none beside this one.
+        workers: number of processes; at most 1 = this process encodes.
 
     Raises:
         ResourceError: a worker was killed.
