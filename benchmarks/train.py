@@ -41,7 +41,7 @@ from benchmarks.updates import Workbench, make_dataset, settings_of
 from nmtkit.model.estimate.cost import Work, training_operations
 from nmtkit.model.kernels.rows import TRAINING, filled_size
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.runtime.devices import peak_memory
+from nmtkit.runtime.memory import peak_memory
 from nmtkit.training.distributed import Ranks
 
 UNIT = "tgt tok/s"

@@ -24,7 +24,8 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log, MetricsLog
 from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.progress.terminal import ProgressReporter, SilentReporter, make_reporter
-from nmtkit.runtime.devices import forget_peak, make_deterministic, set_up
+from nmtkit.runtime.devices import make_deterministic, set_up
+from nmtkit.runtime.memory import forget_peak
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best, restore

@@ -52,6 +52,8 @@ MAY_IMPORT_TORCH = (
     "nmtkit.progress.tensorboard",
     "nmtkit.packed",
     "nmtkit.runtime.devices",
+    "nmtkit.runtime.memory",
+    "nmtkit.runtime.threads",
     "nmtkit.data.batch",
     "nmtkit.model",
     "nmtkit.parsing.well_formed",
