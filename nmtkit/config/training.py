@@ -9,8 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from nmtkit.config.metrics import AUTO, NLL
-from nmtkit.config.setting import setting
-from nmtkit.config.shared import PrecisionConfig
+from nmtkit.config.setting import PrecisionConfig, setting
 
 
 @dataclass(frozen=True)

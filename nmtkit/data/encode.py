@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.binary import Sequences
+from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
+from nmtkit.data.binary import Part, Sequences
 from nmtkit.data.corpus import Chunk
-from nmtkit.data.counts import PairCounts, SideCounts
-from nmtkit.data.examples import Example, first_of_each
 from nmtkit.data.filters import REASONS, HeldOut, drop_reason
-from nmtkit.data.parts import Part
 from nmtkit.data.repeats import Repeats
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary

@@ -16,9 +16,9 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.binary import WHOLE, Part
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.parts import WHOLE, Part
 from nmtkit.data.prepare import prepare, prepare_part
 from nmtkit.errors import ResourceError
 from tests.launching import is_running, wait_for

@@ -9,8 +9,8 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.info import describe
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.symbols import EOS_ID
