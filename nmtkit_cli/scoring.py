@@ -106,9 +106,8 @@ def _print_trees(
     """Print the output of EVALB to both streams, and the signature."""
     from nmtkit.evaluation.evaluate import compare_trees
     from nmtkit.evaluation.metrics import bracket_signature
-    from nmtkit.parsing.bracket_counts import Counts, counts_of, total
-    from nmtkit.parsing.bracket_report import HEAD, as_object, end, row
-    from nmtkit.parsing.prm import parameters_of
+    from nmtkit.parsing.evalb.parameters import parameters_of
+    from nmtkit.parsing.evalb.report import HEAD, Counts, as_object, counts_of, end, row, total
 
     parameters = parameters_of(config.prm)
     comparisons = compare_trees(_read_texts(config, systems, references), parameters)

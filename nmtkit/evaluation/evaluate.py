@@ -16,8 +16,8 @@ from nmtkit.evaluation.breakdown import (
 from nmtkit.evaluation.metrics import Metric, Score
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts
-from nmtkit.parsing.brackets import Comparison, check_one_reference, compare_lines
-from nmtkit.parsing.prm import Parameters
+from nmtkit.parsing.evalb.comparison import Comparison, check_one_reference, compare_lines
+from nmtkit.parsing.evalb.parameters import Parameters
 from nmtkit.text.lines import read_lines
 
 

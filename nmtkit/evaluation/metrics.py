@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig, metric_names
 from nmtkit.errors import ConfigError
-from nmtkit.parsing.brackets import leaves
-from nmtkit.parsing.prm import Parameters, parameters_of
+from nmtkit.parsing.evalb.comparison import leaves
+from nmtkit.parsing.evalb.parameters import Parameters, parameters_of
 from nmtkit.text.moses import Moses, split_compounds
 from nmtkit.version import __version__
 
@@ -230,7 +230,7 @@ def _make_moses_bleu(
 
 
 def _make_brackets(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
-    from nmtkit.parsing.bracket_scorer import make_bracket_scorers
+    from nmtkit.parsing.evalb.scorer import make_bracket_scorers
 
     def words(line: str) -> str:
         return " ".join(leaves(line, parameters))
@@ -296,7 +296,7 @@ def _details(result: Any) -> str:
     """Return the details of BLEU and F1, or nothing for other metrics."""
     from sacrebleu.metrics.bleu import BLEUScore
 
-    from nmtkit.parsing.bracket_scorer import BracketScore
+    from nmtkit.parsing.evalb.scorer import BracketScore
 
     if isinstance(result, BracketScore):
         return result.details
@@ -310,6 +310,6 @@ def _details(result: Any) -> str:
 
 
 def _figures(result: Any) -> Mapping[str, Any]:
-    from nmtkit.parsing.bracket_scorer import BracketScore
+    from nmtkit.parsing.evalb.scorer import BracketScore
 
     return result.figures if isinstance(result, BracketScore) else {}

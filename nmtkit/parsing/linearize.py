@@ -14,7 +14,7 @@ Source: Vinyals et al. 2015 (arXiv 1412.7449), section 2.3 and footnotes; that p
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from nmtkit.parsing.cleaning import ROOT_LABEL
+from nmtkit.parsing.treebank import ROOT_LABEL
 from nmtkit.parsing.trees import Tree, escape, format_tree, split_words
 
 ANY_TAG = "XX"

@@ -43,7 +43,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.interop": 9,
     "nmtkit.training": 9,
     "nmtkit.reporting": 9,
-    "nmtkit.parsing.tree_drawing": 10,
+    "nmtkit.parsing.views": 10,
     "nmtkit": 11,
     "nmtkit_cli": 11,
 }

@@ -11,8 +11,8 @@ from nmtkit.config.schema import SamplingConfig, SearchConfig
 from nmtkit.decoding.constraints import Constraints
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
-from nmtkit.parsing.cleaning import clean
 from nmtkit.parsing.linearize import linearize, restore
+from nmtkit.parsing.treebank import clean
 from nmtkit.parsing.trees import Tree, read_trees
 from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.parsing.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens

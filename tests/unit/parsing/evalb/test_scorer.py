@@ -7,9 +7,9 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.evaluate import compare_trees, evaluate
 from nmtkit.evaluation.metrics import bracket_signature, make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.parsing.bracket_counts import counts_of, total
-from nmtkit.parsing.brackets import compare_lines
-from nmtkit.parsing.prm import COLLINS
+from nmtkit.parsing.evalb.comparison import compare_lines
+from nmtkit.parsing.evalb.parameters import COLLINS
+from nmtkit.parsing.evalb.report import counts_of, total
 
 LONG = "(S " + "(A a) " * 41 + "(NP (B b)))"
 GOLD = ["(S (NP (A a)) (VP (B b) (NP (C c))))", "(S (NP (A a) (B b)))", LONG]
