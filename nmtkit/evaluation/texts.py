@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nmtkit.errors import DataError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.lines import read_lines
 
 
@@ -49,6 +49,15 @@ class Texts:
                     )
             if not system.lines:
                 raise DataError(f"{system.name} has no translations to score; give a line or more")
+
+    def only_system(self) -> Text:
+        """Return the system of scores of single sentences; ConfigError if there are several."""
+        if len(self.systems) > 1:
+            raise ConfigError(
+                "sentence scores are of one system, and there are several; give one file "
+                "[--sentence]"
+            )
+        return self.systems[0]
 
     def map(self, change: Callable[[str], str]) -> "Texts":
         """Change each line."""
