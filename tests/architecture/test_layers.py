@@ -28,6 +28,8 @@ LAYERS: dict[str, int] = {
     "nmtkit.runtime.allocator": 1,
     "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,
+    "nmtkit.text.lines": 1,
+    "nmtkit.data.corpus": 2,
     "nmtkit.model.kernels": 2,
     "nmtkit.model.estimate": 3,
     "nmtkit.parsing": 3,
