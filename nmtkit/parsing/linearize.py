@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nmtkit.parsing.treebank import ROOT_LABEL
 from nmtkit.parsing.trees import Tree, escape, format_tree, split_words
+from nmtkit.units import repaired
 
 ANY_TAG = "XX"
 """Stands for every tag."""
@@ -84,34 +85,25 @@ def restore_lines(pairs: Iterable[tuple[str, str]], report: Callable[[str], None
 
     Args:
         pairs: a line of tokens, and one of words.
-        report: takes a line that tells how many trees there were, and how many were mended.
+        report: takes a line with the number of trees, and of those that were repaired.
     """
     counts: Counter[bool | None] = Counter()
     for text, words in pairs:
         tree, is_mended = complete(text, words)
         counts[is_mended] += 1
         yield tree
-    report(told_of_trees(counts))
+    report(repaired("trees", counts))
 
 
 def complete(text: str, words: str) -> tuple[str, bool | None]:
-    """Return the tree of a line of tokens over a line of words, as text; and whether it was mended.
+    """Return the text of the tree of tokens over a line of words, and whether it was repaired.
 
-    Without words, the tree is blank, and None is returned beside it.
+    Without words, the text is blank, and the second is None.
     """
     if not split_words(words):
         return "", None
     tree = restore(text.split(), split_words(words))
     return format_tree(tree), linearize(tree, keeps_tags=True) != text.split()
-
-
-def told_of_trees(counts: Counter[bool | None]) -> str:
-    """Return a line that tells how many trees there are, and how many were mended.
-
-    Args:
-        counts: of lines, by what `complete` says of them.
-    """
-    return f"trees: {counts[True] + counts[False]}, mended: {counts[True]}"
 
 
 class _Builder:

@@ -34,6 +34,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.model.estimate": 3,
     "nmtkit.parsing": 3,
     "nmtkit.text.codec": 4,
+    "nmtkit.parsing.well_formed": 5,
     "nmtkit.data": 5,
     "nmtkit.model": 5,
     "nmtkit.storage.model_folder": 6,
