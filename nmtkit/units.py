@@ -36,7 +36,7 @@ def repaired(name: str, counts: Counter[bool | None]) -> str:
     """Write how many outputs there are, and how many of them were repaired.
 
     Args:
-        name: of the outputs, such as trees.
+        name: of the outputs, in the plural.
         counts: of outputs, by whether each was repaired; None = it is not counted.
     """
     return f"{name}: {counts[True] + counts[False]}, mended: {counts[True]}"
