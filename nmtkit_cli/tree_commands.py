@@ -117,7 +117,7 @@ def input_lines() -> Iterator[str]:
 
 
 def input_trees(skip_bad: bool) -> "Iterator[Tree]":
-    """Yield the trees of standard input; tell of those that are left out."""
+    """Yield the trees of standard input; warn of those that are left out."""
     from nmtkit.parsing.trees import read_trees
 
     skipped: list[str] = []

@@ -108,7 +108,7 @@ class _Text:
         return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
 
     def sample(self, num_pairs: int) -> Iterator[str]:
-        """Yield the lines of so many pairs."""
+        """Yield the lines of this many pairs."""
         return self._sides_of(sample(self.corpora, num_pairs))
 
     def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -42,17 +42,17 @@ def linearize(tree: Tree, keeps_tags: bool) -> list[str]:
 
 
 def is_opening(token: str) -> bool:
-    """Tell whether a token opens a constituent."""
+    """Return whether a token opens a constituent."""
     return token.startswith("(")
 
 
 def is_closing(token: str) -> bool:
-    """Tell whether a token closes a constituent."""
+    """Return whether a token closes a constituent."""
     return token.startswith(")")
 
 
 def restore(tokens: Sequence[str], words: Sequence[str]) -> Tree:
-    """Make the tree of tokens, with words in it; tokens that are no tree's are mended.
+    """Make the tree of tokens, with words in it; tokens that are no tree's are repaired.
 
     Of tokens that are a tree's, with a tag a word, nothing changes: `linearize` gives them back.
     Otherwise a closing bracket closes what is open inside of its constituent, or is dropped where

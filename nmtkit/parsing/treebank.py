@@ -75,7 +75,7 @@ def clean(tree: Tree) -> Tree | None:
 
 
 def clean_all(trees: Iterable[Tree], warn: Callable[[str], None]) -> Iterator[Tree]:
-    """Yield clean trees; a warning tells how many were traces alone, and are left out."""
+    """Yield clean trees; a warning has the number of those left out, which are traces alone."""
     num_empty = 0
     for tree in trees:
         cleaned = clean(tree)

@@ -46,7 +46,7 @@ def tree_counts(trees: Iterable[Tree]) -> Iterator[str]:
 
 
 def outline(tree: Tree) -> Iterator[str]:
-    """Yield the lines of an outline: a constituent a line, a word beside its tag."""
+    """Yield the lines of an outline: a constituent per line, a word next to its tag."""
     waiting = [(tree, "", "")]
     while waiting:
         node, before, below = waiting.pop()

@@ -3,9 +3,8 @@
 Which tokens may follow is a function of the prefix alone: how deep it is, how many leaves it has,
 which constituents are open, and where they began. All of it is computed for all rows at once.
 
-A chain is constituents over just the same words, each the only child of the one around it. There is
-no end to them unless one is set, and a model that has learnt little would fill the longest output
-with them.
+A chain is constituents over just the same words, each the only child of the one around it. Without
+a limit, a model that has learnt little would fill the longest output with them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 
 _FEWEST_TOKENS = 3
-"""Of a tree beside its leaves: the root's brackets, and the end symbol."""
+"""Of a tree without its leaves: the root's brackets, and the end symbol."""
 
 LONGEST_CHAIN = 8
 """Constituents over just the same words. In the 17,248 trees of CRAFT and GUM, cleaned, at most 4

@@ -281,13 +281,13 @@ def _upgrade_to_2(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _can_share(description: Mapping[str, Any]) -> bool:
-    """Tell whether one vocabulary can serve both sides as they are described."""
+    """Return whether one vocabulary can serve both sides as they are described."""
     source, target = description["source"], description["target"]
     return all(source[name] == target[name] for name in ("kind", "tokenizer"))
 
 
 def _is_side(side: object) -> bool:
-    """Tell whether the description of a side can be used."""
+    """Return whether the description of a side can be used."""
     if not isinstance(side, dict):
         return False
     kind, tokenizer = side.get("kind"), side.get("tokenizer")
