@@ -23,7 +23,7 @@ from benchmarks.gpu.measure import (
     seconds,
 )
 from benchmarks.gpu.workload import VOCABULARY, draw_pairs, make_model, open_device, search
-from nmtkit.runtime.devices import forget_peak
+from nmtkit.runtime.memory import forget_peak
 
 WAYS = {
     "bfloat16": ("bfloat16", False),

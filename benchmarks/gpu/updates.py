@@ -47,7 +47,7 @@ from benchmarks.gpu.workload import (
 from benchmarks.updates import Workbench
 from nmtkit.config.fields import Values
 from nmtkit.errors import NmtkitError
-from nmtkit.runtime.devices import forget_peak
+from nmtkit.runtime.memory import forget_peak
 
 
 @dataclass(frozen=True)
