@@ -18,7 +18,7 @@ from nmtkit.storage.run_folder import Resumable, RunFolder, Snapshot
 from nmtkit.training.checkpointing import Saver, check_same_run
 from nmtkit.training.selection import last_checkpoints
 from nmtkit.training.state import Progress, TrainState
-from tests.clock import Clock
+from tests.doubles import Clock
 from tests.tiny import tiny_codec, tiny_dataset, tiny_model
 from tests.training import run_context
 

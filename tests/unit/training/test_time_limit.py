@@ -12,7 +12,7 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.run import train
 from nmtkit.training.trainer import Trainer
-from tests.clock import Clock
+from tests.doubles import Clock
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 MANY_UPDATES = 50

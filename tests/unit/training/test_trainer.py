@@ -20,7 +20,7 @@ from nmtkit.training.optimizer import SCHEDULES
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.validation import Validation, Validator
-from tests.clock import Clock
+from tests.doubles import Clock
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_subword_dataset, tiny_train_recipe
 
 NUM_UPDATES = 9

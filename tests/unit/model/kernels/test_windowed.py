@@ -17,7 +17,7 @@ from nmtkit.model.kernels.windowed import (
     neighbourhood,
 )
 from nmtkit.packed import Layout
-from tests import varlen
+from tests.doubles import pretend_flash
 
 CPU = torch.device("cpu")
 MODEL_SIZE, HEADS, KEY_SIZE, VALUE_SIZE = 6, 2, 3, 4
@@ -205,7 +205,7 @@ def test_flash_attention_is_told_the_same_sequences_and_windows(
     assert near
     sides, layout = random_sides(sum(lengths), KEY_SIZE), Layout(lengths, CPU)
     expected = attend_near(*sides, layout, near, 0.0)
-    varlen.pretend(monkeypatch)
+    pretend_flash(monkeypatch)
     actual = attend_near(*sides, layout, near, 0.0)
     torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
 
