@@ -24,7 +24,6 @@ from tests.launching import (
     wait_for_checkpoint,
     wait_for_restart,
 )
-from tests.tiny import tiny_dataset
 
 LISTENING = "0A"
 IMPATIENT = """
@@ -32,11 +31,6 @@ from torch.distributed.elastic.multiprocessing.api import SubprocessContext
 close = SubprocessContext._close
 SubprocessContext._close = lambda self, death_sig, timeout: close(self, death_sig, timeout=1)
 """
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
