@@ -32,6 +32,15 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file in a folder, by its path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
 def refusing(number: int) -> Callable[..., NoReturn]:
     """Return what stands in for a function of `os` that fails with an error number."""
 

@@ -18,16 +18,11 @@ from tests.faults.harness import Fault, run_in_child
 from tests.faults.moments import in_update
 from tests.faults.results import result_of
 from tests.folders import refusing
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=6, dropout=0.1)
 MAX_FILE_BYTES = 10_000
 MORE_MEMORY_BYTES = 200 * 2**20
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 def test_a_disk_that_is_full_for_good_ends_training_after_two_failures_and_loses_nothing(

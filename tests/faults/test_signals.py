@@ -13,7 +13,7 @@ from nmtkit.training import trainer, validation
 from nmtkit.training.run import train
 from tests.faults.moments import in_update, preceded, send
 from tests.faults.results import Result, result_of
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=6, dropout=0.1)  # validates after updates 4 and 6
 EXIT_CODES = {signal.SIGTERM: 75, signal.SIGUSR1: 75, signal.SIGINT: 130}
@@ -31,11 +31,6 @@ MOMENTS: dict[str, tuple[object, str, Callable[..., object]]] = {
     "while the first checkpoint is written": (RunFolder, "save", lambda *_: True),
     "while the last one is written": (RunFolder, "save", lambda _, last: last.update == 6),
 }
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

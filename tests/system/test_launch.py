@@ -24,18 +24,12 @@ from tests.launching import (
     wait_for_checkpoint,
     wait_for_restart,
 )
-from tests.tiny import tiny_dataset
 
 LISTENING = "0A"
 IMPATIENT = """
 import nmtkit.training.launch
 nmtkit.training.launch.PATIENCE_S = 1.0
 """
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from nmtkit.storage.run_folder import Resumable, RunFolder, Snapshot
 from nmtkit.training.checkpointing import Saver, check_same_run
 from nmtkit.training.selection import last_checkpoints
 from nmtkit.training.state import Progress, TrainState
-from tests.clock import Clock
-from tests.tiny import tiny_codec, tiny_dataset, tiny_model
+from tests.doubles import Clock
+from tests.tiny import tiny_codec, tiny_model
 from tests.training import run_context
 
 FIELDS = fields_of(TrainRecipe)
@@ -32,11 +32,6 @@ FIXED_IN_VALIDATION = {"best_metric"}
 
 NEVER = 10**6
 """More updates than any run here has."""
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return Dataset.open(tiny_dataset(tmp_path_factory.mktemp("corpus")))
 
 
 @pytest.fixture

@@ -14,13 +14,8 @@ from nmtkit.data.sampler import Position, Sampler
 from nmtkit.training import plan as planning
 from nmtkit.training.run import make_train_state, plan
 from nmtkit.training.state import Progress
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 from tests.training import CPU, run_context
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture

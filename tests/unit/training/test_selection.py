@@ -168,11 +168,6 @@ def test_what_is_no_run_has_neither_last_nor_best(
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="module")
 def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run with a checkpoint of every update, of which the last was validated."""
     folder = tmp_path_factory.mktemp("runs") / "run"
