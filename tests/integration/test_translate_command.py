@@ -23,7 +23,7 @@ from nmtkit.config.schema import (
     TranslationConfig,
 )
 from nmtkit.data.binary import Dataset
-from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.workers import Workers, _work
 from nmtkit.errors import ConfigError, DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model
