@@ -126,6 +126,12 @@ class ModelConfig:
     output_bias: bool = setting(False, "Add a learned bias to the logits of each vocabulary entry.")
 
     @property
+    def head_sizes(self) -> tuple[int, int]:
+        """d_k and d_v, the widths of a head's keys and of its values."""
+        own = self.model_size // self.heads
+        return self.key_size or own, self.value_size or own
+
+    @property
     def longest_sequence(self) -> int:
         """The number of tokens that a sequence may have; sys.maxsize = no limit."""
         return self.max_positions if POSITIONS[self.positions].is_learned else sys.maxsize

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nmtkit.config.metrics import TargetType
 from nmtkit.decoding.annotations import Details, join_details
 
 
@@ -32,8 +33,8 @@ class Translation:
         score: log_prob / length penalty; what translations are ranked by.
         num_tokens: how many there are, end symbols counted.
         details: what else was asked for.
-        is_mended: of a parse, whether what was found was no tree of the source's words, and was
-            made one; None of other translations.
+        is_mended: whether what was found was malformed, and was repaired; None of plain text and
+            of blank lines.
     """
 
     text: str
@@ -46,10 +47,11 @@ class Translation:
 
 @dataclass(frozen=True)
 class Answer:
-    """The translations of a line, best first, at least one."""
+    """The translations of a line, best first, at least one; their type is the target's."""
 
     request: Request
     translations: Sequence[Translation]
+    target_type: TargetType = "text"
 
 
 def join_ranks(of_pieces: Sequence[Sequence[Translation]]) -> list[Translation]:

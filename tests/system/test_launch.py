@@ -28,9 +28,8 @@ from tests.tiny import tiny_dataset
 
 LISTENING = "0A"
 IMPATIENT = """
-from torch.distributed.elastic.multiprocessing.api import SubprocessContext
-close = SubprocessContext._close
-SubprocessContext._close = lambda self, death_sig, timeout: close(self, death_sig, timeout=1)
+import nmtkit.training.launch
+nmtkit.training.launch.PATIENCE_S = 1.0
 """
 
 
