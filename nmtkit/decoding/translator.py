@@ -13,16 +13,16 @@ from torch import Tensor
 
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.annotations import Details, look_at
+from nmtkit.decoding.batching import batches_by_length, longest_translation, narrowed
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
-from nmtkit.decoding.cutting import Cutter
-from nmtkit.decoding.details import look_at
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.lengths import batches_by_length, longest_translation, narrowed
+from nmtkit.decoding.long_lines import Cutter
 from nmtkit.decoding.output_forms import output_form
+from nmtkit.decoding.requests import Answer, Request, Translation, join_ranks
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
-from nmtkit.decoding.translation import Answer, Details, Request, Translation, join_ranks
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences

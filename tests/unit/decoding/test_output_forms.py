@@ -13,7 +13,7 @@ from nmtkit.config.schema import ConstraintsConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.constraints import FormConstraint
 from nmtkit.decoding.output_forms import OUTPUT_FORMS, output_form
-from nmtkit.decoding.translation import Request
+from nmtkit.decoding.requests import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.symbols import EOS_ID
