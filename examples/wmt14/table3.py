@@ -19,8 +19,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError, NmtkitError
 from nmtkit.model.estimate.cost import Shape
-from nmtkit.reporting.document import NOTHING, Cell, Section, Table
-from nmtkit.reporting.markdown import markdown
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table, markdown
 from nmtkit.reporting.paper import TABLE_3
 from nmtkit.reporting.runs import read_runs
 

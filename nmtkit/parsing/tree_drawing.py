@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmtkit.parsing.trees import Tree
-from nmtkit.reporting.letters import columns, xml_text
+from nmtkit.reporting.svg_text import columns, xml_text
 
 _BRANCH, _LAST_BRANCH, _STEM, _SPACE = "\u251c\u2500 ", "\u2514\u2500 ", "\u2502  ", "   "
 
