@@ -36,7 +36,6 @@ from nmtkit.training.memory_search import WorstCases, check_number, find_number,
 from nmtkit.training.micro_batches import MicroBatchSchedule, fewest_micro_batches
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
-from nmtkit.training.plan import make_plan
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
@@ -111,21 +110,6 @@ def train(
             with closing(reporter), closing(trainer):
                 trainer.fit()
             reporter.message(f"done after update {progress.update}")
-
-
-def plan(
-    recipe: TrainRecipe, data_dir: Path, clock: Callable[[], float] = time.monotonic
-) -> Iterator[str]:
-    """Yield the lines of what a run will take, after some updates that are thrown away.
-
-    Raises:
-        ConfigError, DamagedError, ResourceError: those that `train` would raise at its start.
-    """
-    notes: list[str] = []
-    with temporary_run(recipe, data_dir, Ranks(), notes.append, clock) as trainer:
-        yield from notes
-        made = make_plan(trainer)
-    yield from made.lines()
 
 
 @contextmanager
