@@ -5,7 +5,8 @@ from pathlib import Path
 
 from nmtkit.data.audit import Audit
 from nmtkit.data.binary import FORMAT, VERSION, Contents
-from nmtkit.storage.durable import read_manifest, verify_files
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import verify_files
 
 
 def describe(folder: Path, check: bool) -> Iterator[str]:

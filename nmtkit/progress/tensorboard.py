@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmtkit.errors import ConfigError
 from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord
-from nmtkit.storage.durable import disk_errors
+from nmtkit.storage.disk_errors import disk_errors
 
 FOLDER = "tensorboard"
 

@@ -15,7 +15,8 @@ from nmtkit.reporting.summary import summary
 from nmtkit.reporting.table2 import table2
 from nmtkit.reporting.validations import validations
 from nmtkit.reporting.warnings import warnings
-from nmtkit.storage.durable import disk_errors, make_folder, replace_file
+from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.durable import make_folder, replace_file
 
 
 @dataclass(frozen=True)

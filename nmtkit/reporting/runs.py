@@ -11,7 +11,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
 from nmtkit.errors import ConfigError
 from nmtkit.progress.records import MetricsLog, TrainingRecord, ValidationRecord
-from nmtkit.storage.durable import disk_errors
+from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.manifest import MANIFEST, load
 
 _CONFIG, _METRICS, _CHECKPOINTS = "config.toml", "metrics.jsonl", "checkpoints"

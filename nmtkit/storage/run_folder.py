@@ -20,6 +20,7 @@ from torch import Tensor
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError, DamagedError, NmtkitError, ResourceError
+from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import (
     make_folder,
     new_folder,
@@ -27,14 +28,12 @@ from nmtkit.storage.durable import (
     remove,
     remove_leftovers,
     replace_file,
-    verify_files,
 )
-from nmtkit.storage.manifest import MANIFEST, Json
+from nmtkit.storage.manifest import MANIFEST, Json, verify_files
 from nmtkit.storage.model_folder import (
     CONFIG,
     FORMAT,
     VERSION,
-    check_path,
     describe_model,
     load_tensors,
     read_parameters,

@@ -9,7 +9,8 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError
-from nmtkit.storage.durable import read_manifest, verify_files
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import verify_files
 from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.model_path import load_model
 from tests.snapshots import tiny_run

@@ -27,8 +27,8 @@ from nmtkit.config.toml import dumps, loads
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.errors import ConfigError, DamagedError, NmtkitError
 from nmtkit.progress.records import MetricsLog
-from nmtkit.storage.durable import read_manifest, verify_files
-from nmtkit.storage.manifest import describe
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import describe, verify_files
 from nmtkit.storage.model_folder import load_tensors
 from nmtkit.storage.model_path import load_model
 from nmtkit.storage.run_folder import RunFolder
