@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from nmtkit.storage.durable import new_folder, read_manifest, verify_files
+from nmtkit.storage.durable import new_folder, read_manifest
+from nmtkit.storage.manifest import verify_files
 
 FORMAT = "test-format"
 

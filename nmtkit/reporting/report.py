@@ -12,7 +12,8 @@ from nmtkit.reporting.paper import table2
 from nmtkit.reporting.run_tables import settings, summary, validations
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.warnings import warnings
-from nmtkit.storage.durable import disk_errors, make_folder, replace_file
+from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.durable import make_folder, replace_file
 
 
 @dataclass(frozen=True)

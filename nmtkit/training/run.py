@@ -28,7 +28,7 @@ from nmtkit.runtime.devices import make_deterministic, set_up
 from nmtkit.runtime.memory import forget_peak
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training.checkpointing import open_newest_checkpoint, point_best, restore
+from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
 from nmtkit.training.loader import BatchLoader
@@ -217,7 +217,7 @@ def decide_micro_batches(
         if is_searched:
             worst_cases = find_worst_cases(recipe, context.dataset)
             number = searched(find_number(objective, worst_cases, ranks, is_stopping))
-        schedule = ranks.share(lambda: MicroBatchSchedule(context.folder.path, number))
+        schedule = ranks.share(lambda: MicroBatchSchedule(context.folder, number))
         if context.device.type == "cuda" and not is_searched:
             current = schedule.at(progress.update + 1)
             worst_cases = find_worst_cases(recipe, context.dataset)
@@ -316,7 +316,7 @@ def _end_complete(
     folder: RunFolder, progress: Progress, history: ValidationHistory, reporter: ProgressReporter
 ) -> None:
     """Report that there is nothing to do; a session that was killed may have left `best` behind."""
-    point_best(folder, history.best_first(), reporter.message)
+    point_best_or_report(folder, history.best_first(), reporter.message)
     reporter.message(
         f"already complete after update {progress.update}; to continue, raise the setting that "
         "ended it: --max-updates, --max-epochs, --max-minutes or --patience"
@@ -326,7 +326,7 @@ def _end_complete(
 def _logs(recipe: TrainRecipe, folder: RunFolder, progress: Progress) -> list[Log]:
     logs: list[Log] = [MetricsLog(folder.metrics_path)]
     if recipe.logging.tensorboard:
-        logs.append(TensorboardLog(folder.path, progress.update))
+        logs.append(TensorboardLog(folder.tensorboard_dir, progress.update))
     return logs
 
 

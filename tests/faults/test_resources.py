@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import ResourceError
+from nmtkit.storage.checkpoint import list_checkpoints
 from nmtkit.storage.model_folder import load_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import trainer
@@ -41,7 +42,7 @@ def test_a_disk_that_is_full_for_good_ends_training_after_two_failures_and_loses
     outcome = run_in_child(train_while_it_fills, Fault("count", 0))
     assert outcome.exception.startswith(f"ResourceError: {run}/checkpoints/0000000"), outcome
     assert "File too large; choose a place where files may grow larger" in outcome.exception
-    assert [one.update for one in RunFolder(run).checkpoints()] in ([1, 2], [1])
+    assert [one.update for one in list_checkpoints(RunFolder(run))] in ([1, 2], [1])
     train(RECIPE, data, run)
     assert result_of(run) == result_of(tmp_path / "undisturbed")
 

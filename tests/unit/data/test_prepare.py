@@ -8,7 +8,7 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe, SeedConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.storage.durable import verify_files
+from nmtkit.storage.manifest import verify_files
 from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 
 

@@ -108,7 +108,7 @@ def test_a_best_that_a_killed_session_did_not_name_is_named_by_the_next(
 ) -> None:
     train(recipe_by("nll", 1), data, tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(Saver, "point_best", killed)
+        patched.setattr(Saver, "keep_best", killed)
         with pytest.raises(KeyboardInterrupt):
             train(recipe_by("nll", 2), data, tmp_path)
     assert named(RunFolder(tmp_path).best()) == 1
