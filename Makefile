@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test test-system test-faults check format docs golden bench clean
+.PHONY: help install demo test test-system test-faults check format docs golden bench bench-gpu clean
 
 help:  ## list the chores
 	@sed -n 's/^\([a-z0-9%-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -52,6 +52,9 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	$(BIN)/python -m benchmarks.train --rounds 1
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.scaling
+
+bench-gpu: $(INSTALLED)  ## the benchmarks of a GPU: half an hour on an H100 or H200
+	$(BIN)/python -m benchmarks.gpu
 
 wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*

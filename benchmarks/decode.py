@@ -43,7 +43,7 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.search import beam_search
-from nmtkit.model.attention import attend_step
+from nmtkit.model.kernels.attend import attend_step
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -206,6 +206,7 @@ def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -
 
     def step(tokens: Tensor, state: DecoderState) -> Tensor:
         nonlocal called
+        assert len(times) <= length, f"a search of more than {length + 1} steps"
         now = time.perf_counter()
         if called:
             times.append(StepTime(state.prefix_bias.shape[-1], now - called))
@@ -215,8 +216,9 @@ def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -
             logits[:, :, EOS_ID] = float("-inf")
         return logits
 
-    memory = model.encode(pack_sequences(batch, torch.device("cpu")))
-    max_lengths = torch.full((len(batch),), length + 1)
+    device = model.output_weight.device
+    memory = model.encode(pack_sequences(batch, device))
+    max_lengths = torch.full((len(batch),), length + 1, device=device)
     found = beam_search(step, model.start(memory), max_lengths, SearchConfig(beam=beam))
     lengths = {len(hypothesis.ids) for hypotheses in found for hypothesis in hypotheses}
     assert lengths == {length + 1}, f"hypotheses of {lengths} tokens"

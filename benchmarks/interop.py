@@ -20,8 +20,8 @@ from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.decoding.loading import load_translator
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
+from nmtkit.interop.conversion import export
 from nmtkit.interop.ctranslate2 import open_peer
-from nmtkit.interop.exporting import export
 from nmtkit.interop.parity import Pair, import_extra, own_scores
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.storage.model_path import load_model

@@ -24,9 +24,11 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.model.estimate.cost import count_parameters
-from nmtkit.model.estimate.memory import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemory, chunk_size
+from nmtkit.model.estimate.memory import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemory
+from nmtkit.model.kernels.rows import chunk_size
 from nmtkit.model.transformer import Transformer
-from nmtkit.runtime.devices import choose_precision, forget_peak, peak_memory, set_up
+from nmtkit.runtime.devices import choose_precision, set_up
+from nmtkit.runtime.memory import forget_peak, peak_memory
 from nmtkit.training.memory_search import batches_of
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import make_adam

@@ -28,7 +28,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
-from nmtkit.runtime.workers import Worker
+from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.loader import NUM_AHEAD, BatchLoader
 from nmtkit.training.update_reader import UpdateReader
@@ -199,7 +199,7 @@ def memory_of_ranks(data: Path, num_ranks: int, num_updates: int) -> Memory:
     workers: list[Worker[Memory | None]] = []
     try:
         for rank in range(num_ranks):
-            workers.append(Worker(read_and_hold, "take fewer --ranks"))
+            workers.append(Worker(read_and_hold, ended_early("take fewer --ranks")))
             workers[-1].send((data, rank, num_ranks, num_updates))
         for worker in workers:
             worker.receive()

@@ -39,9 +39,9 @@ from benchmarks.parts import PARTS, REST, Clock, timed_parts
 from benchmarks.products import Pools, Product, record, seconds_of
 from benchmarks.updates import Workbench, make_dataset, settings_of
 from nmtkit.model.estimate.cost import Work, training_operations
-from nmtkit.model.kernels.rows import filled_size
+from nmtkit.model.kernels.rows import TRAINING, filled_size
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.runtime.devices import peak_memory
+from nmtkit.runtime.memory import peak_memory
 from nmtkit.training.distributed import Ranks
 
 UNIT = "tgt tok/s"
@@ -191,10 +191,11 @@ def check(bench: Workbench, update: TrainingRecord, products: Sequence[Product])
     recipe, target_size = bench.context.recipe, bench.context.dataset.codec.target.size
     tokens = update.num_source_tokens, update.num_target_tokens
     is_filled = bench.context.device.type == "cpu" and recipe.engine.precision == "bfloat16"
+    filled = [filled_size(num_tokens, TRAINING) for num_tokens in tokens]
     # Rows of zeros that fill up a product are not counted as operations.
     least, most = (
         training_operations(recipe.model, target_size, Work(source, target, 0, 0))
-        for source, target in (tokens, map(filled_size, tokens) if is_filled else tokens)
+        for source, target in (tokens, filled if is_filled else tokens)
     )
     recorded = sum(product.operations for product in products)
     if not (1 - TOLERANCE) * least <= recorded <= (1 + TOLERANCE) * most:

@@ -26,6 +26,6 @@ def command(model: Path, format: str, out: Path, overwrite: bool) -> None:
     installed: it computes the scores of sample sentences with what was written, and if they are
     not those of nmtkit, OUT does not appear. The largest difference is told.
     """
-    from nmtkit.interop.exporting import export
+    from nmtkit.interop.conversion import export
 
     export(model, format, out, overwrite, say)

@@ -25,6 +25,6 @@ def command(format: str, folder: Path, out: Path, overwrite: bool) -> None:  # n
     published. transformers must be installed: it scores sample sentences with the model, and if
     nmtkit's scores are others, OUT does not appear. The largest difference is told.
     """
-    from nmtkit.interop.importing import import_marian
+    from nmtkit.interop.conversion import import_marian
 
     import_marian(folder, out, overwrite, say)

@@ -42,7 +42,7 @@ def command(
     """
     given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size, "--json": as_json}
     if data is not None:
-        from nmtkit.data.info import describe
+        from nmtkit.data.audit import describe
 
         flags = [name for name, value in given.items() if value not in (None, False)]
         refuse_without_effect(flags, "on a dataset")

@@ -50,7 +50,7 @@ def command(
     drops pairs, and writes ids to a new folder, which appears when it is complete. It holds all
     that training needs. A table tells what became of the text.
     """
-    from nmtkit.data.parts import Part
+    from nmtkit.data.binary import Part
     from nmtkit.data.prepare import prepare, prepare_part
 
     if shard:

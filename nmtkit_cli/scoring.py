@@ -69,8 +69,7 @@ def _read_texts(
 ) -> "Texts":
     """Read systems and references, and warn of what looks wrong."""
     from nmtkit.evaluation.doubts import doubts, doubts_of_trees
-    from nmtkit.evaluation.test_sets import read_test_set
-    from nmtkit.evaluation.texts import Text, Texts, read_text
+    from nmtkit.evaluation.texts import Text, Texts, read_test_set, read_text
     from nmtkit.text.lines import decode_lines
 
     right = [read_text(path) for path in references]

@@ -1,7 +1,6 @@
 """Trees from standard input, and lines to standard output as they come."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -41,6 +40,7 @@ def input_trees(skip_bad: bool) -> "Iterator[Tree]":
 
 def stream_lines(lines: Iterable[str]) -> None:
     """Write lines as they come, many at once."""
-    remaining = iter(lines)
-    while some := list(islice(remaining, _LINES_AT_ONCE)):
-        write_lines(some)
+    from nmtkit.text.lines import numbered_chunks
+
+    for _, chunk in numbered_chunks(lines, _LINES_AT_ONCE):
+        write_lines(chunk)

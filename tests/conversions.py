@@ -10,7 +10,7 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.interop import marian
-from nmtkit.interop.limits import NUM_POSITIONS
+from nmtkit.interop.formats import NUM_POSITIONS
 from nmtkit.interop.parity import draw_pairs, own_scores
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel, write_model

@@ -16,9 +16,9 @@ from nmtkit.config.training import (
     TrainingConfig,
     ValidationConfig,
 )
+from nmtkit.data.binary import WHOLE
 from nmtkit.data.encode import Encoder
 from nmtkit.data.filters import HeldOut
-from nmtkit.data.parts import WHOLE
 from nmtkit.data.prepare import prepare
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec

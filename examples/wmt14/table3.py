@@ -18,7 +18,6 @@ from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError, NmtkitError
-from nmtkit.model.estimate.cost import Shape
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
 from nmtkit.reporting.markdown import markdown
 from nmtkit.reporting.paper import TABLE_3
@@ -129,14 +128,15 @@ def table(folder: Path, scale: str) -> Section:
 
 def _settings(recipe: TrainRecipe) -> dict[str, str]:
     """Return what the paper's table tells of a model, by its columns."""
-    model, training, shape = recipe.model, recipe.training, Shape.of(recipe.model)
+    model, training = recipe.model, recipe.training
+    key_size, value_size = model.head_sizes
     return {
         "N": f"{model.encoder_layers}",
         "d_model": f"{model.model_size}",
         "d_ff": f"{model.feed_forward_size}",
         "h": f"{model.heads}",
-        "d_k": f"{shape.keys // model.heads}",
-        "d_v": f"{shape.values // model.heads}",
+        "d_k": f"{key_size}",
+        "d_v": f"{value_size}",
         "P_drop": f"{model.dropout}",
         "e_ls": f"{training.label_smoothing}",
         "updates": f"{training.max_updates:,}",

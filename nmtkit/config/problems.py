@@ -1,4 +1,7 @@
-"""What is wrong with a configuration, gathered before it is told as one error."""
+"""Problems of a configuration, gathered and raised as one error.
+
+A module of its own, below the settings: all that check a configuration report with it.
+"""
 
 import difflib
 from collections.abc import Iterable, Sequence

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from nmtkit.config.attention import SelectionConfig, ViewConfig
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
-from nmtkit.config.setting import setting
-from nmtkit.config.shared import InferenceConfig
+from nmtkit.config.setting import InferenceConfig, setting
 from nmtkit.config.training import (
     CheckpointConfig,
     EngineConfig,

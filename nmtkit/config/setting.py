@@ -1,4 +1,8 @@
-"""What is known of a setting beside its type and default; schema.py holds the settings."""
+"""How a setting is declared, and the settings that several commands have in their own sections.
+
+Such a section inherits from the classes here, so a recipe keeps the setting where it is. All other
+settings are in schema.py and the modules that it names.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -35,3 +39,31 @@ class Setting:
 def setting(default: Any, help: str, **details: Any) -> Any:
     """Declare a field with its default and its `Setting`."""
     return field(default=default, metadata={"setting": Setting(help, **details)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionConfig:
+    """The arithmetic of a model, in training, translation and scoring."""
+
+    precision: str = setting(
+        "auto",
+        "Type of matrix products. auto: bfloat16 on GPUs that have it, and to train models of size "
+        "256 or more on CPUs with instructions for it; else float32.",
+        choices=("auto", "float32", "bfloat16"),
+        on_resume="free",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceConfig(PrecisionConfig):
+    """The batches of a trained model, in translation and scoring."""
+
+    max_tokens: int = setting(
+        4096,
+        "Largest batch: at most this many source tokens and, if the target is given, target "
+        "tokens, padding counted. This bounds the memory. For W > 4 translations of a sentence in "
+        "the beam or drawn, the limit is 4/W of it.",
+        unit="tokens",
+        minimum=1,
+        on_resume="free",
+    )

@@ -9,8 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from nmtkit.config.metrics import AUTO, NLL
-from nmtkit.config.setting import setting
-from nmtkit.config.shared import PrecisionConfig
+from nmtkit.config.setting import PrecisionConfig, setting
 
 
 @dataclass(frozen=True)
@@ -125,6 +124,12 @@ class ModelConfig:
         "the vocabulary is shared, the source embedding.",
     )
     output_bias: bool = setting(False, "Add a learned bias to the logits of each vocabulary entry.")
+
+    @property
+    def head_sizes(self) -> tuple[int, int]:
+        """d_k and d_v, the widths of a head's keys and of its values."""
+        own = self.model_size // self.heads
+        return self.key_size or own, self.value_size or own
 
     @property
     def longest_sequence(self) -> int:

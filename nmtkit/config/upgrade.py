@@ -1,4 +1,7 @@
-"""Settings of recipes that earlier versions wrote, under the names and values of today."""
+"""Settings of recipes that earlier versions wrote, under the names and values of today.
+
+A module of its own, since each renamed setting adds an entry here and nowhere else.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

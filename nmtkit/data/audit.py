@@ -1,14 +1,119 @@
-"""What became of the text of a dataset, for its manifest and as lines to read."""
+"""What became of the text of a dataset: counts and examples, for its manifest and for people."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from nmtkit.config.corpora import TrainingText
 from nmtkit.config.preprocessing import SEGMENTATIONS
-from nmtkit.data.counts import PairCounts, table
-from nmtkit.data.examples import Example, first_of_each
+from nmtkit.data.binary import FORMAT, VERSION, Contents
+from nmtkit.data.corpus import Pair
+from nmtkit.data.filters import REASONS, Reason
+from nmtkit.storage.durable import read_manifest, verify_files
+
+_NUM_EXAMPLES = 3
+_MAX_CHARACTERS = 80
+_CUT = "..."
+
+
+@dataclass(frozen=True)
+class SideCounts:
+    """One side of the pairs that were kept.
+
+    Attributes:
+        tokens: all of them, end symbols counted.
+        unknown: those that are <unk>, or a byte of a character that the vocabulary lacks.
+        longest: of a sentence.
+    """
+
+    tokens: int
+    unknown: int
+    longest: int
+
+    def __add__(self, other: "SideCounts") -> "SideCounts":
+        return SideCounts(
+            self.tokens + other.tokens,
+            self.unknown + other.unknown,
+            max(self.longest, other.longest),
+        )
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """The pairs of a text, or of several; counts of texts add up."""
+
+    read: int
+    dropped: Mapping[Reason, int]
+    source: SideCounts
+    target: SideCounts
+
+    @staticmethod
+    def none() -> "PairCounts":
+        """Return the counts of no text."""
+        nothing = SideCounts(0, 0, 0)
+        return PairCounts(0, dict.fromkeys(REASONS, 0), nothing, nothing)
+
+    @property
+    def kept(self) -> int:
+        """Pairs that were not dropped."""
+        return self.read - sum(self.dropped.values())
+
+    def __add__(self, other: "PairCounts") -> "PairCounts":
+        return PairCounts(
+            self.read + other.read,
+            {reason: self.dropped[reason] + other.dropped[reason] for reason in REASONS},
+            self.source + other.source,
+            self.target + other.target,
+        )
+
+    def to_manifest(self) -> dict[str, Any]:
+        """Return the counts for a manifest."""
+        return {**asdict(self), "kept": self.kept}
+
+    @staticmethod
+    def from_manifest(fields: Mapping[str, Any]) -> "PairCounts":
+        """Read what `to_manifest` returned, of this version or one that knew fewer reasons."""
+        return PairCounts(
+            read=fields["read"],
+            dropped={reason: fields["dropped"].get(reason, 0) for reason in REASONS},
+            source=SideCounts(**fields["source"]),
+            target=SideCounts(**fields["target"]),
+        )
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair that was dropped.
+
+    Attributes:
+        reason: why.
+        line: where it stands.
+        source, target: its lines, cut where they are long.
+    """
+
+    reason: Reason
+    line: int
+    source: str
+    target: str
+
+    @staticmethod
+    def of(reason: Reason, line: int, pair: Pair) -> "Example":
+        """Make the example of a pair."""
+        return Example(reason, line, _shorten(pair[0]), _shorten(pair[1]))
+
+
+def first_of_each(examples: Iterable[Example]) -> list[Example]:
+    """Return the first few examples of each reason, in their order."""
+    seen: Counter[Reason] = Counter()
+    chosen = []
+    for example in examples:
+        seen[example.reason] += 1
+        if seen[example.reason] <= _NUM_EXAMPLES:
+            chosen.append(example)
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -104,6 +209,69 @@ def unknown_name(description: str) -> str:
     return "unknown" if "unknown" in called else "bytes"
 
 
+def describe(folder: Path, check: bool) -> Iterator[str]:
+    """Yield lines on a dataset: its kind, the table of its counts, examples of dropped pairs.
+
+    Args:
+        folder: the dataset.
+        check: read every file, and compare it with its hash.
+
+    Raises:
+        DamagedError: it is missing or damaged; names the file.
+    """
+    manifest = read_manifest(folder, FORMAT, VERSION)
+    if check:
+        verify_files(folder, manifest)
+    contents = Contents.from_manifest(manifest)
+    sizes = manifest["vocabulary_sizes"]
+    entries = f"{sizes['source']}" + ("" if manifest["is_shared"] else f" and {sizes['target']}")
+    num_bytes = sum(entry["bytes"] for entry in manifest["files"].values())
+    yield f"languages    {manifest['source_lang']} to {manifest['target_lang']}"
+    yield f"vocabulary   {entries} entries, {manifest['segmentation']}"
+    yield f"train        {sum(map(sum, contents.shards))} pairs in {len(contents.shards)} shards"
+    yield f"valid        {contents.valid_lines} lines"
+    yield f"on disk      {num_bytes} bytes in {len(manifest['files'])} files"
+    yield f"fingerprint  {contents.fingerprint}"
+    if check:
+        yield "checked      every file is what was written"
+    audit = Audit.from_manifest(manifest)
+    yield from ("", *audit.table())
+    examples = audit.examples()
+    if examples:
+        yield from ("", "dropped, among others", *examples)
+
+
+def table(named: Sequence[tuple[str, PairCounts]], unknown_name: str) -> list[str]:
+    """Return lines that show pairs, then tokens, of each text.
+
+    Args:
+        named: texts by their names.
+        unknown_name: what an unknown token is in this kind of vocabulary.
+    """
+    pairs = [["pairs", "read", "kept", *REASONS]]
+    tokens = [["tokens", "side", "all", "mean", "longest", unknown_name]]
+    for name, counts in named:
+        dropped = [counts.dropped[reason] for reason in REASONS]
+        pairs.append([name, *map(str, [counts.read, counts.kept, *dropped])])
+        for side_name, side in (("source", counts.source), ("target", counts.target)):
+            mean = f"{side.tokens / max(counts.kept, 1):.1f}"
+            rate = f"{side.unknown / max(side.tokens, 1):.3%}"
+            tokens.append([name, side_name, str(side.tokens), mean, str(side.longest), rate])
+    return [*_align(pairs), *_align(tokens)]
+
+
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align the first cell of each row to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    ]
+
+
 def _title(text: TrainingText) -> str:
     weight = "" if text.weight == 1 else f"={text.weight:g}"
     return f"{text.prefix}{weight}{f' {text.tag}' if text.tag else ''}"
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - len(_CUT)] + _CUT

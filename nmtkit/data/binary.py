@@ -99,6 +99,28 @@ class Contents:
         )
 
 
+@dataclass(frozen=True)
+class Part:
+    """One of several parts of a dataset that are made apart, such as on one machine each.
+
+    A part has every n-th shard.
+
+    Attributes:
+        number: which, from 1.
+        count: how many there are.
+    """
+
+    number: int
+    count: int
+
+    def has(self, shard: int) -> bool:
+        """Whether a shard is made in this part."""
+        return shard % self.count == self.number - 1
+
+
+WHOLE = Part(1, 1)
+
+
 def fingerprint_of(
     codec: str, hashes: Mapping[str, bytes], weights: Sequence[float], shards: Sequence[Any]
 ) -> str:

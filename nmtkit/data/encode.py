@@ -11,18 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.binary import Sequences
+from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
+from nmtkit.data.binary import Part, Sequences
 from nmtkit.data.corpus import Chunk
-from nmtkit.data.counts import PairCounts, SideCounts
-from nmtkit.data.examples import Example, first_of_each
 from nmtkit.data.filters import REASONS, HeldOut, drop_reason
-from nmtkit.data.parts import Part
 from nmtkit.data.repeats import Repeats
-from nmtkit.runtime.workers import Worker
+from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
 
-_TOO_MANY = "run with fewer workers [--workers]"
-"""What mends it if memory does not suffice for as many."""
+_REMEDY = "run with fewer workers [--workers]"
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class EncodedChunk:
     Attributes:
         corpus: which one it is of.
         num_pairs: pairs it held.
-        counts: of its pairs, but for those of other parts.
+        counts: of its pairs, except those of other parts.
         shards: the pairs that were kept, by shard, source and target.
         examples: some of those that were dropped, their lines numbered over all corpora.
     """
@@ -140,7 +137,7 @@ def encode_in_order(
     Args:
         encoder: does the work.
         chunks: taken as they are needed; a worker holds one at a time.
-        workers: processes; at most 1 = none beside this one.
+        workers: number of processes; at most 1 = this process encodes.
 
     Raises:
         ResourceError: a worker was killed.
@@ -154,7 +151,7 @@ def encode_in_order(
     busy: deque[Worker[EncodedChunk]] = deque()
     try:
         for _ in first:
-            busy.append(Worker(_serve, _TOO_MANY))
+            busy.append(Worker(_serve, ended_early(_REMEDY)))
         for worker, chunk in zip(busy, first, strict=True):
             worker.send(encoder)
             worker.send(chunk)
@@ -171,7 +168,7 @@ def encode_in_order(
 
 
 def _serve(connection: "Connection[EncodedChunk, Any]") -> None:
-    """Receive an encoder, then chunks; send what becomes of each."""
+    """Receive an encoder, then chunks; send each of them encoded."""
     encoder: Encoder = connection.recv()
     while True:
         connection.send(encoder.encode(connection.recv()))

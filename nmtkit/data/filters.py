@@ -1,18 +1,37 @@
 """Which training pairs are kept; a drop always has one reason, so that drops can be counted."""
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.corpus import Pair
-from nmtkit.data.keys import key
-from nmtkit.text.scripts import is_mostly
+from nmtkit.data.corpus import Pair, line_key
 
 Reason = Literal["empty", "too long", "ratio", "script", "copy", "held out", "duplicate"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 ANY_SCRIPT = "any"
+NAMES_OF_SCRIPTS: dict[str, frozenset[str]] = {
+    "latin": frozenset({"LATIN"}),
+    "cyrillic": frozenset({"CYRILLIC"}),
+    "greek": frozenset({"GREEK"}),
+    "arabic": frozenset({"ARABIC"}),
+    "hebrew": frozenset({"HEBREW"}),
+    "armenian": frozenset({"ARMENIAN"}),
+    "georgian": frozenset({"GEORGIAN"}),
+    "ethiopic": frozenset({"ETHIOPIC"}),
+    "devanagari": frozenset({"DEVANAGARI"}),
+    "bengali": frozenset({"BENGALI"}),
+    "tamil": frozenset({"TAMIL"}),
+    "thai": frozenset({"THAI"}),
+    "han": frozenset({"CJK"}),
+    "japanese": frozenset({"CJK", "HIRAGANA", "KATAKANA"}),
+    "korean": frozenset({"HANGUL", "CJK"}),
+}
+"""Words, one of which the name of each letter of a script has."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +50,16 @@ class HeldOut:
         """Take the keys of all lines."""
         sources, targets = set(), set()
         for source, target in pairs:
-            sources.add(key(source))
-            targets.add(key(target))
+            sources.add(line_key(source))
+            targets.add(line_key(target))
         return HeldOut(frozenset(sources), frozenset(targets))
 
     def shares_a_line(self, pair: Pair) -> bool:
         """Tell whether either side of a pair is a line of the text."""
         source, target = pair
-        return bool(self.sources) and (key(source) in self.sources or key(target) in self.targets)
+        return bool(self.sources) and (
+            line_key(source) in self.sources or line_key(target) in self.targets
+        )
 
 
 def drop_reason(
@@ -74,3 +95,22 @@ def drop_reason(
     if held_out.shares_a_line(pair):
         return "held out"
     return "duplicate" if is_repeated else None
+
+
+def is_mostly(line: str, script: str) -> bool:
+    """Tell whether at least half of a line's letters are of a script; so if it has none.
+
+    Args:
+        line: any text.
+        script: a key of `NAMES_OF_SCRIPTS`.
+    """
+    letters = [character for character in line if character.isalpha()]
+    names = NAMES_OF_SCRIPTS[script]
+    num_fitting = sum(not names.isdisjoint(_unicode_name(letter)) for letter in letters)
+    return 2 * num_fitting >= len(letters)
+
+
+@lru_cache(maxsize=2**16)
+def _unicode_name(letter: str) -> tuple[str, ...]:
+    """Return the words of a letter's name, such as LATIN SMALL LETTER A."""
+    return tuple(re.split("[ -]", unicodedata.name(letter, "")))

@@ -20,15 +20,12 @@ from nmtkit.config.preprocessing import (
     segmentations,
 )
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.audit import Audit, CorpusAudit, unknown_name
-from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, Contents, id_type_for
+from nmtkit.data.audit import Audit, CorpusAudit, Example, PairCounts, first_of_each, unknown_name
+from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Part, id_type_for
 from nmtkit.data.corpus import Corpus, chunks
-from nmtkit.data.counts import PairCounts
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.examples import Example, first_of_each
 from nmtkit.data.filters import HeldOut
 from nmtkit.data.parses import check_parses
-from nmtkit.data.parts import WHOLE, Part
 from nmtkit.data.repeats import find_repeats
 from nmtkit.data.vocabulary import make_codec
 from nmtkit.data.writer import DatasetWriter

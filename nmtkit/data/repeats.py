@@ -12,8 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.data.corpus import Corpus
-from nmtkit.data.keys import key
+from nmtkit.data.corpus import Corpus, line_key
 
 _PART_PAIRS = 2**22
 _BATCH_PAIRS = 2**18
@@ -67,7 +66,7 @@ def find_repeats(corpora: Sequence[Corpus], folder: Path) -> Repeats:
 def _batches(corpora: Sequence[Corpus]) -> Iterator[Records]:
     """Yield the keys of all pairs with their numbers."""
     pairs = (pair for corpus in corpora for pair in corpus.pairs())
-    numbered = ((key(*pair), number) for number, pair in enumerate(pairs))
+    numbered = ((line_key(*pair), number) for number, pair in enumerate(pairs))
     while len(batch := np.array(list(islice(numbered, _BATCH_PAIRS)), _RECORD)):
         yield batch
 

@@ -7,7 +7,6 @@ search has made of other tokens, spelling the same text, has another score than 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from nmtkit.config.schema import ScoringConfig
 from nmtkit.decoding.forced import ForcedScore, score_pairs
@@ -16,6 +15,7 @@ from nmtkit.model.likelihood import perplexity
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.lines import numbered_chunks
 
 CHUNK_LINES = 4096
 """Pairs that are read ahead, sorted by length and answered together."""
@@ -103,11 +103,8 @@ class Scorer:
             DataError: a line is too long.
             DamagedError: the model gives no probabilities.
         """
-        remaining = iter(pairs)
-        line_number = 1
-        while chunk := list(islice(remaining, CHUNK_LINES)):
-            yield self.score_chunk(chunk, line_number)
-            line_number += len(chunk)
+        for first_line_number, chunk in numbered_chunks(pairs, CHUNK_LINES):
+            yield self.score_chunk(chunk, first_line_number)
 
     def score_chunk(
         self, pairs: Sequence[tuple[str, str]], first_line_number: int

@@ -30,7 +30,7 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.parsing.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.lines import one_line
+from nmtkit.text.lines import numbered_chunks, one_line
 
 _MAX_PIECES = 2**20
 """No line is cut into as many pieces, so that a piece's key is one number."""
@@ -114,13 +114,11 @@ class Translator:
 
         Nothing is read beyond a chunk before its answers are out.
         """
-        remaining = iter(requests)
-        number = 1
         self._cutter = self._make_cutter()
         config = self._recipe.translation
-        while chunk := list(islice(remaining, 1 if config.stream else config.chunk_lines)):
-            yield self.answer(chunk, number)
-            number += len(chunk)
+        size = 1 if config.stream else config.chunk_lines
+        for first_number, chunk in numbered_chunks(requests, size):
+            yield self.answer(chunk, first_number)
 
     @torch.inference_mode()
     def answer(self, requests: Sequence[Request], first_number: int) -> list[Answer]:

@@ -1,14 +1,13 @@
 """Several processes that share the lines of an input, a device each."""
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,13 +16,11 @@ from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.translation import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
-from nmtkit.runtime.workers import start_worker
+from nmtkit.runtime.workers import Worker
+from nmtkit.text.lines import numbered_chunks
 
-_READY: list[Answer] = []
-"""What a worker says when its models are loaded."""
-
-_TOLD = (NmtkitError, MemoryError, RuntimeError)
-"""What a worker tells; torch raises RuntimeErrors. Of anything else it dies, with a traceback."""
+Message = str | list[Answer]
+"""What a worker sends: a warning, or answers; none when its models are loaded."""
 
 
 class Workers:
@@ -43,7 +40,7 @@ class Workers:
             num_workers: how many.
 
         Raises:
-            NmtkitError: what loading the models raised.
+            NmtkitError: loading the models raised it.
             LostRankError: a process died.
         """
         threads = recipe.runtime.threads or torch.get_num_threads()
@@ -51,15 +48,11 @@ class Workers:
         self._recipe = recipe
         self._warn = warn
         self._is_warned = False
-        self._connections: list[Connection] = []
+        self._workers: list[Worker[Message]] = []
         for number in range(num_workers):
-            own, other = multiprocessing.Pipe()
-            arguments = (other, number, paths, replace(recipe, runtime=runtime))
-            start_worker(_work, arguments, [signal.SIGINT])
-            other.close()
-            self._connections.append(own)
-        for number in range(num_workers):
-            self._receive(number)
+            self._workers.append(Worker(_serve, partial(_lost, number)))
+            self._workers[-1].send((number, paths, replace(recipe, runtime=runtime)))
+        self._receive()
 
     def answer_all(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
         """Answer requests in order, a chunk at a time, each worker its part of it.
@@ -68,41 +61,38 @@ class Workers:
             DataError: as `Translator.answer_all`.
             LostRankError: a process died.
         """
-        remaining = iter(requests)
-        number = 1
         self._is_warned = False
-        while chunk := list(islice(remaining, self._recipe.translation.chunk_lines)):
-            size = len(self._connections)
-            cuts = [len(chunk) * worker // size for worker in range(size + 1)]
-            for worker, connection in enumerate(self._connections):
-                # What was told beside is for this process alone to pass on.
-                part = [
-                    replace(request, others={})
-                    for request in chunk[cuts[worker] : cuts[worker + 1]]
-                ]
-                with suppress(BrokenPipeError):  # the missing answer tells
-                    connection.send((part, number + cuts[worker]))
-            answers = [answer for worker in range(size) for answer in self._receive(worker)]
+        size = len(self._workers)
+        for first, chunk in numbered_chunks(requests, self._recipe.translation.chunk_lines):
+            cuts = [len(chunk) * number // size for number in range(size + 1)]
+            for worker, begin, end in zip(self._workers, cuts[:-1], cuts[1:], strict=True):
+                # What came with a line is for this process alone to pass on.
+                part = [replace(request, others={}) for request in chunk[begin:end]]
+                worker.send((part, first + begin))
             yield [
                 replace(answer, request=request)
-                for request, answer in zip(chunk, answers, strict=True)
+                for request, answer in zip(chunk, self._receive(), strict=True)
             ]
-            number += len(chunk)
 
-    def _receive(self, worker: int) -> list[Answer]:
-        try:
-            answers, warnings, error = self._connections[worker].recv()
-        except (EOFError, ConnectionResetError):
-            raise LostRankError(
-                f"translating process {worker} died (out of memory?); give fewer --devices, or "
-                "smaller --max-tokens"
-            ) from None
-        if warnings and not self._is_warned:
+    def _receive(self) -> list[Answer]:
+        """Return the next answers of all workers; raises the first error when all have answered."""
+        answers: list[Answer] = []
+        errors: list[NmtkitError] = []
+        for worker in self._workers:
+            try:
+                while isinstance(message := worker.receive(), str):
+                    self._warn_once(message)
+                answers += message
+            except NmtkitError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
+
+    def _warn_once(self, warning: str) -> None:
+        if not self._is_warned:
             self._is_warned = True
-            self._warn(warnings[0])
-        if error is not None:
-            raise error
-        return list(answers)
+            self._warn(warning)
 
 
 def open_translator(
@@ -116,40 +106,43 @@ def open_translator(
     return Workers(paths, recipe, warn, num_workers)
 
 
-def _work(
-    connection: Connection, number: int, paths: Sequence[Path], recipe: TranslateRecipe
-) -> None:
-    """Load the models on the device of a number, and answer until nobody asks any more."""
-    os.environ["LOCAL_RANK"] = str(number)
-    warnings: list[str] = []
-    with suppress(EOFError, OSError):  # the process that asks is gone
-        try:
-            translator = load_translator(paths, recipe, warnings.append)
-        except _TOLD as error:
-            connection.send((_READY, warnings, _told(error)))
-            return
-        connection.send((_READY, warnings, None))
-        while True:
-            requests, first_number = connection.recv()
-            warnings.clear()
-            answers, told = _READY, None
-            try:
-                answers = translator.answer(requests, first_number)
-            except _TOLD as error:
-                told = _told(error)
-            connection.send((answers, warnings, told))
-
-
-def _told(error: NmtkitError | MemoryError | RuntimeError) -> NmtkitError:
-    """Return the error to raise in the process that asks, for whatever was raised in this one."""
-    if isinstance(error, NmtkitError):
-        return error
-    if is_out_of_memory(error):
-        return ResourceError(
-            "a translating process is out of memory; give smaller --max-tokens or --batch-size, or "
-            "fewer --devices"
-        )
-    return NmtkitError(
-        f"a bug in nmtkit: {type(error).__name__}: {error}; without --devices, "
-        "`nmtkit --debug ...` shows where"
+def _lost(number: int, _exit_code: int | None) -> LostRankError:
+    return LostRankError(
+        f"translating process {number} died (out of memory?); give fewer --devices, or smaller "
+        "--max-tokens"
     )
+
+
+def _serve(connection: "Connection[Message | Exception, Any]") -> None:
+    """Load models on the device of a number, then answer parts of chunks; both are received."""
+    number, paths, recipe = connection.recv()
+    os.environ["LOCAL_RANK"] = str(number)
+    with _errors_of_torch():
+        translator = load_translator(paths, recipe, connection.send)
+    connection.send([])
+    while True:
+        requests, first_number = connection.recv()
+        try:
+            with _errors_of_torch():
+                answers = translator.answer(requests, first_number)
+        except NmtkitError as error:
+            connection.send(error)
+        else:
+            connection.send(answers)
+
+
+@contextmanager
+def _errors_of_torch() -> Iterator[None]:
+    """Turn what torch raises into the error to raise in the process that asks."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise ResourceError(
+                "a translating process is out of memory; give smaller --max-tokens or "
+                "--batch-size, or fewer --devices"
+            ) from error
+        raise NmtkitError(
+            f"a bug in nmtkit: {type(error).__name__}: {error}; without --devices, "
+            "`nmtkit --debug ...` shows where"
+        ) from error

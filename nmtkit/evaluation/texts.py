@@ -1,11 +1,15 @@
-"""The texts that are compared: translations of one or more systems, and references."""
+"""The texts that are compared: translations of one or more systems, and references.
+
+References may be those of a test set that sacreBLEU knows, and fetches when it is needed.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nmtkit.errors import DataError
+from nmtkit.config.problems import suggestion
+from nmtkit.errors import ConfigError, DataError, ResourceError
 from nmtkit.text.lines import read_lines
 
 
@@ -72,3 +76,43 @@ def read_text(path: Path) -> Text:
         ConfigError, DataError: see `read_lines`.
     """
     return Text(str(path), list(read_lines(path)))
+
+
+def read_test_set(test_set: str, language_pair: str) -> list[Text]:
+    """Read the references of a test set.
+
+    sacreBLEU keeps what it has fetched in the folder that the environment's SACREBLEU names, or
+    else in ~/.sacrebleu.
+
+    Args:
+        test_set: sacreBLEU's name of it, such as wmt17.
+        language_pair: such as en-de.
+
+    Returns:
+        The references, one or more, each of as many lines.
+
+    Raises:
+        ConfigError: there is no such test set, or not for these languages.
+        ResourceError: it is not here, and cannot be fetched.
+    """
+    from sacrebleu.dataset import DATASETS
+
+    if test_set not in DATASETS:
+        raise ConfigError(
+            f"no test set {test_set!r}; {suggestion(test_set, DATASETS)} [metrics.test_set]"
+        )
+    pairs = DATASETS[test_set].langpairs
+    if language_pair not in pairs:
+        raise ConfigError(
+            f"test set {test_set} has no languages {language_pair!r}; "
+            f"{suggestion(language_pair, pairs)} [metrics.language_pair]"
+        )
+    try:
+        paths: list[str] = DATASETS[test_set].get_reference_files(language_pair)
+    # sacreBLEU exits where a certificate or a check sum is wrong.
+    except (OSError, SystemExit) as error:
+        raise ResourceError(
+            f"test set {test_set} cannot be fetched ({error}); "
+            "try again with a network, or give its files as --reference"
+        ) from error
+    return [replace(read_text(Path(path)), name=test_set) for path in paths]

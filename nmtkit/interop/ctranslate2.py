@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
-from nmtkit.interop.limits import NUM_POSITIONS, attention_limits, choice_limits, num_positions
+from nmtkit.interop.formats import (
+    NUM_POSITIONS,
+    attention_limits,
+    choice_limits,
+    num_positions,
+    write_sentencepiece,
+)
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
-from nmtkit.interop.sentencepiece import write_sentencepiece
 from nmtkit.model.embedding import Embedding
 from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer

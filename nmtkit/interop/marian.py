@@ -18,9 +18,15 @@ from torch import Tensor
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
-from nmtkit.interop.limits import NUM_POSITIONS, attention_limits, choice_limits, refusal
+from nmtkit.interop.formats import (
+    NUM_POSITIONS,
+    attention_limits,
+    choice_limits,
+    refusal,
+    sentencepiece_model,
+    write_sentencepiece,
+)
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
-from nmtkit.interop.sentencepiece import sentencepiece_model, write_sentencepiece
 from nmtkit.storage.model_folder import LoadedModel, save_tensors
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary

@@ -19,6 +19,7 @@ from nmtkit.config.problems import Problem, raise_problems
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.interop.formats import SOURCE, TARGET
 from nmtkit.interop.marian import (
     ACTIVATIONS,
     CONFIG,
@@ -31,7 +32,6 @@ from nmtkit.interop.marian import (
     layer_names,
 )
 from nmtkit.interop.marian_stored import AGAIN, StoredTensors, read_bytes, read_json
-from nmtkit.interop.sentencepiece import SOURCE, TARGET
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec

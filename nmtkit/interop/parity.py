@@ -15,7 +15,7 @@ import torch
 
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.interop.limits import num_positions
+from nmtkit.interop.formats import num_positions
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import EOS_ID

@@ -1,10 +1,9 @@
-"""Multi-head scaled dot-product attention over packed sequences.
+"""Multi-head attention. Source: paper, section 3.2.
 
-Source: paper, section 3.2. Encoder and decoder self-attention are one class with and without the
-causal mask; attention of the decoder over the encoder's output, here called memory, is the other.
-Each has a full form (packed, for training) and a step form (one position a row, for decoding).
-Self-attention may be restricted to a neighbourhood; see window.py. Where flash attention can be
-taken, packed sequences are attended to as they are; see flash.py.
+Self-attention of encoder and decoder is one class, with and without the causal mask; attention of
+the decoder over the encoder's output, here called memory, is the other. Each projects, attends and
+projects, in two forms: `forward` over packed sequences, and `step` over one position per row for
+decoding. How attention is computed is the business of `nmtkit/model/kernels/`.
 
 Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T, S longest target,
 source; D model size; H heads; K, U key and value size of a head.
@@ -14,19 +13,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from nmtkit.model.kernels import flash
+from nmtkit.model.kernels.attend import Projection, attend, attend_step, attention_weights
 from nmtkit.model.kernels.low_precision import Linear
-from nmtkit.model.kernels.padded import attend, heads_first, split_heads, weights
-from nmtkit.model.kernels.windowed import attend_near, neighbourhood
+from nmtkit.model.kernels.padded import heads_first
+from nmtkit.model.kernels.reach import EVERYTHING, neighborhood
 from nmtkit.model.state import DecoderState
 from nmtkit.packed import Layout, Packed
 
 
 class SelfAttention(nn.Module):
-    """Attention of a sequence over itself, its three projections in one matrix."""
+    """Attention of a sequence over itself, its three projections in one matrix.
+
+    A window restricts it to a neighbourhood. Source: paper, section 4.
+    """
 
     def __init__(
         self,
@@ -44,8 +45,8 @@ class SelfAttention(nn.Module):
         self.dropout = dropout
         self.query_key_value = Linear(model_size, sum(self.sizes))
         self.output = Linear(heads * value_size, model_size)
-        _initialise(self.query_key_value, self.sizes)
-        _initialise(self.output, (model_size,))
+        initialize(self.query_key_value, self.sizes)
+        initialize(self.output, (model_size,))
 
     def forward(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
         """Attend within each sequence.
@@ -53,52 +54,23 @@ class SelfAttention(nn.Module):
         Args:
             x: (X, D) packed sequences.
             layout: where each begins and ends.
-            is_causal: a position sees itself and what stands before it only.
+            is_causal: a position attends to itself and those before it only.
 
         Returns:
             (X, D).
         """
-        joint = self.query_key_value(x)  # (X, H(2K+U))
+        reach = neighborhood(self.window, is_causal, layout.longest)
         dropout = self.dropout if self.training else 0.0
-        near = neighbourhood(self.window, is_causal, layout.longest)
-        sides = joint.split(self.sizes, -1)
-        query, key, value = (_by_head(side, self.heads) for side in sides)
-        if near is not None:
-            context = attend_near(query, key, value, layout, near, dropout)
-        elif flash.takes(joint.device, joint.dtype, (query.shape[-1], value.shape[-1]), dropout):
-            reach = flash.SO_FAR if is_causal else flash.EVERYTHING
-            context = flash.attend(query, key, value, (layout, layout), reach)
-        else:
-            context = self._attend_in_block(joint, layout, is_causal, dropout)
-        output: Tensor = self.output(context.flatten(1))
+        context = attend(self._project(x, layout), self.heads, reach, dropout)  # (X, HU)
+        output: Tensor = self.output(context)
         return output
-
-    def weights(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
-        """Compute how much each position attends to each of its sequence.
-
-        Args:
-            x, layout, is_causal: as for `forward`, which computes the same without keeping it.
-
-        Returns:
-            (B, H, T, T): a token's weights sum to 1, and are 0 where it may not attend; rows of
-            padding mean nothing.
-        """
-        query, key, _ = layout.unpack(self.query_key_value(x)).split(self.sizes, -1)
-        mask = layout.mask[:, None, None, :]
-        reach = mask.new_ones(layout.longest, layout.longest)
-        if is_causal:
-            reach = reach.tril()
-        if near := neighbourhood(self.window, is_causal, layout.longest):
-            reach = reach.tril(near.after).triu(-near.before)
-        query, key = heads_first(query, self.heads), heads_first(key, self.heads)
-        return weights(query, key, mask & reach)
 
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
         """Attend from one new position of each row to the row's prefix and itself.
 
         Args:
             x: (B, W, D).
-            state: takes the new position's keys and values.
+            state: stores the new position's keys and values.
             layer: whose keys and values in the state these are.
 
         Returns:
@@ -108,20 +80,17 @@ class SelfAttention(nn.Module):
         keys, values = state.append(
             layer, heads_first(key, self.heads), heads_first(value, self.heads)
         )
-        context = attend_step(query, keys, values, state.prefix_bias, self.heads)
+        context = attend_step(query, keys, values, state.prefix_bias, self.heads)  # (B, W, HU)
         output: Tensor = self.output(context)
         return output
 
-    def _attend_in_block(
-        self, joint: Tensor, layout: Layout, is_causal: bool, dropout: float
-    ) -> Tensor:
-        """Attend from each token to its whole sequence: joint (X, H(2K+U)) -> (X, H, U)."""
-        block = layout.unpack(joint)  # (B, T, H(2K+U))
-        query, key, value = split_heads(block, self.heads, self.sizes)
-        # Padding stands to the right, so the causal mask already hides it from every real token.
-        mask = None if is_causal or layout.is_rectangular else layout.mask[:, None, None, :]
-        context = attend(query, key, value, mask, is_causal, dropout)
-        return layout.pack(context.transpose(1, 2))
+    def weights(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
+        """Compute the attention weights (B, H, T, T) of `forward`, whose arguments these are."""
+        reach = neighborhood(self.window, is_causal, layout.longest)
+        return attention_weights(self._project(x, layout), self.heads, reach)
+
+    def _project(self, x: Tensor, layout: Layout) -> tuple[Projection]:
+        return (Projection(self.query_key_value(x), layout, self.sizes),)
 
 
 class MemoryAttention(nn.Module):
@@ -137,9 +106,9 @@ class MemoryAttention(nn.Module):
         self.query = Linear(model_size, heads * key_size)
         self.key_value = Linear(model_size, sum(self.sizes))
         self.output = Linear(heads * value_size, model_size)
-        _initialise(self.query, (heads * key_size,))
-        _initialise(self.key_value, self.sizes)
-        _initialise(self.output, (model_size,))
+        initialize(self.query, (heads * key_size,))
+        initialize(self.key_value, self.sizes)
+        initialize(self.output, (model_size,))
 
     def forward(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
         """Attend from each target sequence to its source sequence.
@@ -152,69 +121,42 @@ class MemoryAttention(nn.Module):
         Returns:
             (Y, D).
         """
-        query, joint = self.query(x), self.key_value(memory.values)  # (Y, HK), (X, H(K+U))
         dropout = self.dropout if self.training else 0.0
-        sizes = (self.sizes[0] // self.heads, self.sizes[1] // self.heads)
-        if flash.takes(query.device, query.dtype, sizes, dropout):
-            key, value = (_by_head(side, self.heads) for side in joint.split(self.sizes, -1))
-            layouts = (layout, memory.layout)
-            context = flash.attend(
-                _by_head(query, self.heads), key, value, layouts, flash.EVERYTHING
-            )
-        else:
-            context = self._attend_in_block(query, joint, (layout, memory.layout), dropout)
-        output: Tensor = self.output(context.flatten(1))
+        projections = self._project(x, layout, memory)
+        context = attend(projections, self.heads, EVERYTHING, dropout)  # (Y, HU)
+        output: Tensor = self.output(context)
         return output
-
-    def weights(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
-        """Compute how much each target position attends to each source position.
-
-        Args:
-            x, layout, memory: as for `forward`, which computes the same without keeping it.
-
-        Returns:
-            (B, H, T, S): a target token's weights sum to 1, and are 0 where its source has ended;
-            rows of padding mean nothing.
-        """
-        query = heads_first(layout.unpack(self.query(x)), self.heads)
-        keys, _ = self.keys_values(memory)
-        return weights(query, heads_first(keys, self.heads), memory_mask(memory.layout))
-
-    def keys_values(self, memory: Packed) -> tuple[Tensor, Tensor]:
-        """Project the memory: keys (B, S, HK) and values (B, S, HU)."""
-        keys, values = memory.layout.unpack(self.key_value(memory.values)).split(self.sizes, -1)
-        return keys, values
 
     def start(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory as steps need it: scaled keys (B, H, K, S), values (B, H, S, U)."""
-        pair = (part.to(memory.values.dtype) for part in self.keys_values(memory))
-        keys, values = (heads_first(part, self.heads) for part in pair)
+        block = memory.layout.unpack(self.key_value(memory.values))  # (B, S, H(K+U))
+        keys, values = (
+            heads_first(side.to(memory.values.dtype), self.heads)
+            for side in block.split(self.sizes, -1)
+        )
         return (keys * keys.shape[-1] ** -0.5).mT, values
 
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
-        """Attend from one position (B, W, D) of each row, all rows of a sentence at once."""
+        """Attend from one position (B, W, D) of each row to its source sequence."""
         keys, values = state.memory(layer)
         context = attend_step(self.query(x), keys, values, state.memory_bias, self.heads)
         output: Tensor = self.output(context)
         return output
 
-    def _attend_in_block(
-        self, query: Tensor, joint: Tensor, layouts: tuple[Layout, Layout], dropout: float
-    ) -> Tensor:
-        """Attend to whole sequences: query (Y, HK), joint (X, H(K+U)) -> (Y, H, U)."""
-        asking, asked = layouts
-        (queries,) = split_heads(asking.unpack(query), self.heads, query.shape[1:])
-        keys, values = split_heads(asked.unpack(joint), self.heads, self.sizes)
-        mask = memory_mask(asked)
-        context = attend(queries, keys, values, mask, is_causal=False, dropout=dropout)
-        return asking.pack(context.transpose(1, 2))
+    def weights(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
+        """Compute the attention weights (B, H, T, S) of `forward`, whose arguments these are."""
+        return attention_weights(self._project(x, layout, memory), self.heads, EVERYTHING)
+
+    def _project(self, x: Tensor, layout: Layout, memory: Packed) -> tuple[Projection, Projection]:
+        query = Projection(self.query(x), layout, self.sizes[:1])
+        return query, Projection(self.key_value(memory.values), memory.layout, self.sizes)
 
 
 @contextmanager
 def recorded_weights(attention: SelfAttention | MemoryAttention) -> Iterator[list[Tensor]]:
     """Record the weights (B, H, T, S) of each pass through an attention within the context.
 
-    They are computed beside the pass, which itself stays as it is: no other has to pay for them.
+    They are computed next to the pass, which itself stays unchanged and pays nothing elsewhere.
     """
     recorded: list[Tensor] = []
 
@@ -228,41 +170,8 @@ def recorded_weights(attention: SelfAttention | MemoryAttention) -> Iterator[lis
         handle.remove()
 
 
-def memory_mask(layout: Layout) -> Tensor | None:
-    """(B, 1, 1, S) True where a source token stands; None where there is no padding to hide."""
-    return None if layout.is_rectangular else layout.mask[:, None, None, :]
-
-
-def attend_step(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads: int) -> Tensor:
-    """Attend from one position of each row: softmax(Q K^T + bias) V, the keys being scaled.
-
-    For so few queries these products are several times as fast on a CPU as torch's own attention.
-
-    Args:
-        query: (B, W, HK).
-        keys: (BH, K, C) of C positions, times K^-1/2.
-        values: (BH, C, U).
-        bias: (BH, W or 1, C) what is added to the scores: 0, or -inf where nothing is attended to.
-        heads: H.
-
-    Returns:
-        (B, W, HU).
-    """
-    sentences, width, _ = query.shape
-    # (B, W, HK) -> (BH, W, K); what is low in precision is made equal to the keys on the way.
-    rows = heads_first(query, heads).to(keys.dtype, memory_format=torch.contiguous_format)
-    scores = torch.bmm(rows.flatten(0, 1), keys).add_(bias)
-    context = torch.bmm(scores.softmax(-1), values)  # (BH, W, U)
-    return context.view(sentences, heads, width, -1).transpose(1, 2).flatten(2)
-
-
-def _by_head(packed: Tensor, heads: int) -> Tensor:
-    """(X, H*K) -> (X, H, K), a view."""
-    return packed.view(packed.shape[0], heads, -1)
-
-
-def _initialise(linear: nn.Linear, sizes: tuple[int, ...]) -> None:
+def initialize(linear: nn.Linear, sizes: tuple[int, ...]) -> None:
     """Xavier-uniform for each of the projections that share one matrix; biases 0."""
     for part in linear.weight.detach().split(sizes):
         nn.init.xavier_uniform_(part)
-    torch.nn.init.zeros_(linear.bias)
+    nn.init.zeros_(linear.bias)

@@ -56,7 +56,7 @@ class SinusoidalPositions(nn.Module):
     """Fixed sinusoids: sin(pos / 10000^(2i/D)) in the first half, the cosines in the second.
 
     Source: paper, section 3.5, up to a fixed permutation of channels (the paper interleaves).
-    Positions have no limit: the table grows when a longer sequence comes.
+    Positions have no limit: the table grows with the longest sequence.
     """
 
     def __init__(self, model_size: int) -> None:
@@ -68,8 +68,7 @@ class SinusoidalPositions(nn.Module):
     def forward(self, positions: Tensor, longest: int) -> Tensor:
         """Return (..., D) for positions (...) that are all below `longest`."""
         if longest > self.table.shape[0] or self.table.device != positions.device:
-            # Doubling keeps the number of times that a growing sequence comes here small.
-            # Grown while translating, the table must still serve training.
+            # Doubling keeps growth rare. A table that grew in translation must serve training.
             with torch.inference_mode(False):
                 table = sinusoids(max(longest, 2 * self.table.shape[0]), self.model_size)
                 self.table = table.to(positions.device)
@@ -77,7 +76,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One learned vector a position. Source: paper, table 3 (E)."""
+    """One learned vector per position. Source: paper, table 3 (E)."""
 
     def __init__(self, model_size: int, max_positions: int) -> None:
         super().__init__()

@@ -1,8 +1,10 @@
-"""Layers of encoder and decoder: residual sub-layers around attention and feed-forward.
+"""Layers of encoder and decoder: attention and feed-forward, each in a residual connection.
 
-Source: paper, sections 3.1 and 3.3. A layer does not know whether it runs over whole packed
-sequences or over one step: its attention comes in as a function, so there is one path for both.
-The rest of a layer is its residual tail, two functions of packed tokens: training may compile them.
+Source: paper, sections 3.1 and 3.3. A layer receives its attentions as functions, so one path
+serves whole packed sequences and single steps. The rest of a layer is its residual tail: two
+functions of packed tokens, which training may compile.
+
+Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; D model size.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,39 +15,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
-from nmtkit.model.attention import MemoryAttention, SelfAttention
+from nmtkit.model.attention import MemoryAttention, SelfAttention, initialize
 from nmtkit.model.kernels.dropout import Dropout
 from nmtkit.model.kernels.low_precision import Linear
 
 Function = Callable[[Tensor], Tensor]
 
-ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
-"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has their facts."""
-
-
-class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, or another activation than this. Source: paper, equation 2."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.inner = Linear(config.model_size, config.feed_forward_size)
-        self.outer = Linear(config.feed_forward_size, config.model_size)
-        self.activation = ACTIVATIONS[config.activation]
-        self.dropout = Dropout(config.activation_dropout)
-        for linear in (self.inner, self.outer):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Transform each position (..., D) alone."""
-        output: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
-        return output
-
 
 class Residual(nn.Module):
-    """A sub-layer's dropout, residual connection and LayerNorm. Source: paper, sections 3.1, 5.4.
+    """The dropout and residual connection of a sub-layer. Source: paper, sections 3.1 and 5.4.
 
-    The sub-layer computes `leave(x, f(enter(x)))` for its function f.
+    The output of a sub-layer with the function f is `leave(x, f(enter(x)))`. Subclasses add the
+    LayerNorm.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -55,23 +36,19 @@ class Residual(nn.Module):
 
     def enter(self, x: Tensor) -> Tensor:
         """Return the argument of f for x (..., D)."""
-        raise NotImplementedError
+        return x
 
     def leave(self, x: Tensor, result: Tensor) -> Tensor:
         """Add the result of f to x (..., D)."""
-        raise NotImplementedError
+        return cast(Tensor, x + self.dropout(result))
 
 
 class PostNorm(Residual):
     """LayerNorm(x + Dropout(f(x))), as in the paper."""
 
-    def enter(self, x: Tensor) -> Tensor:
-        """Return x."""
-        return x
-
     def leave(self, x: Tensor, result: Tensor) -> Tensor:
         """Add, then normalise."""
-        return cast(Tensor, self.norm(x + self.dropout(result)))
+        return cast(Tensor, self.norm(super().leave(x, result)))
 
 
 class PreNorm(Residual):
@@ -81,27 +58,50 @@ class PreNorm(Residual):
         """Normalise x (..., D)."""
         return cast(Tensor, self.norm(x))
 
-    def leave(self, x: Tensor, result: Tensor) -> Tensor:
-        """Add."""
-        return cast(Tensor, x + self.dropout(result))
-
 
 NORMS: dict[str, Callable[[ModelConfig], Residual]] = {"post": PostNorm, "pre": PreNorm}
 """Places of LayerNorm; `NORMS` in nmtkit/config/training.py has their facts."""
 
+ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
+"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has their facts."""
+
+
+class FeedForward(nn.Module):
+    """max(0, x W1 + b1) W2 + b2, or with another activation. Source: paper, section 3.3."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.inner = Linear(config.model_size, config.feed_forward_size)
+        self.outer = Linear(config.feed_forward_size, config.model_size)
+        self.activation = ACTIVATIONS[config.activation]
+        self.dropout = Dropout(config.activation_dropout)
+        initialize(self.inner, (config.feed_forward_size,))
+        initialize(self.outer, (config.model_size,))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform each position (..., D) on its own."""
+        output: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
+        return output
+
 
 def add_and_norm(residual: Residual, x: Tensor, context: Tensor) -> Tensor:
-    """Add the result of an attention, both (tokens, D), before the next attention."""
+    """Add the context from an attention to x, both (tokens, D), before the next attention."""
     return residual.leave(x, context)
 
 
 def add_norm_feed_forward(
     residuals: tuple[Residual, Residual], feed_forward: FeedForward, x: Tensor, context: Tensor
 ) -> Tensor:
-    """Add the result of a layer's last attention, both (tokens, D), and apply feed-forward."""
-    attended, fed = residuals
-    x = attended.leave(x, context)
-    return fed.leave(x, feed_forward(fed.enter(x)))
+    """Add the context from a layer's last attention, (tokens, D), and apply feed-forward.
+
+    Args:
+        residuals: of that attention, and of feed-forward.
+        feed_forward: of the layer.
+        x, context: (tokens, D).
+    """
+    of_attention, of_feed_forward = residuals
+    x = of_attention.leave(x, context)
+    return of_feed_forward.leave(x, feed_forward(of_feed_forward.enter(x)))
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Layer(nn.Module):
     """The common part of encoder and decoder layers."""
 
     def __init__(self, tail: ResidualTail) -> None:
-        """Store the residual tail for training; evaluation uses `EAGER`."""
+        """Store the residual tail of training; evaluation uses `EAGER`."""
         super().__init__()
         self._tail = tail
 
@@ -136,15 +136,17 @@ class EncoderLayer(Layer):
 
     def __init__(self, config: ModelConfig, tail: ResidualTail) -> None:
         super().__init__(tail)
-        self.self_attention = SelfAttention(*attention_shape(config), config.window)
+        self.self_attention = SelfAttention(*_attention_shape(config), config.window)
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 2)
 
     def forward(self, x: Tensor, attend_self: Function) -> Tensor:
         """Transform x (X, D)."""
-        attended, fed = self.residuals
-        context = attend_self(attended.enter(x))
-        return self.tail.add_norm_feed_forward((attended, fed), self.feed_forward, x, context)
+        of_self, of_feed_forward = self.residuals
+        context = attend_self(of_self.enter(x))
+        return self.tail.add_norm_feed_forward(
+            (of_self, of_feed_forward), self.feed_forward, x, context
+        )
 
 
 class DecoderLayer(Layer):
@@ -152,29 +154,29 @@ class DecoderLayer(Layer):
 
     def __init__(self, config: ModelConfig, tail: ResidualTail) -> None:
         super().__init__(tail)
-        self.self_attention = SelfAttention(*attention_shape(config), config.window)
-        self.memory_attention = MemoryAttention(*attention_shape(config))
+        self.self_attention = SelfAttention(*_attention_shape(config), config.window)
+        self.memory_attention = MemoryAttention(*_attention_shape(config))
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 3)
 
     def forward(self, x: Tensor, attend_self: Function, attend_memory: Function) -> Tensor:
         """Transform x (Y, D), or (B, W, D) in a step."""
-        own, attended, fed = self.residuals
-        x = self.tail.add_and_norm(own, x, attend_self(own.enter(x)))
-        context = attend_memory(attended.enter(x))
-        return self.tail.add_norm_feed_forward((attended, fed), self.feed_forward, x, context)
-
-
-def attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
-    """Return D, H, K, U and the dropout of attention; a size of 0 means D / H."""
-    own = config.model_size // config.heads
-    key_size, value_size = config.key_size or own, config.value_size or own
-    return config.model_size, config.heads, key_size, value_size, config.attention_dropout
+        of_self, of_memory, of_feed_forward = self.residuals
+        x = self.tail.add_and_norm(of_self, x, attend_self(of_self.enter(x)))
+        context = attend_memory(of_memory.enter(x))
+        return self.tail.add_norm_feed_forward(
+            (of_memory, of_feed_forward), self.feed_forward, x, context
+        )
 
 
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:
     """Make a LayerNorm over the model size."""
     return nn.LayerNorm(config.model_size, eps=config.norm_epsilon)
+
+
+def _attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
+    """Return D, H, K, U and the dropout of attention."""
+    return config.model_size, config.heads, *config.head_sizes, config.attention_dropout
 
 
 def _residuals(config: ModelConfig, number: int) -> Sequence[Residual]:

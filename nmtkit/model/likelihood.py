@@ -1,6 +1,6 @@
 """Log-likelihoods from hidden vectors, a chunk of tokens at a time.
 
-The logits of all tokens never exist together: of a large vocabulary they would be most of the
+The logits of all tokens never exist together: with a large vocabulary they would be most of the
 memory that a model needs.
 """
 
@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from nmtkit.model.estimate.memory import chunk_size
+from nmtkit.model.kernels.rows import chunk_size
 from nmtkit.model.transformer import Transformer
 
 
@@ -34,7 +34,7 @@ def token_log_probs(model: Transformer, hidden: Tensor, targets: Tensor) -> Tens
 
 
 def perplexity(nll: float) -> float:
-    """Compute exp of a negative log-likelihood a token; infinite where that is no double."""
+    """Compute exp of a negative log-likelihood per token; infinite beyond the largest double."""
     try:
         return math.exp(nll)
     except OverflowError:

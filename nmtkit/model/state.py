@@ -1,14 +1,13 @@
-"""What a decoder remembers between two steps of a search, as plain tensors.
+"""The state of a decoder between two steps of a search: its keys and values.
 
-The rows (hypotheses) of one sentence share most of their history. So the keys and values of every
-position that was ever computed are stored once a sentence, as entries, and each row only keeps a
-mask of the entries that are its own prefix. Expanding, reordering and dropping rows then touch the
-mask alone: keys and values are never copied when the search changes its mind, and the attention of
-all rows of a sentence is one matrix product. Entries that no row descends from any more are thrown
-out when the storage is full; so are those that have left the window of restricted self-attention.
+The rows (hypotheses) of one sentence share most of their history. So each computed position of a
+sentence is stored once, as an entry, and each row has a mask of the entries in its prefix.
+Expanding, reordering and dropping rows change the mask alone: no keys or values are copied, and the
+attention of all rows of a sentence is one matrix product. When the storage is full, entries that
+are in no row's prefix are thrown out, and those that have left the window of self-attention.
 
-Shapes: L layers, B sentences, W rows a sentence, H heads, K and U key and value size of a head,
-C entries there is room for, n entries there are, S longest source.
+Shapes: L layers, B sentences, W rows of a sentence, H heads, K and U key and value size of a head,
+C entries of room, n entries stored, S longest source.
 """
 
 import torch
@@ -21,18 +20,18 @@ WORTH_COMPACTING = 0.6
 """Dead entries are thrown out, instead of making more room, where fewer than this share live."""
 
 HIDDEN = float("-inf")
-"""What is added to the attention score of a position that is not to be seen; else 0."""
+"""Added to the attention score of a position that a row must not see; 0 to others."""
 
 
 class DecoderState:
     """Keys and values of a decoder for B sentences, W rows each.
 
-    Built by `Transformer.start` with one row a sentence; a step appends W entries. Keys and values
-    are handed out in the form in which a step multiplies by them, all heads of all sentences as one
-    batch of BH matrices.
+    `Transformer.start` builds it with one row per sentence; a step appends W entries. Keys and
+    values are views in the form of a step's products: a batch of BH matrices, one per head of a
+    sentence.
 
     Attributes:
-        position: the place, from 0, of the tokens that are being read; -1 before the first.
+        position: the place, from 0, of the tokens that a step reads; -1 before the first.
         memory_bias: (BH, 1, S) added to the scores of the source's positions.
         prefix_bias: (BH, W, n) added to the scores of the entries.
     """
@@ -50,20 +49,20 @@ class DecoderState:
             memory: keys (L, B, H, K, S) and values (L, B, H, S, U) of the source.
             memory_mask: (B, S) True at real tokens.
             sizes: K and U of the decoder's own keys and values.
-            window: a row sees so many of its last positions, the new one counted; 0 = all.
+            window: the number of last positions that a row sees, the new one counted; 0 = all.
         """
         self._memory_keys, self._memory_values = memory
         layers, sentences, heads = self._memory_keys.shape[:3]
         bias = _hide(self._memory_keys, memory_mask.shape).masked_fill_(memory_mask, 0.0)
         self._memory_bias = bias[:, None].repeat(1, heads, 1)  # (B, H, S)
-        # Entries are read only after they were written, so that they need no initial value.
+        # Entries are written before they are read, so they need no initial value.
         room = (layers, sentences, heads, ENTRY_BLOCK)
         self._keys = self._memory_keys.new_empty(*room, sizes[0])
         self._values = self._memory_keys.new_empty(*room, sizes[1])
         self._bias = _hide(self._keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._window = window
-        # (B, C) of which position an entry is; looked at only where there is a window.
+        # (B, C) the position of each entry; only a window needs it.
         self._positions = memory_mask.new_zeros(sentences, ENTRY_BLOCK, dtype=torch.int64)
         self.position = -1
         self._own_bias = self._see_themselves(1)
@@ -95,7 +94,7 @@ class DecoderState:
         self._bias = self._bias.gather(1, index)
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only, in this order.
+        """Continue with these sentences only, in this order.
 
         Args:
             sentences: (B',) int64 indices of sentences.
@@ -110,7 +109,7 @@ class DecoderState:
         self._view_memory()
 
     def begin_step(self) -> None:
-        """Make room for one entry a row, let each row see its own, and none behind its window."""
+        """Add one entry per row, which it alone sees, and hide what has left the window."""
         if self._num_entries + self.width > self._bias.shape[2]:
             self._make_room()
         first, last = self._num_entries, self._num_entries + self.width
@@ -132,7 +131,7 @@ class DecoderState:
         """Store one layer's new entries.
 
         Args:
-            layer: whose.
+            layer: its index.
             keys: (B, H, W, K).
             values: (B, H, W, U).
 
@@ -148,7 +147,7 @@ class DecoderState:
         return self._memory[layer]
 
     def _see_themselves(self, width: int) -> Tensor:
-        """Return what (W, W) new entries add to the scores of W rows, each of which made one."""
+        """Return the bias (W, W) of W new entries, each of which only its own row sees."""
         return _hide(self._keys, (width, width)).fill_diagonal_(0.0)
 
     def _view_memory(self) -> None:
@@ -157,7 +156,7 @@ class DecoderState:
         self.memory_bias = self._memory_bias.flatten(0, 1)[:, None]
 
     def _make_room(self) -> None:
-        """Throw out dead entries if there are many, else double the storage."""
+        """Throw out dead entries if there are many, then double the storage."""
         is_live = (self._bias[:, :, : self._num_entries] == 0).any(1)  # (B, n)
         num_live = int(is_live.sum(1).max())
         if num_live < WORTH_COMPACTING * self._num_entries:

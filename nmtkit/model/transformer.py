@@ -53,7 +53,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self._recompute = recompute
-        # Not among the modules' parameters, nor in what is saved: a matrix in another form.
+        # The output projection in another form: neither a parameter nor saved.
         self.prepared_output: InferenceLinear | None = None
         target_tokens = token_embedding(target_size, config.model_size)
         source_tokens = (
@@ -66,7 +66,7 @@ class Transformer(nn.Module):
         self.target_embedding = Embedding(target_tokens, positions(config), config.dropout)
         encoder = nn.ModuleList(EncoderLayer(config, tail) for _ in range(config.encoder_layers))
         decoder = nn.ModuleList(DecoderLayer(config, tail) for _ in range(config.decoder_layers))
-        # A ModuleList does not tell type checkers what it holds.
+        # A ModuleList hides its types from type checkers.
         self.encoder = cast(Sequence[EncoderLayer], encoder)
         self.decoder = cast(Sequence[DecoderLayer], decoder)
         has_final_norm = NORMS[config.norm].has_final_norm
@@ -78,11 +78,6 @@ class Transformer(nn.Module):
             else token_embedding(target_size, config.model_size)
         )
         self.output_bias = nn.Parameter(torch.zeros(target_size)) if config.output_bias else None
-
-    @property
-    def output_weight(self) -> Tensor:
-        """The matrix (V, D) that turns a hidden vector into logits."""
-        return self.projection.weight
 
     def encode(self, source: Packed) -> Packed:
         """Encode source sentences.
@@ -118,39 +113,6 @@ class Transformer(nn.Module):
         output: Tensor = self.decoder_norm(x)
         return output
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Project hidden vectors (..., D) to unnormalised log-probabilities (..., V)."""
-        if self.prepared_output is not None:
-            return cast(Tensor, self.prepared_output(hidden))
-        return nn.functional.linear(hidden, self.output_weight, self.output_bias)
-
-    def narrowed(self, entries: Tensor) -> Function:
-        """Return what projects hidden vectors (..., D) to the logits of some entries (V',) alone.
-
-        Source: Jean et al. 2015 (arXiv 1412.2007), section 3.
-        """
-        weight = self.output_weight[entries]
-        bias = None if self.output_bias is None else self.output_bias[entries]
-        # Not prepared: it serves one batch only, and oneDNN would compile code for its size.
-        return partial(nn.functional.linear, weight=weight, bias=bias)
-
-    def prepare(self, dtype: torch.dtype) -> None:
-        """Bring the weights into the form that is fastest for inference; it cannot be undone.
-
-        The model computes what it did before, up to rounding, and can neither be trained nor saved
-        any more. The output projection keeps the precision of the model: rounded to eight bits,
-        logits of good candidates are equal too often.
-
-        Args:
-            dtype: of the other matrix products; bfloat16 takes about half the time on processors
-                that have instructions for it, and half the memory. What is between the products
-                is computed as before.
-        """
-        self.eval().requires_grad_(requires_grad=False)
-        weight = self.output_weight
-        self.prepared_output = InferenceLinear(weight, self.output_bias, weight.dtype)
-        replace_linears(self, dtype)
-
     def start(self, memory: Packed) -> DecoderState:
         """Prepare decoding of the sentences of a memory (X, D), one row each."""
         pairs = [layer.memory_attention.start(memory) for layer in self.decoder]
@@ -163,7 +125,7 @@ class Transformer(nn.Module):
 
         Args:
             tokens: (B, W) int64, the begin symbol at first.
-            state: what was read so far; the step consumes it and leaves it advanced.
+            state: of the tokens read so far; the step advances it.
 
         Returns:
             logits (B, W, V).
@@ -171,7 +133,7 @@ class Transformer(nn.Module):
         return self.logits(self.advance(tokens, state))
 
     def advance(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Take a step up to the hidden vectors (B, W, D), from which `logits` predicts."""
+        """Take a step up to the hidden vectors (B, W, D) for `logits`."""
         state.begin_step()
         position = torch.full((), state.position, device=tokens.device)
         x = self.target_embedding(tokens, position, state.position + 1)
@@ -182,6 +144,46 @@ class Transformer(nn.Module):
                 partial(layer.memory_attention.step, state=state, layer=index),
             )
         return cast(Tensor, self.decoder_norm(x))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Project hidden vectors (..., D) to unnormalised log-probabilities (..., V).
+
+        Source: paper, section 3.4.
+        """
+        if self.prepared_output is not None:
+            return cast(Tensor, self.prepared_output(hidden))
+        return nn.functional.linear(hidden, self.output_weight, self.output_bias)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix (V, D) that turns a hidden vector into logits."""
+        return self.projection.weight
+
+    def narrowed(self, entries: Tensor) -> Function:
+        """Return a projection of hidden vectors (..., D) to the logits of some entries (V',).
+
+        Source: Jean et al. 2015 (arXiv 1412.2007), section 3.
+        """
+        weight = self.output_weight[entries]
+        bias = None if self.output_bias is None else self.output_bias[entries]
+        # Not prepared: it serves one batch only, and oneDNN would compile code for its shape.
+        return partial(nn.functional.linear, weight=weight, bias=bias)
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """Bring the weights into the fastest form for inference; it cannot be undone.
+
+        The model computes the same, up to rounding, but can no longer be trained or saved. The
+        output projection keeps the precision of the model: rounded to eight bits, logits of good
+        candidates are equal too often.
+
+        Args:
+            dtype: of the other matrix products; bfloat16 takes about half the time on processors
+                with instructions for it, and half the memory. Other operations stay unchanged.
+        """
+        self.eval().requires_grad_(requires_grad=False)
+        weight = self.output_weight
+        self.prepared_output = InferenceLinear(weight, self.output_bias, weight.dtype)
+        replace_linears(self, dtype)
 
     def _run(self, layer: nn.Module, x: Tensor, *functions: Function) -> Tensor:
         if self._recompute and torch.is_grad_enabled():

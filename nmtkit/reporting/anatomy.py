@@ -16,7 +16,6 @@ from nmtkit.errors import ConfigError
 from nmtkit.model.estimate.cost import (
     BACKWARD_AND_FORWARD,
     Parameters,
-    Shape,
     Work,
     count_parameters,
     operations,
@@ -27,8 +26,8 @@ from nmtkit.model.estimate.memory import (
     Activations,
     TrainingMemory,
     activations,
-    chunk_size,
 )
+from nmtkit.model.kernels.rows import chunk_size
 from nmtkit.reporting.paper import TABLE_3
 from nmtkit.units import prefixed
 
@@ -123,12 +122,12 @@ class Anatomy:
         """Yield what to tell, a line a fact."""
         recipe, part = self.recipe, self.parameters
         model, training = recipe.model, recipe.training
-        shape = Shape.of(model)
+        key_size, value_size = model.head_sizes
         yield _line(
             "shape",
             f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.model_size}, "
             f"d_ff {model.feed_forward_size}, {model.heads} heads, "
-            f"d_k {shape.keys // model.heads}, d_v {shape.values // model.heads}, "
+            f"d_k {key_size}, d_v {value_size}, "
             f"{model.norm}-norm, {model.positions} positions"
             + (f", window {model.window}" if model.window else ""),
         )

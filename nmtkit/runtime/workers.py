@@ -1,12 +1,14 @@
-"""Processes that take a share of a command's work.
+"""Worker processes, among which a command divides its work: one protocol for all of them.
 
-Ctrl-C reaches every process of a terminal, and what a scheduler sends may reach every process of a
-job. These do not hear it: the command itself ends them, and they end when it is gone.
+A worker is sent messages, and sends back messages or the error that it raised. Ctrl-C reaches every
+process of a terminal, and what a scheduler sends may reach every process of a job. Workers ignore
+both: the command itself ends them, and they end when it is gone.
 """
 
+import atexit
 import multiprocessing
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -18,87 +20,90 @@ from nmtkit.errors import NmtkitError, ResourceError
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 """Signals that ask a command to end, in which it may still need its workers."""
 
-_TOLD = (NmtkitError, MemoryError, OSError)
-"""What a worker tells; of anything else it dies, with a traceback."""
+_REPORTED = (NmtkitError, MemoryError, OSError)
+"""Errors that a worker reports; any other ends it with a traceback."""
 
 Received = TypeVar("Received")
 
 
 class Worker(Generic[Received]):
-    """A process that is sent work and sends back what becomes of it; it ends when its parent does.
+    """A process that is sent work and sends back the results; it ends when its parent does.
 
     It may run ahead of what is received by what a pipe holds, and one message beyond.
     """
 
-    def __init__(self, serve: Callable[["Connection[Received, Any]"], None], remedy: str) -> None:
+    def __init__(
+        self,
+        serve: Callable[["Connection[Received | Exception, Any]"], None],
+        lost: Callable[[int | None], NmtkitError],
+    ) -> None:
         """Start the process.
 
         Args:
             serve: what it does with its end of a pipe; sent by name.
-            remedy: what a user does who has too little memory for it.
+            lost: returns the error to raise when the process ends early, given its exit code.
         """
-        self._remedy = remedy
+        self._lost = lost
         self._connection, workers_end = multiprocessing.Pipe()
         # What it works with is sent later: as an argument, it would block the start of a child
         # that dies early.
-        self._process = start_worker(_until_parent_ends, (serve, workers_end), REQUESTS)
+        self._process = _start(serve, workers_end)
         # Kept open here, it would hide the worker's death.
         workers_end.close()
+        # At its end, this process would ask the worker by a signal that it ignores, and wait.
+        atexit.register(self._process.kill)
 
     def send(self, message: object) -> None:
-        """Send it something; if it is gone, `receive` tells why."""
+        """Send it something; if it is gone, `receive` raises why."""
         with suppress(OSError):
             self._connection.send(message)
 
     def receive(self) -> Received:
-        """Wait for what it sends next.
+        """Wait for its next message.
 
         Raises:
-            ResourceError: it was killed.
-            NmtkitError, MemoryError, OSError: what it raised.
+            NmtkitError: the worker sent or raised it, or the process ended early.
+            MemoryError, OSError: the worker raised it.
         """
         try:
             received: Received | Exception = self._connection.recv()
         except (EOFError, OSError):
-            raise self._death() from None
+            self._process.join()
+            raise self._lost(self._process.exitcode) from None
         if isinstance(received, Exception):
             raise received
         return received
 
     def end(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process, whatever it is doing."""
         self._connection.close()
         self._process.kill()
         self._process.join()
-
-    def _death(self) -> ResourceError:
-        self._process.join()
-        return ResourceError(
-            f"a worker process ended early (exit code {self._process.exitcode}); if memory is "
-            f"short, {self._remedy}"
-        )
+        atexit.unregister(self._process.kill)
 
 
-def start_worker(
-    target: Callable[..., None],
-    arguments: tuple[Any, ...],
-    unheard: Sequence[signal.Signals],
-) -> SpawnProcess:
-    """Start a process that is deaf to some signals from its first instruction on.
-
-    One that comes meanwhile reaches this process when the other has been started.
+def ended_early(remedy: str) -> Callable[[int | None], ResourceError]:
+    """Return a worker's `lost`, for work that needs memory.
 
     Args:
-        target: what it runs; sent by name.
-        arguments: what that is called with; sent to it.
-        unheard: the signals.
+        remedy: what a user does about too little memory.
+    """
+    return lambda exit_code: ResourceError(
+        f"a worker process ended early (exit code {exit_code}); if memory is short, {remedy}"
+    )
+
+
+def _start(serve: Callable[..., None], connection: "Connection[Any, Any]") -> SpawnProcess:
+    """Start a process that ignores `REQUESTS` from its first instruction on.
+
+    A request that comes meanwhile reaches this process when the other has been started.
     """
     # Spawned rather than forked: a fork would copy locks that the threads of this process hold.
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=target, args=arguments, daemon=True)
-    # It would be started otherwise below, and have this thread hear again.
+    process = context.Process(target=_until_parent_ends, args=(serve, connection), daemon=True)
+    # It would be started otherwise below, and unblock the signals of this thread.
     resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, unheard)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, REQUESTS)
     try:
         process.start()  # inherits what is blocked
     finally:
@@ -107,11 +112,11 @@ def start_worker(
 
 
 def _until_parent_ends(
-    serve: Callable[["Connection[Received, Any]"], None],
+    serve: Callable[["Connection[Received | Exception, Any]"], None],
     connection: "Connection[Received | Exception, Any]",
 ) -> None:
     with suppress(EOFError, BrokenPipeError):  # the parent is gone
         try:
             serve(connection)
-        except _TOLD as error:
+        except _REPORTED as error:
             connection.send(error)

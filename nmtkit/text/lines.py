@@ -8,11 +8,13 @@ file is dropped; a file of nothing but the mark holds no line. Python's text fil
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, Literal, TypeVar, cast
 
 from nmtkit.errors import ConfigError, DataError
+
+Item = TypeVar("Item")
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -148,6 +150,18 @@ def count_lines(path: Path) -> int:
 def one_line(text: str) -> str:
     """Replace every character that some reader takes for a line end by a space."""
     return text.translate(_LINE_ENDS_TO_SPACES)
+
+
+def numbered_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[int, list[Item]]]:
+    """Yield at most `size` items at a time, with the number of the first one, from 1.
+
+    Nothing is read beyond a chunk before the next one is asked for.
+    """
+    remaining = iter(items)
+    number = 1
+    while chunk := list(islice(remaining, size)):
+        yield number, chunk
+        number += len(chunk)
 
 
 class _OwningGzipFile(gzip.GzipFile):

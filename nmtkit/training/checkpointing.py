@@ -10,7 +10,7 @@ from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
-from nmtkit.runtime.devices import background_thread
+from nmtkit.runtime.threads import background_thread
 from nmtkit.storage.model_folder import restore_parameters
 from nmtkit.storage.run_folder import Resumable, RunFolder, Snapshot
 from nmtkit.training.state import RunContext, TrainState

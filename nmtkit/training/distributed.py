@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch._C._distributed_c10d import PrefixStore, Store
+from torch.distributed import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
@@ -47,6 +47,10 @@ PR_SET_PDEATHSIG = 1
 """Of prctl(2): which signal a process gets when its parent ends."""
 
 DEVICE_POLL_S = 2e-4
+STORE_POLL_S = 0.02
+
+PRESENT = b"present"
+"""Answer to a roll call of a rank that has not ended with an error."""
 
 TOGETHER = (StoppedError.exit_code, InterruptedByUserError.exit_code)
 """Exit codes of what all ranks have agreed to end with."""
@@ -71,11 +75,11 @@ class Ranks:
         timeout_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Store where this process stands.
+        """Store the place of this process.
 
         Args:
             rank, size: its number, and how many there are.
-            store: what they know of each other beside exchanges; None for one alone.
+            store: shares facts about ranks without an exchange; None for one alone.
             control: exchanges what is on the host, so that the loss of a rank is noticed there,
                 and not by a device that waits for ever; None = what exchanges tensors.
             timeout_s: how long to wait for a device.
@@ -107,7 +111,7 @@ class Ranks:
             return DistributedDataParallel(module, gradient_as_bucket_view=True)
 
     def arrive(self) -> None:
-        """Let the others know that this rank waits for them: should one be lost, it is not this."""
+        """Count an exchange that this rank has reached: a lost rank has reached fewer."""
         if self._store is not None:
             self._num_arrivals += 1
             self._store.set(f"arrivals/{self.rank}", str(self._num_arrivals))
@@ -138,7 +142,7 @@ class Ranks:
             time.sleep(DEVICE_POLL_S)
 
     def is_first_to(self, what: str) -> bool:
-        """Tell whether no other rank has asked for this before; one alone always is."""
+        """Return whether no other rank has asked for this before; one alone is always first."""
         return self._store is None or self._store.add(f"first/{what}", 1) == 1
 
     def share(self, make: Callable[[], Made]) -> Made:
@@ -186,8 +190,8 @@ class Ranks:
             when: what the ranks were doing, for the message.
 
         Raises:
-            LostRankError: a rank died or does not answer; told by the first of the others.
-            ToldElsewhereError: likewise on the rest; or a rank ended with an error that it told.
+            LostRankError: a rank died or does not answer; the first of the others reports it.
+            ToldElsewhereError: the same on the rest; or a rank has reported an error and ended.
         """
         try:
             yield
@@ -202,23 +206,21 @@ class Ranks:
             raise self._lost(when) from error
 
     def told_once(self, error: NmtkitError) -> NmtkitError:
-        """Return an error that all ranks meet for rank 0, and a silent end for the others."""
+        """Return an error of all ranks on rank 0, and on the others one that is not printed."""
         return error if self.is_first else ToldElsewhereError(error.exit_code)
 
     def tell_end(self, exit_code: int) -> None:
-        """Let the other ranks know that this one ends, and has told why."""
+        """Let the other ranks know that this one has reported an error and ends."""
         if self._store is not None:
-            self._store.set(f"ended/{self.rank}", str(exit_code))
+            self._store.set(f"answers/{self.rank}", str(exit_code))
 
     def leave(self) -> None:
         """Part with the others: rank 0, through which they may still exchange, as the last."""
         if self._store is None:
             return
         self._store.set(f"left/{self.rank}", "")
-        others = [f"left/{rank}" for rank in range(self.size)] if self.is_first else []
-        deadline = self._clock() + LEAVING_S
-        while not all(self._store.check([key]) for key in others) and self._clock() < deadline:
-            time.sleep(LEAVING_S / 1000)
+        if self.is_first:
+            self._await_keys(self._store, [f"left/{rank}" for rank in range(self.size)], LEAVING_S)
         # Groups of gloo are left to the end of the process. Were one destroyed here, the reducer
         # of DDP would be the last to hold it, and would wait, with the interpreter's lock, for a
         # thread that may need that lock to drop the tensors of the last exchange.
@@ -232,47 +234,44 @@ class Ranks:
             yield
 
     def _is_broken(self, error: RuntimeError) -> bool:
-        """Tell the failure of an exchange from other errors of torch."""
-        is_told_by_gloo = "/gloo/" in str(error) or "gloo::" in str(error)
-        return not self.is_alone and (isinstance(error, dist.DistError) or is_told_by_gloo)
+        """Return whether an error of torch is the failure of an exchange."""
+        is_from_gloo = "/gloo/" in str(error) or "gloo::" in str(error)
+        return not self.is_alone and (isinstance(error, dist.DistError) or is_from_gloo)
 
     def _lost(self, when: str) -> NmtkitError:
-        """Find out which ranks are still there, and make the error of this one."""
+        """Return the error of this rank, after finding out which others are still there."""
+        store = self._store
+        assert store is not None, "a rank that is alone has no one to lose"
         others = [rank for rank in range(self.size) if rank != self.rank]
         try:
-            silent, ended = self._call_roll(others)
-            missing = [rank for rank in silent if self._is_behind(rank)] or silent
+            answers = self._call_roll(store, others)
+            silent = [rank for rank in others if rank not in answers]
+            # One that waits in the same exchange cannot answer either, but it is not behind.
+            arrivals = {rank: store.add(f"arrivals/{rank}", 0) for rank in silent}
         except RuntimeError:  # the store went with the rank, or the launcher, that kept it
-            return LostRankError(_told("rank 0, or the launcher, was", when))
-        if ended:
-            return ToldElsewhereError(max(ended))
+            return LostRankError(_lost_message("rank 0, or the launcher, was", when))
+        exit_codes = [int(answer) for answer in answers.values() if answer != PRESENT]
+        if exit_codes:
+            return ToldElsewhereError(max(exit_codes))
+        missing = [rank for rank in silent if arrivals[rank] < self._num_arrivals] or silent
         if any(rank < self.rank and rank not in missing for rank in others):
             return ToldElsewhereError(LostRankError.exit_code)
         names = " and ".join(f"rank {rank}" for rank in missing) or "the connection between ranks"
-        return LostRankError(_told(f"{names} {'were' if len(missing) > 1 else 'was'}", when))
+        verb = "were" if len(missing) > 1 else "was"
+        return LostRankError(_lost_message(f"{names} {verb}", when))
 
-    def _is_behind(self, rank: int) -> bool:
-        """Tell whether a rank that does not answer has not come as far as this one."""
-        assert self._store is not None, "a rank that is alone has no one to lose"
-        key = f"arrivals/{rank}"
-        return not self._store.check([key]) or int(self._store.get(key)) < self._num_arrivals
+    def _call_roll(self, store: Store, others: list[int]) -> dict[int, bytes]:
+        """Return the answers of the ranks that answer in time: `PRESENT`, or an exit code."""
+        store.set(f"answers/{self.rank}", PRESENT.decode())
+        keys = {rank: f"answers/{rank}" for rank in others}
+        self._await_keys(store, list(keys.values()), ROLL_CALL_S)
+        return {rank: store.get(key) for rank, key in keys.items() if store.check([key])}
 
-    def _call_roll(self, others: list[int]) -> tuple[list[int], list[int]]:
-        """Return which ranks are silent, and the exit codes of those that told an error."""
-        store = self._store
-        assert store is not None, "a rank that is alone has no one to lose"
-        store.set(f"present/{self.rank}", "")
-        deadline = self._clock() + ROLL_CALL_S
-        while True:
-            ended = [rank for rank in others if store.check([f"ended/{rank}"])]
-            silent = [
-                rank
-                for rank in others
-                if rank not in ended and not store.check([f"present/{rank}"])
-            ]
-            if not silent or self._clock() > deadline:
-                return silent, [int(store.get(f"ended/{rank}")) for rank in ended]
-            time.sleep(ROLL_CALL_S / 30)
+    def _await_keys(self, store: Store, keys: list[str], timeout_s: float) -> None:
+        """Wait for keys of the store; Store.wait would log when they do not come."""
+        deadline = self._clock() + timeout_s
+        while not store.check(keys) and self._clock() < deadline:
+            time.sleep(STORE_POLL_S)
 
 
 @contextmanager
@@ -288,7 +287,7 @@ def joined(
 
     Raises:
         LostRankError: the others cannot be reached.
-        ResourceError: the block ran out of memory, which the others are told.
+        ResourceError: the block ran out of memory; the other ranks know it.
     """
     if not is_launched():
         yield Ranks()
@@ -301,7 +300,7 @@ def joined(
             f"({error}); see what ended them, or whether that address can be reached"
         ) from error
     try:
-        with _want_of_memory_told():
+        with _as_resource_errors():
             yield ranks
     except NmtkitError as error:
         if error.exit_code in TOGETHER:
@@ -314,7 +313,7 @@ def joined(
 
 
 @contextmanager
-def _want_of_memory_told() -> Iterator[None]:
+def _as_resource_errors() -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -351,7 +350,7 @@ def _join(device: torch.device, timeout: timedelta, clock: Callable[[], float]) 
 
 
 def is_launched() -> bool:
-    """Tell whether a launcher has started this process as one rank of several, or of one."""
+    """Return whether a launcher has started this process as a rank."""
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
@@ -362,7 +361,7 @@ def _boxed(make: Callable[[], Made]) -> tuple[list[Any], NmtkitError | None]:
         return [(None, error.exit_code)], error
 
 
-def _told(who: str, when: str) -> str:
+def _lost_message(who: str, when: str) -> str:
     return (
         f"{who} lost {when}: died, or did not answer within --rank-timeout; the same command "
         "goes on from the last checkpoint"

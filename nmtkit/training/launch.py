@@ -1,28 +1,22 @@
-"""Starting one process a device on this machine: what torchrun does, with `--devices` alone.
+"""Start one process per device on this machine: what torchrun does, with `--devices` alone.
 
-PyTorch's elastic agent starts the ranks, watches them, and ends all when one has failed. Here it
-gets a store on the loopback interface, hands on the signals that ask for a stop, and is run again
-from the last checkpoint when a rank is lost, as long as every start gets further than the one
-before. Ranks that were asked to stop take as long as they need: they may be saving.
+The launcher keeps the store through which the ranks find each other, and forwards the signals that
+ask for a stop. When a rank is lost, it ends the others and starts all again from the last
+checkpoint, as long as every start gets further than the one before.
 """
 
-import logging
+import math
 import os
 import signal
 import socket
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from torch._C._distributed_c10d import TCPStore
-from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerSpec
-from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
-from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
-from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
-from torch.distributed.elastic.rendezvous import RendezvousInfo, RendezvousStoreInfo
-from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
+from torch.distributed import TCPStore
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import (
@@ -40,7 +34,15 @@ from nmtkit.training.stopping import held_back, next_request
 MAX_STARTS_WITHOUT_PROGRESS = 3
 """Ranks are not started again after this many starts without a checkpoint or more micro-batches."""
 
+PATIENCE_S = 30.0
+"""When a rank has failed, the others are killed after this time: they may be saving."""
+
+POLL_S = 0.1
+"""Time between two looks at the ranks."""
+
 LOOPBACK = "127.0.0.1"
+
+Rank = subprocess.Popen[bytes]
 
 
 def num_processes(recipe: TrainRecipe) -> int:
@@ -64,20 +66,19 @@ def num_processes(recipe: TrainRecipe) -> int:
 def launch(
     arguments: Sequence[str], processes: int, run_dir: Path, say: Callable[[str], None]
 ) -> int:
-    """Run an nmtkit command as so many ranks, and again if one is lost.
+    """Run an nmtkit command in several ranks, and again if one is lost.
 
     Args:
         arguments: of the command, as they were typed.
-        processes: how many ranks.
+        processes: number of ranks.
         run_dir: the run's folder, whose checkpoints show progress.
         say: takes a line of talk.
 
     Returns:
-        The exit code; whatever it means has been told.
+        The exit code; its reason has been reported.
     """
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # we tell
     starts = 0
-    with _environment(processes), held_back():  # signals wait until a rank can note them
+    with held_back():  # signals wait until a rank can note them
         while True:
             last, increases = _last(run_dir), recorded_increases(run_dir)
             code, lost = _run(arguments, processes, say)
@@ -92,44 +93,18 @@ def launch(
             say(f"{lost}; starting all ranks again from the last checkpoint")
 
 
-@contextmanager
-def _environment(processes: int) -> Iterator[None]:
-    """Set what the agent and the ranks find in their environment while the block lasts."""
-    before = dict(os.environ)
-    defaults = {
-        "GLOO_SOCKET_IFNAME": "lo",
-        "NCCL_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // processes)),
-    }
-    settings = {
-        LAUNCHER: str(os.getpid()),
-        # None: handlers of the agent would end ranks that are saving, and undo what nohup does.
-        "TORCHELASTIC_SIGNALS_TO_HANDLE": "",
-    }
-    os.environ.update({**defaults, **before, **settings})
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _run(
     arguments: Sequence[str], processes: int, say: Callable[[str], None]
 ) -> tuple[int, str | None]:
     """Start all ranks and wait; returns the exit code, and what was lost if another start helps."""
-    escaped = (argument.replace("$", "$$") for argument in arguments)  # it fills in $local_rank
-    spec = WorkerSpec(
-        role="rank",
-        local_world_size=processes,
-        rdzv_handler=_Loopback(),
-        entrypoint=sys.executable,
-        args=("-m", "nmtkit_cli", *escaped),
-        max_restarts=0,
-    )
-    agent = _Agent(spec, DefaultLogsSpecs(log_dir=os.devnull))
-    failures = agent.run().failures
-    asked = agent.asked or next_request(timeout_s=0)
+    store = _loopback_store()
+    ranks: list[Rank] = []
+    try:
+        for rank in range(processes):
+            ranks += [_start(arguments, _environment(rank, processes, store.port))]
+        failures, asked = _wait(ranks)
+    finally:
+        _signal(ranks, signal.SIGKILL)  # those that an error of the launcher leaves
     if not failures:
         return 0, None
     code, lost = _judge(failures)
@@ -143,58 +118,90 @@ def _run(
     return code, lost
 
 
-class _Loopback(StaticTCPRendezvous):
-    """Where the ranks meet: a store of this process, which other machines cannot reach."""
-
-    def __init__(self) -> None:
-        with socket.create_server((LOOPBACK, 0)) as server:
-            port = server.getsockname()[1]
-            super().__init__(LOOPBACK, port, rank=0, world_size=1, run_id="nmtkit", timeout=0)
-            self._server = TCPStore(
-                LOOPBACK,
-                port,
-                is_master=True,
-                wait_for_workers=False,
-                master_listen_fd=server.detach(),  # else it would listen on every interface
-            )
-
-    def next_rendezvous(self) -> RendezvousInfo:
-        place = RendezvousStoreInfo(self.master_addr, self.master_port)
-        return RendezvousInfo(self._server, self.rank, self.world_size, place)
+def _loopback_store() -> TCPStore:
+    """Return a store that this process keeps; other machines cannot reach it."""
+    with socket.create_server((LOOPBACK, 0)) as server:
+        return TCPStore(
+            LOOPBACK,
+            server.getsockname()[1],
+            is_master=True,
+            wait_for_workers=False,
+            master_listen_fd=server.detach(),  # else it would listen on every interface
+        )
 
 
-class _Agent(LocalElasticAgent):
-    """PyTorch's agent, which also hands on to the ranks what asks for a stop.
+def _environment(rank: int, processes: int, port: int) -> dict[str, str]:
+    """Return the environment of a rank: torchrun's variables, and defaults for one machine."""
+    defaults = {
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // processes)),
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+    }
+    settings = {
+        LAUNCHER: str(os.getpid()),
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # rank 0 makes none of its own
+    }
+    return {**defaults, **os.environ, **settings}
 
-    Attributes:
-        asked: the signal that came first, if any did.
+
+def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> Rank:
+    """Start a rank in a session of its own: what a terminal sends reaches the launcher alone."""
+    command = [sys.executable, "-m", "nmtkit_cli", *arguments]
+    return subprocess.Popen(command, env=environment, start_new_session=True)
+
+
+def _wait(ranks: Sequence[Rank]) -> tuple[dict[int, int], signal.Signals | None]:
+    """Wait until all ranks have ended, and forward to them what asks for a stop.
+
+    Once one has failed, the others are asked to end, and are killed after `PATIENCE_S`.
+
+    Returns:
+        The exit codes of the ranks that failed, in the order of their ends; the first request.
     """
-
-    asked: signal.Signals | None = None
-
-    def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
-        request = next_request(timeout_s=0)
+    failures: dict[int, int] = {}
+    asked, deadline = None, math.inf
+    running = dict(enumerate(ranks))
+    while running:
+        request = next_request(timeout_s=POLL_S)
         if request:
-            self.asked = self.asked or request
-            for rank in worker_group.workers:
-                with suppress(ProcessLookupError):  # it has ended
-                    os.kill(rank.id, request)
-        result: RunResult = super()._monitor_workers(worker_group)
-        return result
+            asked = asked or request
+            _signal(running.values(), request)
+        ended = {rank: code for rank, one in running.items() if (code := one.poll()) is not None}
+        for rank in ended:
+            del running[rank]
+        # Of ranks that ended together, one that lost another is not the reason.
+        by_reason = sorted(ended, key=lambda rank: ended[rank] == LostRankError.exit_code)
+        failures |= {rank: ended[rank] for rank in by_reason if ended[rank]}
+        if failures and deadline == math.inf:
+            deadline = time.monotonic() + PATIENCE_S
+            _signal(running.values(), signal.SIGTERM)
+        elif time.monotonic() > deadline:
+            _signal(running.values(), signal.SIGKILL)
+    return failures, asked or next_request(timeout_s=0)
 
 
-def _judge(failures: Mapping[int, ProcessFailure]) -> tuple[int, str | None]:
+def _signal(ranks: Iterable[Rank], number: signal.Signals) -> None:
+    for rank in ranks:
+        rank.send_signal(number)  # does nothing to one that has ended
+
+
+def _judge(failures: Mapping[int, int]) -> tuple[int, str | None]:
     """Return the exit code of the rank that failed first, and what happened if a start may help.
 
-    Of several that failed at once, it is one that has not done so for the loss of others.
+    A rank that ended as all have agreed to is the reason only where no other failed.
+
+    Args:
+        failures: exit codes by rank, in the order of their ends.
     """
-
-    def order(rank: int) -> tuple[bool, int, bool]:
-        code = failures[rank].exitcode
-        return code in TOGETHER, failures[rank].timestamp, code == LostRankError.exit_code
-
-    first = min(failures, key=order)
-    code = failures[first].exitcode
+    first = min(failures, key=lambda rank: failures[rank] in TOGETHER)
+    code = failures[first]
     if code < 0:
         return LostRankError.exit_code, f"rank {first} was killed by {signal.Signals(-code).name}"
     is_worth_a_start = code in (LostRankError.exit_code, ResourceError.exit_code)

@@ -18,7 +18,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Update
-from nmtkit.runtime.devices import background_thread
+from nmtkit.runtime.threads import background_thread
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.subword_sampling import SubwordSampling

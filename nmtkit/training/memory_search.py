@@ -21,7 +21,7 @@ from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import cut_sorted
 from nmtkit.errors import ResourceError, is_out_of_memory
 from nmtkit.packed import pack_sequences
-from nmtkit.runtime.devices import forget_peak, memory_limit, peak_memory
+from nmtkit.runtime.memory import forget_peak, memory_limit, peak_memory
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective

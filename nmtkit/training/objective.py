@@ -10,15 +10,15 @@ Source: paper, section 5.4; Szegedy et al. 2016, section 7 (mass spread over all
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmtkit.data.batch import Batch
-from nmtkit.model.estimate.memory import chunk_size
 from nmtkit.model.kernels.low_precision import filled, is_low_on_cpu
-from nmtkit.model.kernels.rows import filled_size
+from nmtkit.model.kernels.rows import TRAINING, chunk_size, filled_size
 from nmtkit.model.transformer import Transformer
 
 
@@ -152,7 +152,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         normalize_chunk: Callable[[Tensor, Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor]:
         exact = torch.promote_types(hidden.dtype, torch.float32)
-        num_rows = filled_size if is_low_on_cpu(hidden.device, hidden.dtype) else int
+        is_filled = is_low_on_cpu(hidden.device, hidden.dtype)
+        num_rows = partial(filled_size, filling=TRAINING) if is_filled else int
         nll = torch.zeros((), dtype=exact, device=hidden.device)
         target_logits = torch.zeros_like(nll)
         weight_mean = weight.mean(0, dtype=exact)

@@ -13,7 +13,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.sampler import Sampler
 from nmtkit.model.estimate.cost import Parameters, count_parameters
 from nmtkit.model.estimate.memory import FLOAT32_BYTES, NUM_MOMENTS
-from nmtkit.runtime.devices import peak_memory
+from nmtkit.runtime.memory import peak_memory
 from nmtkit.storage.run_folder import NUM_WITH_STATE
 from nmtkit.training.trainer import Trainer
 from nmtkit.units import SECONDS_A_MINUTE, duration, prefixed

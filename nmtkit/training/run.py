@@ -20,12 +20,12 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import check_budget
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.kernels import flash
-from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log, MetricsLog
 from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.progress.terminal import ProgressReporter, SilentReporter, make_reporter
-from nmtkit.runtime.devices import forget_peak, make_deterministic, set_up
+from nmtkit.runtime.devices import make_deterministic, set_up
+from nmtkit.runtime.memory import forget_peak
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best, restore
@@ -377,7 +377,6 @@ def _announce(trainer: Trainer) -> None:
 
 def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:
     """Return how self-attention is computed, for the announcement."""
-    *_, key_size, value_size, dropout = attention_shape(config)
-    if flash.takes(device, precision, (key_size, value_size), dropout):
+    if flash.takes(device, precision, config.head_sizes, config.attention_dropout):
         return "flash"
     return "windowed" if config.window else "padded"

@@ -20,7 +20,7 @@ from nmtkit.data.sampler import Update
 from nmtkit.errors import DivergedError, ResourceError, is_out_of_memory
 from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
-from nmtkit.runtime.devices import peak_memory
+from nmtkit.runtime.memory import peak_memory
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.loader import BatchLoader, LoadedUpdate
 from nmtkit.training.meter import Costs, Meter, UpdateStats, device_rate

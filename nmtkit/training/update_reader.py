@@ -14,12 +14,11 @@ from typing import Any
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset, Pairs, Sequences
 from nmtkit.data.sampler import Position, Sampler, Update
-from nmtkit.runtime.workers import Worker
+from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.training.micro_batches import MicroBatch, numbers_of_rank, pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 
 _REMEDY = "take fewer --read-workers"
-
 
 PairIds = tuple[Sequences, Sequences]
 """Source and target ids."""
@@ -127,7 +126,7 @@ def updates_by_workers(assign: Callable[[int], Assignment], num_workers: int) ->
     workers: list[Worker[UpdateIds]] = []
     try:
         for number in range(num_workers):
-            workers.append(Worker(_serve, _REMEDY))
+            workers.append(Worker(_serve, ended_early(_REMEDY)))
             workers[-1].send(assign(number))
         while True:
             for worker in workers:

@@ -121,9 +121,9 @@ def broad_handlers(source: Source) -> Iterator[str]:
 
 
 def threads(source: Source) -> Iterator[str]:
-    """Yield threads that nmtkit/runtime/devices.py did not make; torch would slow down in them."""
+    """Yield threads that nmtkit/runtime/threads.py did not make; torch would slow down in them."""
     for number, line in enumerate(source.text.split("\n"), start=1):
-        if source.path != "nmtkit/runtime/devices.py" and (
+        if source.path != "nmtkit/runtime/threads.py" and (
             "ThreadPool" in line or "threading" in line
         ):
             yield f"{source.path}:{number}: {line.strip()}"

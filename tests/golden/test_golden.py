@@ -12,8 +12,8 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig
+from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.info import describe
 from nmtkit.data.sampler import Sampler
 from nmtkit.storage.durable import verify_files
 from nmtkit.text.codec import TextCodec

@@ -2,14 +2,8 @@
 
 import io
 import json
-import multiprocessing
-import os
 import shutil
-import signal
-import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -23,9 +17,7 @@ from nmtkit.config.schema import (
     TranslationConfig,
 )
 from nmtkit.data.binary import Dataset
-from nmtkit.decoding.translation import Answer, Request
-from nmtkit.decoding.workers import Workers, _work
-from nmtkit.errors import ConfigError, DataError, LostRankError, NmtkitError, ResourceError
+from nmtkit.errors import ConfigError
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
@@ -254,26 +246,6 @@ def test_low_precision_translates_nearly_as_well(translate: Command, model: Path
     assert [one["score"] for one in exact] != [json.loads(line)["score"] for line in coarse]
 
 
-@pytest.fixture(scope="module")
-def workers(model: Path) -> Workers:
-    recipe = TranslateRecipe(search=SearchConfig(beam=4), output=OutputConfig(n_best=2))
-    return Workers([model], recipe, print, 2)
-
-
-def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
-    requests = [Request(line) for line in LINES]
-    recipe = TranslateRecipe(output=OutputConfig(n_best=2, output_format="json"))
-    (expected,) = nmtkit.load(model, recipe=recipe).answer_all(requests)
-    for _ in range(2):
-        (found,) = workers.answer_all(requests)
-        assert [answer.request for answer in found] == requests
-        for one, other in zip(found, expected, strict=True):
-            for first, second in zip(one.translations, other.translations, strict=True):
-                assert first.text == second.text
-                assert first.score == pytest.approx(second.score, abs=1e-4)
-    assert list(workers.answer_all([])) == []
-
-
 def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
     translate: Command, model: Path, tmp_path: Path
 ) -> None:
@@ -286,106 +258,3 @@ def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
     code, _, told = translate.end(tmp_path / "missing", "--devices", 2)
     assert code == 4
     assert told.count("\n") == 1
-
-
-def test_what_came_with_a_line_stays_in_the_process_that_passes_it_on(workers: Workers) -> None:
-    unsendable = {"id": threading.Lock()}
-    ((answer,),) = workers.answer_all([Request("a", others=unsendable)])
-    assert answer.request.others is unsendable
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "what"),
-    [
-        (MemoryError(), ResourceError, "a translating process is out of memory; give smaller"),
-        (RuntimeError("can't allocate memory: x"), ResourceError, "a translating process is out"),
-        (RuntimeError("odd"), NmtkitError, "a bug in nmtkit: RuntimeError: odd; without --devices"),
-        (DataError("line 1: x"), DataError, "line 1: x"),
-    ],
-)
-def test_a_worker_tells_what_went_wrong_and_lives_on(
-    error: Exception, kind: type[NmtkitError], what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Failing:
-        def answer(self, requests: list[Request], first_number: int) -> list[Answer]:
-            del requests, first_number
-            raise error
-
-    monkeypatch.setattr("nmtkit.decoding.workers.load_translator", lambda *_: Failing())
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
-    own, other = multiprocessing.Pipe()
-    thread = threading.Thread(target=_work, args=(other, 0, [], TranslateRecipe()))
-    thread.start()
-    assert own.recv() == ([], [], None)
-    for _ in range(2):
-        own.send(([], 1))
-        _, _, told = own.recv()
-        assert type(told) is kind
-        assert str(told).startswith(what)
-    own.close()
-    thread.join(DEADLINE_S)
-    assert not thread.is_alive()
-
-
-@pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.0])
-def test_an_interrupt_ends_all_processes_without_a_word_of_theirs(
-    model: Path, delay_s: float
-) -> None:
-    command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as process:
-        workers = wait_for_workers(process.pid)
-        time.sleep(delay_s)
-        os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, err) == (main.EXIT_INTERRUPTED, b"")
-    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
-
-
-@pytest.mark.parametrize("delay_s", [0.0, 2.0])
-def test_workers_end_silently_when_the_process_that_asks_is_gone(
-    model: Path, delay_s: float
-) -> None:
-    command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        wait_for_workers(process.pid)
-        time.sleep(delay_s)
-        process.kill()
-        _, err = process.communicate(timeout=DEADLINE_S)  # ends when the last one does
-    assert err == b""
-
-
-def wait_for_workers(parent: int) -> list[int]:
-    """Return the two workers of a process as soon as they are there."""
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        found = [child for child, line in children_of(parent) if b"spawn_main" in line]
-        if len(found) == 2:
-            return found
-        time.sleep(0.01)
-    raise TimeoutError(parent)
-
-
-def test_a_worker_that_dies_is_told(model: Path) -> None:
-    dying = Workers([model], TranslateRecipe(), print, 2)
-    (victim, *_) = [child for child in children_of(os.getpid()) if b"spawn_main" in child[1]][-1:]
-    os.kill(victim[0], signal.SIGKILL)
-    time.sleep(0.2)
-    with pytest.raises(LostRankError, match=r"^translating process 1 died .* fewer --devices"):
-        list(dying.answer_all([Request("a"), Request("b")]))
-
-
-def children_of(parent: int) -> list[tuple[int, bytes]]:
-    """Return the processes that this one has started, and their command lines, oldest first."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text("utf-8").rpartition(")")[2].split()
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if int(fields[1]) == parent:
-                found.append((int(entry.name), line))
-    return sorted(found)

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -17,14 +16,13 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.binary import WHOLE, Part
 from nmtkit.data.corpus import Chunk
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.parts import WHOLE, Part
 from nmtkit.data.prepare import prepare, prepare_part
 from nmtkit.errors import ResourceError
+from tests.launching import is_running, wait_for
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
-
-PATIENCE_S = 20.0
 
 
 def encoder() -> Encoder:
@@ -36,19 +34,6 @@ def endless() -> Iterator[Chunk]:
     while True:
         yield Chunk(0, number, [("a b", "A B")] * (number + 1))
         number += 1
-
-
-def wait_until_gone(process: int) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -198,4 +183,4 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         workers = [int(word) for word in parent.stdout.readline().split()]
         parent.kill()
     assert len(workers) == 2
-    assert all(wait_until_gone(worker) for worker in workers)
+    wait_for(lambda: not any(map(is_running, workers)))

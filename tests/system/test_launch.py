@@ -27,9 +27,8 @@ from tests.launching import (
 
 LISTENING = "0A"
 IMPATIENT = """
-from torch.distributed.elastic.multiprocessing.api import SubprocessContext
-close = SubprocessContext._close
-SubprocessContext._close = lambda self, death_sig, timeout: close(self, death_sig, timeout=1)
+import nmtkit.training.launch
+nmtkit.training.launch.PATIENCE_S = 1.0
 """
 
 

@@ -1,9 +1,9 @@
-"""What a model costs, counted from its shape: parameters, and floating-point operations.
+"""Parameters and floating-point operations of a model, counted from its shape.
 
-Operations are those of matrix products, a multiplication and an addition each; the rest is small.
-A training pass takes three times those of a forward pass: the backward pass computes the gradients
-of both factors of each product. Of self-attention within a window, the products are counted that
-it needs; computing it by blocks takes more.
+Operations are the multiplications and additions of matrix products; the rest is small. Training
+takes three times those of a forward pass, as the backward pass computes the gradients of both
+factors of each product. Self-attention within a window counts the products within reach; its
+blocks compute more.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Parameters:
     """Numbers of parameters by part.
 
     Attributes:
-        embeddings: token embeddings, learned positions and the output projection with its bias,
-            those that are shared once.
+        embeddings: token embeddings, learned positions and the output projection with its bias;
+            a shared matrix counts once.
         encoder, decoder: layers, with the last LayerNorm where there is one.
     """
 
@@ -35,11 +35,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Work:
-    """What passes through a model.
+    """The tokens that pass through a model.
 
     Attributes:
-        source_tokens, target_tokens: how many, end symbols counted.
-        source_length, target_length: tokens of a sentence, on average; what attention takes.
+        source_tokens, target_tokens: their numbers, end symbols counted.
+        source_length, target_length: mean tokens per sentence; attention grows with them.
     """
 
     source_tokens: float
@@ -50,39 +50,45 @@ class Work:
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a layer's matrices: keys, values and the model, all heads together."""
+    """Widths of a layer's matrices.
 
-    d: int
+    Attributes:
+        model: d_model.
+        keys, values: of all heads together.
+        inner: d_ff.
+    """
+
+    model: int
     keys: int
     values: int
     inner: int
 
     @staticmethod
     def of(config: ModelConfig) -> "Shape":
-        """Return those of a model, with the sizes that it leaves to be d / heads."""
-        own = config.model_size // config.heads
+        """Return the widths of a model's layers."""
+        key_size, value_size = config.head_sizes
         return Shape(
-            d=config.model_size,
-            keys=config.heads * (config.key_size or own),
-            values=config.heads * (config.value_size or own),
+            model=config.model_size,
+            keys=config.heads * key_size,
+            values=config.heads * value_size,
             inner=config.feed_forward_size,
         )
 
     @property
     def attention(self) -> int:
         """Entries of the projections of one attention."""
-        return self.d * (2 * self.keys + self.values) + self.values * self.d
+        return self.model * (2 * self.keys + self.values) + self.values * self.model
 
     @property
     def feed_forward(self) -> int:
         """Entries of the two matrices of a feed-forward layer."""
-        return 2 * self.d * self.inner
+        return 2 * self.model * self.inner
 
 
 def count_parameters(
     config: ModelConfig, source_size: int, target_size: int, is_shared: bool
 ) -> Parameters:
-    """Count the parameters of a model, from its shape alone.
+    """Count the parameters of a model.
 
     Args:
         config: the shape.
@@ -117,13 +123,12 @@ def training_operations(config: ModelConfig, target_size: int, work: Work) -> fl
 def operations(config: ModelConfig, target_size: int, work: Work) -> float:
     """Count the floating-point operations of a forward pass.
 
-    What does no more for the result is not counted: products with padding, and layers that are
-    computed again to save memory.
+    Products with padding do not count, nor do layers that are computed again to save memory.
 
     Args:
         config: the shape.
         target_size: V, entries of the target vocabulary.
-        work: what passes through.
+        work: the tokens that pass through.
     """
     shape = Shape.of(config)
     width = shape.keys + shape.values

@@ -1,8 +1,8 @@
-"""What devices sustain, as the paper takes it to say what a training cost.
+"""Sustained operations per second of devices, for the training cost of the paper's table 2.
 
-The cost of table 2 is training time x GPUs x the operations a second that one of them sustains.
-For its own GPUs that is the paper's figure; for later ones, nine tenths of what they can do at most
-in the precision of the matrix products, without sparsity: the paper takes 9.5 of the P100's 10.6.
+That cost is training time x GPUs x the operations per second that one of them sustains. Its own
+GPUs have the paper's figures. Later ones have nine tenths of their peak in the precision of the
+matrix products, without sparsity: the paper takes 9.5 of the P100's 10.6.
 """
 
 import re
@@ -12,7 +12,7 @@ SHARE_OF_PEAK = 0.9
 FLOAT32, BFLOAT16 = "float32", "bfloat16"
 
 PAPER_RATES = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
-"""Operations a second, in float32. Source: paper, section 6.1, footnote 5."""
+"""Operations per second, in float32. Source: paper, section 6.1, footnote 5."""
 
 PEAK_RATES = {
     "H200 NVL": {FLOAT32: 60e12, BFLOAT16: 835e12},
@@ -24,23 +24,22 @@ PEAK_RATES = {
     "V100-PCIE": {FLOAT32: 14e12},
     "V100": {FLOAT32: 15.7e12},
 }
-"""Operations a second at most, by what a device's name has as words, the first that it has.
+"""Peak operations per second, by the words in a device's name; the first entry that fits counts.
 
-In float32 without TF32, which nmtkit does not take. Source: NVIDIA's data sheets of the V100
-(2020), A100 (2021), H100 (2023) and H200 (2024); half of what they say with sparsity.
+In float32 without TF32, which nmtkit does not use. Source: NVIDIA's data sheets of the V100
+(2020), A100 (2021), H100 (2023) and H200 (2024); half of the figures with sparsity.
 """
 
 
 def sustained_rate(name: str, precision: str) -> float | None:
-    """Return the floating-point operations a second of a device that are taken to be sustained.
+    """Return the floating-point operations per second that a device sustains.
 
     Args:
-        name: what the driver calls the device, such as "NVIDIA A100-SXM4-40GB".
+        name: the driver's name of the device, such as "NVIDIA A100-SXM4-40GB".
         precision: of matrix products, float32 or bfloat16.
 
     Returns:
-        The rate; None for a device of which there is no figure, as there is of no CPU and of no
-        part of a GPU.
+        The rate; None without a figure, as for every CPU and every part of a GPU.
     """
     if _names("MIG", name):
         return None
@@ -52,5 +51,5 @@ def sustained_rate(name: str, precision: str) -> float | None:
 
 
 def _names(model: str, name: str) -> bool:
-    """Tell whether a name has a model as whole words: an A1000 is no A100, a V100S no V100."""
+    """Return whether a name has a model as whole words: an A1000 is no A100, a V100S no V100."""
     return re.search(rf"\b{re.escape(model)}\b", name) is not None

@@ -1,32 +1,22 @@
-"""The memory of training: what a forward pass keeps for the backward, and the peak of an update.
+"""The memory of training, counted from a model's shape: activations, and the peak of an update.
 
-Both are counted from the shape, what is kept a token of the source and of the target each.
-Attention is taken to be computed by a fused kernel, which does not keep its weights; without one -
-on a CPU in bfloat16, where key and value sizes differ, or with attention dropout - they come on
-top, as does what pads blocks. So do the masks of the blocks of self-attention within a window.
+Activations are what a forward pass keeps for the backward pass, per source and per target token.
+The count supposes that a fused kernel computes attention and keeps no weights. Without one - on a
+CPU in bfloat16, where key and value sizes differ, or with attention dropout - the weights and the
+padding of blocks add to it. So do the masks of windowed self-attention.
 """
 
 from dataclasses import dataclass
 
 from nmtkit.config.training import ACTIVATIONS, NORMS, ModelConfig
 from nmtkit.model.estimate.cost import Parameters, Shape
-from nmtkit.model.kernels.rows import LEAST_STEP
-
-CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Logits of one chunk at most: few enough to stay cheap, enough for fast products.
-
-On a GPU that is 7000 tokens of 37 000 entries, whose kernels outlast what it takes to start them.
-"""
-
-MIN_CHUNK_TOKENS = 256
-"""However large the vocabulary, a chunk has this many tokens."""
 
 FLOAT32_BYTES, BFLOAT16_BYTES = 4, 2
 MASK_BYTES = 1
-"""Of an element that dropout may drop."""
+"""Per element that dropout may drop."""
 
 INDEX_BYTES = 8
-"""Of a token's id, and of its place in the blocks of attention."""
+"""Per token's id, and per token's place in the blocks of attention."""
 
 NUM_MOMENTS = 2
 """Moments of Adam, each as large as the weights."""
@@ -37,9 +27,9 @@ STATISTICS_BYTES = 8
 
 @dataclass(frozen=True)
 class TrainingMemory:
-    """What an update whose pairs are computed at once needs.
+    """The memory of an update that is a single micro-batch.
 
-    With several micro-batches, gradients stay from one to the next: add `gradients` bytes.
+    With several, gradients stay from one to the next: add `gradients` bytes.
 
     Attributes:
         config: the shape.
@@ -47,7 +37,7 @@ class TrainingMemory:
         target_size: V, entries of the target vocabulary.
         product_bytes: of a number in matrix products: 4, or 2 in bfloat16.
         recompute: as with --recompute.
-        chunk_tokens: whose logits exist at the same time; see `chunk_size`.
+        chunk_tokens: tokens whose logits exist at the same time; see `kernels/rows.py`.
     """
 
     config: ModelConfig
@@ -63,10 +53,10 @@ class TrainingMemory:
         return FLOAT32_BYTES * self.parameters.total
 
     def peak(self, source_tokens: int, target_tokens: int) -> int:
-        """Return the bytes needed at most, those of weights and of Adam's moments counted.
+        """Return the bytes needed at most, with those of weights and of Adam's moments.
 
-        That is in the loss, which has logits beside all that is kept, or at the end of the
-        backward pass, when all gradients are there.
+        The peak is in the loss, which has logits next to all activations, or at the end of the
+        backward pass, when all gradients exist.
 
         Args:
             source_tokens, target_tokens: of the update, end symbols counted.
@@ -76,7 +66,7 @@ class TrainingMemory:
         in_loss = kept + self._logits(target_tokens) + projection
         if self.product_bytes < FLOAT32_BYTES:
             in_loss += projection // 2  # rounded
-        # A tied projection has its gradient of each use until they are added up.
+        # A tied projection has one gradient per use until they are added up.
         at_end = self.gradients + 2 * projection
         if self.recompute:
             source_layer, target_layer = self._layers(source_tokens, target_tokens)
@@ -85,7 +75,7 @@ class TrainingMemory:
         return (1 + NUM_MOMENTS) * self.gradients + max(in_loss, at_end)
 
     def largest_batch(self, memory: float) -> int:
-        """Return how many tokens a side an update can have, or 0, with so many bytes."""
+        """Return the largest number of tokens per side that fits into `memory` bytes, or 0."""
         fits, above = 0, 1
         while self.peak(above, above) <= memory:
             fits, above = above, 2 * above
@@ -95,17 +85,17 @@ class TrainingMemory:
         return fits
 
     def _kept(self, source_tokens: int, target_tokens: int) -> int:
-        """Return the bytes that are kept for the backward pass."""
-        a_token = activations(self.config, self.product_bytes, self.recompute)
-        kept = source_tokens * a_token.source + target_tokens * a_token.target
+        """Return the bytes kept for the backward pass."""
+        per_token = activations(self.config, self.product_bytes, self.recompute)
+        kept = source_tokens * per_token.source + target_tokens * per_token.target
         if self.product_bytes < FLOAT32_BYTES and not self.recompute:  # and rounded weights
             kept += self.product_bytes * (self.parameters.encoder + self.parameters.decoder)
         return kept
 
     def _layers(self, source_tokens: int, target_tokens: int) -> tuple[int, int]:
-        """Return the bytes that a layer of encoder and of decoder needs to be computed again."""
+        """Return the bytes needed to compute again a layer of the encoder, and of the decoder."""
         whole = activations(self.config, self.product_bytes, recompute=False)
-        # Of inner vectors, gradients behind and before the activation.
+        # Gradients of inner vectors, after and before the activation.
         inner = 2 * self.product_bytes * self.config.feed_forward_size
         return (
             source_tokens * (whole.source // self.config.encoder_layers + inner),
@@ -113,28 +103,19 @@ class TrainingMemory:
         )
 
     def _logits(self, target_tokens: int) -> int:
-        """Return the bytes of logits, and of what is made of them, that there are at a time."""
-        # They become probabilities, and their own gradient, in place, but in float32.
+        """Return the bytes of one chunk's logits, and of what is computed from them."""
+        # They become probabilities and their gradient in place, after a copy in float32.
         exact = FLOAT32_BYTES if self.product_bytes < FLOAT32_BYTES else 0
         size = min(target_tokens, self.chunk_tokens) * self.target_size
         return size * (self.product_bytes + exact)
 
 
-def chunk_size(vocabulary_size: int, device: str) -> int:
-    """Choose the number of tokens whose logits are held at a time on a kind of device.
-
-    It is a size that no row has to be filled up for.
-    """
-    tokens = CHUNK_LOGITS[device] // vocabulary_size
-    return max(MIN_CHUNK_TOKENS, tokens // LEAST_STEP * LEAST_STEP)
-
-
 @dataclass(frozen=True)
 class Activations:
-    """Bytes that are kept for the backward pass.
+    """Bytes kept for the backward pass.
 
     Attributes:
-        source, target: a token of a side.
+        source, target: per token of a side.
     """
 
     source: int
@@ -148,8 +129,8 @@ def activations(config: ModelConfig, product_bytes: int, recompute: bool) -> Act
         config: the shape.
         product_bytes: of a number in matrix products: 4, or 2 in bfloat16, where LayerNorms and
             residual connections stay in float32.
-        recompute: layers keep their inputs alone, as with --recompute; one layer at a time needs
-            the rest beside.
+        recompute: layers keep their inputs alone, as with --recompute; the rest is needed of one
+            layer at a time, and not counted.
     """
     sizes, vector = Shape.of(config), FLOAT32_BYTES * config.model_size
     product = product_bytes * config.model_size
@@ -162,12 +143,12 @@ def activations(config: ModelConfig, product_bytes: int, recompute: bool) -> Act
             source=entry + config.encoder_layers * vector + last_norm + vector,
             target=entry + config.decoder_layers * vector + last_norm + product,
         )
-    # Of each sub-layer: dropout's mask, LayerNorm's input, and its output as a factor of products.
+    # Per sub-layer: dropout's mask, LayerNorm's input, and its output as a factor of products.
     residual = dropped + vector + STATISTICS_BYTES + product
     feed_forward = _feed_forward(config, product_bytes)
     self_attention = product_bytes * (2 * sizes.keys + sizes.values)
     memory_query = product_bytes * sizes.keys
-    # The context is kept as the kernel returns it, and packed. Of each head, the sum of exps.
+    # The context is kept as the kernel returns it, and packed; per head, a sum of exponentials.
     context = 2 * product_bytes * sizes.values + FLOAT32_BYTES * config.heads
     encoder = self_attention + context + feed_forward + 2 * residual
     decoder = self_attention + memory_query + 2 * context + feed_forward + 3 * residual
@@ -187,7 +168,7 @@ def activations(config: ModelConfig, product_bytes: int, recompute: bool) -> Act
 
 
 def _feed_forward(config: ModelConfig, product_bytes: int) -> int:
-    """Return the bytes of the inner vectors of a feed-forward layer, a token."""
+    """Return the bytes per token of the inner vectors of a feed-forward layer."""
     inner = config.feed_forward_size
     kept = product_bytes * inner * (2 if ACTIVATIONS[config.activation].keeps_input else 1)
     dropout = (MASK_BYTES + product_bytes) * inner if config.activation_dropout else 0

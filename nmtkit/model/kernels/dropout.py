@@ -1,7 +1,7 @@
 """Dropout whose masks are cheap on a CPU. Source: Srivastava et al. 2014; paper, section 5.4.
 
-torch draws one double an element on a CPU, which takes 7 % of the training of a small model.
-Sixteen random bits decide as well: the rate is exact to 2^-17, and the masks cost a quarter.
+torch draws one double per element on a CPU, which takes 7 % of the training of a small model.
+16 random bits per element are enough: the rate is exact to 2^-17 at a quarter of the cost.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ BITS = 16
 
 
 class Dropout(nn.Module):
-    """Set elements to zero with probability `rate` while training, and scale up the others."""
+    """Set elements to zero with probability `rate` in training, and scale up the others."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Dropout(nn.Module):
         """Drop elements of x, of any shape."""
         if not self.training or self.rate == 0:
             return x
-        # One kernel draws, masks and scales there; compiled, as a part of another.
+        # On a GPU one kernel draws, masks and scales; compiled, it is part of another.
         if x.is_cuda or torch.compiler.is_compiling():
             return nn.functional.dropout(x, self.rate)
         dropped: Tensor = _CpuDropout.apply(x, self.rate)  # type: ignore[no-untyped-call]
@@ -45,7 +45,7 @@ class _CpuDropout(torch.autograd.Function):
 
 
 def keep(x: Tensor, kept: Tensor, rate: float) -> Tensor:
-    """Set elements of x to zero, but for those that are kept, and scale these up."""
+    """Set elements of x to zero except the kept ones, and scale these up."""
     return (x * kept).mul_(1 / (1 - rate))
 
 

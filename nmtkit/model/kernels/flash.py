@@ -1,7 +1,7 @@
 """Attention straight from packed tokens, by flash attention over sequences of variable length.
 
 Nothing is unpacked, padded or masked. It is for GPUs, and for what it can compute there: see
-`takes`. Elsewhere attention unpacks to a padded block, or takes blocks of a window.
+`takes`.
 Source: Dao 2023, https://arxiv.org/abs/2307.08691, as torch has it.
 
 Shapes: X, Y packed tokens of keys and of queries; B sentences; H heads; K, U key and value size.
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn
 
+from nmtkit.model.kernels.reach import Reach
 from nmtkit.packed import Layout
 
 DTYPES = (torch.bfloat16, torch.float16)
@@ -30,18 +31,12 @@ ROOMY, LARGEST_IN_ROOM = ((8, 0), (9, 0)), 256
 On others torch refuses some of these sizes, and not before the backward pass.
 """
 
-EVERYTHING = (-1, -1)
-"""The reach of a position that attends to all of a sequence."""
-
-SO_FAR = (-1, 0)
-"""The reach of a position that attends to itself and what stands before it."""
-
 
 def takes(device: torch.device, dtype: torch.dtype, sizes: tuple[int, int], dropout: float) -> bool:
-    """Tell whether flash attention can compute an attention.
+    """Return whether flash attention can compute an attention.
 
-    Where equal runs are to be equal to the bit it is not taken: the order in which its backward
-    pass adds is left to chance.
+    It cannot where equal runs must be equal to the bit: the order in which its backward pass adds
+    is left to chance.
 
     Args:
         device: where it is computed.
@@ -65,7 +60,7 @@ def attend(
     key: Tensor,
     value: Tensor,
     layouts: tuple[Layout, Layout],
-    reach: tuple[int, int],
+    reach: Reach,
 ) -> Tensor:
     """Attend from each token to those of one sequence: softmax(Q K^T / sqrt(K)) V.
 
@@ -74,7 +69,7 @@ def attend(
         key: (X, H, K).
         value: (X, H, U).
         layouts: of the queries, and of keys and values, for the same B sentences.
-        reach: how many positions before and after its own a position attends to; -1 = all.
+        reach: the keys that a query may attend to.
 
     Returns:
         (Y, H, U).
@@ -82,7 +77,7 @@ def attend(
     key_size, value_size = key.shape[-1], value.shape[-1]
     size = max(key_size, value_size)
     asking, asked = layouts
-    # Zeros add nothing to a product of query and key, and numbers of their own to the context.
+    # Zeros add nothing to a product of query and key, and columns of zeros to the context.
     context = varlen_attn(
         _widened(query, size),
         _widened(key, size),
@@ -92,7 +87,7 @@ def attend(
         asking.longest,
         asked.longest,
         scale=key_size**-0.5,
-        window_size=reach,
+        window_size=(reach.before, reach.after),
     )
     assert isinstance(context, Tensor), "only the context was asked for"
     return context[..., :value_size]

@@ -1,10 +1,9 @@
-"""Linear layers for inference: weights brought once into the form that this machine multiplies by.
+"""Linear layers for inference, whose weights are prepared once for the processor.
 
-oneDNN multiplies by a matrix that it has laid out itself a third faster than MKL by the plain one,
-twice as fast where the matrix is large or the rows are few (measured on an AMD Zen 4 processor).
-torch offers this to its own compiler alone, through operators that are not part of its public
-interface. So they are tried out first, and where they are not what they were, or the tensors are
-not on a CPU, torch's own linear layer takes their place.
+oneDNN multiplies by a matrix in its own layout a third faster than MKL by the plain one, and twice
+as fast where the matrix is large or the rows are few (measured on an AMD Zen 4 processor). torch
+has operators for this that are not part of its public interface. So they are tried out first. Where
+they fail, or the tensors are not on a CPU, torch's own linear layer computes the product.
 """
 
 from collections.abc import Callable
@@ -14,23 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmtkit.model.kernels.rows import BLOCK_ROWS, INFERENCE, filled_size
+
 Function = Callable[[Tensor], Tensor]
 
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
 
-BLOCK_ROWS = 128
-"""Rows that are multiplied at a time; more are not faster.
-
-oneDNN compiles code for each number of rows that it meets, which takes a millisecond and the better
-part of a megabyte, and keeps it. So it is shown few numbers: blocks, and smaller usual sizes.
-"""
-
-ROWS_STEP = 16
-"""Usual sizes are powers of two up to here, then its multiples."""
-
 
 class InferenceLinear(nn.Module):
-    """x W^T + b without gradients; x is brought to a given type, which the result has too."""
+    """x W^T + b without gradients, of x in a given type, which the result has too."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
         """Prepare a matrix; neither it nor the bias is referred to afterwards.
@@ -51,7 +42,7 @@ class InferenceLinear(nn.Module):
 
 
 def replace_linears(module: nn.Module, dtype: torch.dtype) -> None:
-    """Put an `InferenceLinear` in the place of each linear layer, one by one to save memory."""
+    """Replace each linear layer by an `InferenceLinear`, one by one to save memory."""
     for name, child in module.named_children():
         if isinstance(child, nn.Linear):
             setattr(module, name, InferenceLinear(child.weight, child.bias, dtype))
@@ -67,7 +58,7 @@ def _multiplication(weight: Tensor, bias: Tensor | None) -> Function:
 
 @cache
 def _packs(dtype: torch.dtype) -> bool:
-    """Try out whether this torch multiplies by packed matrices, and rightly."""
+    """Try out whether this torch multiplies by packed matrices correctly."""
     weight = torch.arange(8.0).view(4, 2).to(dtype)
     x, bias = torch.ones(3, 2, dtype=dtype), torch.ones(4, dtype=dtype)
     try:
@@ -87,20 +78,13 @@ def _packed_multiplication(weight: Tensor, bias: Tensor | None) -> Function:
 
     def apply(x: Tensor) -> Tensor:
         num_rows = x.shape[:-1].numel()
-        if num_rows == usual_size(num_rows) <= BLOCK_ROWS:
+        if num_rows == filled_size(num_rows, INFERENCE) <= BLOCK_ROWS:
             return multiply(x)
         *blocks, last = x.flatten(0, -2).split(BLOCK_ROWS)
-        padding = usual_size(len(last)) - len(last)
+        padding = filled_size(len(last), INFERENCE) - len(last)
         products = [multiply(block) for block in blocks]
         products.append(multiply(F.pad(last, (0, 0, 0, padding)))[: len(last)])
         product: Tensor = torch.cat(products).unflatten(0, x.shape[:-1])
         return product
 
     return apply
-
-
-def usual_size(num_rows: int) -> int:
-    """Return the number of rows that is used in place of this one: never less, seldom much more."""
-    if num_rows <= ROWS_STEP:
-        return 1 << (num_rows - 1).bit_length()
-    return -(-num_rows // ROWS_STEP) * ROWS_STEP

@@ -1,11 +1,11 @@
-"""Linear layers, x W^T + b; in training in low precision on a CPU, of few numbers of rows."""
+"""Linear layers of training, x W^T + b, whose rows are filled up in low precision on a CPU."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmtkit.model.kernels.rows import filled_size
+from nmtkit.model.kernels.rows import TRAINING, filled_size
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 
@@ -24,7 +24,7 @@ class Linear(nn.Linear):
 
 
 def is_low_on_cpu(device: torch.device, dtype: torch.dtype) -> bool:
-    """Tell whether oneDNN computes products: see `nmtkit.model.kernels.rows`."""
+    """Return whether oneDNN computes products, so that their rows are filled up; see rows.py."""
     return device.type == "cpu" and dtype in LOW_PRECISION
 
 
@@ -39,7 +39,7 @@ def filled(matrix: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
 
 
 def _is_trained(x: Tensor) -> bool:
-    """Tell whether gradients of a product are wanted, and autocast chooses its precision."""
+    """Return whether gradients of a product are wanted, and autocast chooses its precision."""
     is_cast = torch.is_autocast_enabled("cpu") and x.dtype != torch.float64
     return is_cast and torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
@@ -49,10 +49,10 @@ class _Filled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
-        rows, factor = filled(x, filled_size(len(x)), dtype), weight.to(dtype)
+        rows, factor = filled(x, filled_size(len(x), TRAINING), dtype), weight.to(dtype)
         ctx.types = (x.dtype, weight.dtype)
         ctx.num_rows = len(x)
-        # What is kept already is not kept twice: its rows are filled up again.
+        # An x of this type is kept by its producer already; the backward pass fills it up again.
         ctx.save_for_backward(x if x.dtype == dtype else rows, factor)
         return torch.addmm(bias.to(dtype), rows, factor.T)[: len(x)]
 
@@ -60,9 +60,8 @@ class _Filled(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         kept, factor = ctx.saved_tensors
         of_x, of_weight = ctx.types
-        rows, pulls = (
-            filled(matrix, filled_size(ctx.num_rows), factor.dtype) for matrix in (kept, gradient)
-        )
+        num_rows = filled_size(ctx.num_rows, TRAINING)
+        rows, pulls = (filled(matrix, num_rows, factor.dtype) for matrix in (kept, gradient))
         return (
             (pulls @ factor)[: ctx.num_rows].to(of_x),
             (pulls.T @ rows).to(of_weight),

@@ -18,9 +18,9 @@ from nmtkit.model.kernels.low_precision import is_low_on_cpu
 LARGEST_EXPLICIT = 320 * 320
 """Weights of a head, T times S, up to which a CPU keeps them for the backward pass.
 
-torch's own attention computes them again instead, by a backward pass that takes ten times as long
-at 40 tokens in low precision on a CPU. For longer sequences it is as fast, and needs less memory.
-Without a backward pass it is as fast too, and rounds less. In float32 it is as fast either way.
+torch's own attention computes them again. In low precision on a CPU its backward pass takes ten
+times as long at 40 tokens. For longer sequences it is as fast and needs less memory. Without a
+backward pass, and in float32, it is as fast at every length.
 """
 
 
@@ -33,9 +33,9 @@ def attend(
         query: (B, H, T, K).
         key: (B, H, S, K).
         value: (B, H, S, U).
-        mask: of two dimensions at least, broadcast to (B, H, T, S), True at what may be attended
-            to; None = everywhere.
-        is_causal: a position attends to itself and what stands before it; the mask is None then.
+        mask: of two dimensions at least, broadcast to (B, H, T, S), True where a query may attend;
+            None = everywhere.
+        is_causal: a position attends to itself and those before it; the mask is None then.
         dropout: of the weights.
 
     Returns:
@@ -61,7 +61,7 @@ def weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def split_heads(block: Tensor, heads: int, sizes: tuple[int, ...]) -> Sequence[Tensor]:
-    """Cut a padded block into what `attend` takes.
+    """Split a padded block into queries, keys and values for `attend`, or some of these.
 
     Args:
         block: (B, T, sum of sizes).
@@ -69,8 +69,7 @@ def split_heads(block: Tensor, heads: int, sizes: tuple[int, ...]) -> Sequence[T
         sizes: of the parts, H times the size of a head each.
 
     Returns:
-        (B, H, T, K) each: views, or in training in low precision on a CPU copies, which plain
-        products are made of.
+        (B, H, T, K) each: views; in training in low precision on a CPU, copies for plain products.
     """
     if _is_trained_in_low_precision(block):
         sides: Sequence[Tensor] = _SplitHeads.apply(block, heads, sizes)  # type: ignore[no-untyped-call]
@@ -88,9 +87,9 @@ def _is_trained_in_low_precision(x: Tensor) -> bool:
 
 
 class _Explicit(torch.autograd.Function):
-    """Attention by plain products, of which the backward pass has nothing but the weights kept.
+    """Attention by plain products, which keeps its arguments and weights for the backward pass.
 
-    Autograd would keep three copies of them, and one of each factor.
+    Autograd would keep three copies of the weights, and one of each argument.
     """
 
     @staticmethod
@@ -113,7 +112,7 @@ class _Explicit(torch.autograd.Function):
         queries, keys, values, pulls = (side.flatten(0, 1) for side in (*sides, gradient))
         of_values = _dropped(kept_weights, kept, ctx.dropout).mT @ pulls
         of_weights = _dropped(pulls @ values.mT, kept, ctx.dropout)
-        # What autograd calls itself: in low precision it sums in float32, without a copy in it.
+        # Autograd's own function: in low precision it sums in float32, without a copy in float32.
         of_scores = torch.ops.aten._softmax_backward_data(
             of_weights, kept_weights, -1, kept_weights.dtype
         )
@@ -127,7 +126,7 @@ class _Explicit(torch.autograd.Function):
 
 
 def _bias(mask: Tensor | None, like: Tensor, heads: torch.Size) -> Tensor:
-    """Return what hides what may not be attended to, when added to scores (BH, T, S)."""
+    """Return the mask as numbers to add to scores (BH, T, S): 0, or -inf where it is False."""
     if mask is None:
         return like.new_zeros(1)
     bias = torch.zeros_like(mask, dtype=like.dtype).masked_fill_(~mask, -math.inf)
@@ -139,9 +138,9 @@ def _dropped(of_weights: Tensor, kept: Tensor | None, dropout: float) -> Tensor:
 
 
 class _SplitHeads(torch.autograd.Function):
-    """Sides laid out for products; their gradients are put together where they belong at once.
+    """Heads laid out for products; the gradients are written into one block directly.
 
-    Autograd would copy each of them, and then all.
+    Autograd would copy each of them, and then the block.
     """
 
     @staticmethod

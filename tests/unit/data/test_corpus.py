@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.data import corpus as module
-from nmtkit.data.corpus import Corpus, chunks, sample
+from nmtkit.data.corpus import Corpus, chunks, line_key, sample
 from nmtkit.errors import ConfigError, DataError
 from tests.tiny import write_lines
 
@@ -73,3 +73,9 @@ def test_chunks_of_long_lines_are_short(
 ) -> None:
     monkeypatch.setattr(module, "_CHUNK_CHARACTERS", 20)
     assert max(len(chunk.pairs) for chunk in chunks(corpora)) == 2
+
+
+def test_a_key_tells_where_one_line_ends() -> None:
+    assert line_key("a b", "c") != line_key("a", "b c") != line_key("a b c")
+    assert line_key(" a\tb ", "c") == line_key("a b", "c ")
+    assert line_key("a") < 2**64

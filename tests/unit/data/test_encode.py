@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.data.audit import SideCounts
 from nmtkit.data.binary import Sequences
 from nmtkit.data.corpus import Chunk
-from nmtkit.data.counts import SideCounts
 from nmtkit.data.encode import Encoder, deal, encode_in_order
 from tests.tiny import WORDS, tiny_codec, tiny_encoder
 

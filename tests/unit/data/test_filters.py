@@ -3,14 +3,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.preprocessing import SCRIPTS, FilterConfig
-from nmtkit.data.filters import REASONS, HeldOut, drop_reason
-from nmtkit.text.scripts import NAMES_OF_SCRIPTS
+from nmtkit.data.filters import NAMES_OF_SCRIPTS, REASONS, HeldOut, drop_reason, is_mostly
 
 NOTHING = HeldOut.of(())
 LENGTHS = st.integers(1, 30)
 CONFIGS = st.builds(
     FilterConfig, max_length=st.integers(2, 30), max_ratio=st.sampled_from([0.0, 1.0, 1.5, 3.0])
 )
+SAMPLES = {
+    "latin": "Stra\u00dfe \u0153uvre",
+    "cyrillic": "\u043f\u0440\u0438",
+    "greek": "\u03b1\u03b2\u03b3",
+    "arabic": "\u0627\u0628\u062a",
+    "hebrew": "\u05d0\u05d1\u05d2",
+    "armenian": "\u0531\u0532",
+    "georgian": "\u10d0\u10d1",
+    "ethiopic": "\u1200\u1201",
+    "devanagari": "\u0905\u0906",
+    "bengali": "\u0985\u0986",
+    "tamil": "\u0b85\u0b86",
+    "thai": "\u0e01\u0e02",
+    "han": "\u4e2d\u6587",
+    "japanese": "\u3072\u3089\u30ab\u30ca\u4ed5\u4e8b",
+    "korean": "\ud55c\uad6d",
+}
 
 
 def by_length(num_source: int, num_target: int, config: FilterConfig) -> str | None:
@@ -103,3 +119,26 @@ def test_reasons_come_in_their_order() -> None:
 
 def test_every_script_that_can_be_chosen_is_known() -> None:
     assert set(SCRIPTS) == {"any", *NAMES_OF_SCRIPTS}
+
+
+@pytest.mark.parametrize("script", NAMES_OF_SCRIPTS)
+def test_a_line_is_of_its_own_script(script: str) -> None:
+    found = {name for name in NAMES_OF_SCRIPTS if is_mostly(SAMPLES[script], name)}
+    related = {"han": {"han", "japanese", "korean"}}
+    assert found == related.get(script, {script})
+
+
+def test_what_is_no_letter_does_not_count() -> None:
+    assert is_mostly("12 345, \u2014 \U0001f600", "greek")
+    assert is_mostly("", "latin")
+    assert is_mostly("a 1234567890 !!!", "latin")
+
+
+def test_half_of_the_letters_is_enough() -> None:
+    assert is_mostly("ab\u03b1\u03b2", "greek")
+    assert not is_mostly("abc\u03b1\u03b2", "greek")
+
+
+def test_wide_letters_are_letters_of_their_script() -> None:
+    assert is_mostly("\uff21\uff22", "latin")
+    assert is_mostly("\uff76\uff85", "japanese")

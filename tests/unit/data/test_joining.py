@@ -8,9 +8,8 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.binary import Dataset
+from nmtkit.data.binary import Dataset, Part
 from nmtkit.data.joining import join
-from nmtkit.data.parts import Part
 from nmtkit.data.prepare import prepare, prepare_part
 from nmtkit.errors import ConfigError, DamagedError, DataError, ResourceError
 from nmtkit.storage.durable import read_manifest

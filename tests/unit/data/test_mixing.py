@@ -8,8 +8,8 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.info import describe
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.symbols import EOS_ID
 from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines

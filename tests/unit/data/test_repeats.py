@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from nmtkit.data import repeats as module
 from nmtkit.data.corpus import Corpus
-from nmtkit.data.keys import key
 from nmtkit.data.repeats import Repeats, find_repeats
 from tests.tiny import write_lines
 
@@ -52,9 +51,3 @@ def test_flags_are_found_again_in_any_stretch(flags: list[bool], data: st.DataOb
     first = data.draw(st.integers(0, len(flags) - 1))
     count = data.draw(st.integers(1, len(flags) - first))
     assert repeats.among(first, count).tolist() == flags[first : first + count]
-
-
-def test_a_key_tells_where_one_line_ends() -> None:
-    assert key("a b", "c") != key("a", "b c") != key("a b c")
-    assert key(" a\tb ", "c") == key("a b", "c ")
-    assert key("a") < 2**64

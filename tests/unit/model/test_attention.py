@@ -27,14 +27,14 @@ def random_values(sizes: list[int]) -> Tensor:
 
 
 def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
-    return randomised(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0))
+    return randomized(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0))
 
 
 def memory_attention(key_size: int, value_size: int, dropout: float) -> MemoryAttention:
-    return randomised(MemoryAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
+    return randomized(MemoryAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
 
 
-def randomised(module: Attention) -> Attention:
+def randomized(module: Attention) -> Attention:
     """Give biases values other than 0, so that forgetting one shows."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)

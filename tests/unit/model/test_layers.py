@@ -19,7 +19,6 @@ from nmtkit.model.layers import (
     EncoderLayer,
     FeedForward,
     Residual,
-    attention_shape,
 )
 from nmtkit.packed import Layout, Packed
 
@@ -109,7 +108,7 @@ def copy_rest(
         layer_norm.load_state_dict(residual.norm.state_dict())
 
 
-def randomise(module: nn.Module) -> None:
+def randomize(module: nn.Module) -> None:
     """Give biases and norms values other than 0 and 1, so that forgetting one shows."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -134,7 +133,7 @@ def assert_same_with_gradients(actual: Tensor, expected: Tensor, leaves: list[Te
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
 def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None:
     layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
-    randomise(layer)
+    randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(sizes), Layout(sizes, CPU)
     actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
@@ -145,7 +144,7 @@ def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None
 @norms
 def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
     layer = DecoderLayer(config(norm, 0.0, 0.0), EAGER)
-    randomise(layer)
+    randomize(layer)
     oracle = torch_decoder_layer(layer, norm)
     x, memory = random_values(TARGET), random_values(SOURCE)
     layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU))
@@ -164,7 +163,7 @@ def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
 @norms
 def test_parameter_gradients_of_a_layer_are_those_of_torch(norm: str) -> None:
     layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
-    randomise(layer)
+    randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(TARGET), Layout(TARGET, CPU)
     actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
@@ -244,19 +243,3 @@ def test_activation_dropout_acts_between_the_two_projections() -> None:
     assert values == [0.0, 2.0]
     feed_forward.eval()
     torch.testing.assert_close(feed_forward(x), torch.ones_like(x))
-
-
-@pytest.mark.parametrize(
-    ("key_size", "value_size", "expected"), [(0, 0, (4, 4)), (2, 0, (2, 4)), (0, 7, (4, 7))]
-)
-def test_head_sizes_are_the_model_size_over_heads_unless_given(
-    key_size: int, value_size: int, expected: tuple[int, int]
-) -> None:
-    given = ModelConfig(
-        model_size=MODEL_SIZE,
-        heads=HEADS,
-        key_size=key_size,
-        value_size=value_size,
-        attention_dropout=0.3,
-    )
-    assert attention_shape(given) == (MODEL_SIZE, HEADS, *expected, 0.3)

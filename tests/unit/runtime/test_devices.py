@@ -1,7 +1,5 @@
 import dataclasses
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -47,45 +45,6 @@ def test_each_rank_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LOCAL_RANK", "4")
     with pytest.raises(ConfigError, match="no GPU for process 4 of this machine, which has 4;"):
         runtime.set_up(RuntimeConfig())
-
-
-def test_memory_is_what_the_machine_or_its_control_group_leaves_shared_by_its_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "CONTROL_GROUPS", tmp_path)
-    monkeypatch.setattr(runtime, "_resident", lambda: 7)
-    cpu = torch.device("cpu")
-    machine = runtime.memory_limit(cpu)
-    assert 7 < machine < 2**50
-    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
-    (tmp_path / "memory.current").write_text("1000\n", encoding="ascii")
-    (tmp_path / "memory.stat").write_text("anon 1000\n", encoding="ascii")
-    assert runtime.memory_limit(cpu) == pytest.approx(machine, rel=0.2)
-    (tmp_path / "memory.max").write_text("5000\n", encoding="ascii")
-    assert runtime.memory_limit(cpu) == 4007
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
-    assert runtime.memory_limit(cpu) == 1007
-
-
-@pytest.mark.parametrize("own", ["/", "/job/step", "/seen/from/outside"])
-def test_the_limits_of_all_groups_around_count_but_files_that_can_be_forgotten_do_not(
-    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "CONTROL_GROUPS", tmp_path)
-    monkeypatch.setattr(runtime, "OWN_GROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(runtime, "_resident", lambda: 0)
-    (tmp_path / "cgroup").write_text(f"1:name=systemd:/other\n0::{own}\n", encoding="ascii")
-    limits = {".": 9000, "job": 5000, "job/step": 7000, "other": 2000}
-    for group, limit in limits.items():
-        (tmp_path / group).mkdir(exist_ok=True)
-        for name, text in (
-            ("memory.max", f"{limit}"),
-            ("memory.current", "1000"),
-            ("memory.stat", "file 700\ninactive_file 600\nactive_file 100"),
-        ):
-            (tmp_path / group / name).write_text(text + "\n", encoding="ascii")
-    expected = 5000 if own == "/job/step" else 9000
-    assert runtime.memory_limit(torch.device("cpu")) == expected - 1000 + 600
 
 
 def test_deterministic_means_that_torch_refuses_kernels_that_are_not(
@@ -201,30 +160,3 @@ def test_a_processor_that_nothing_is_told_of_has_no_such_instructions(
 ) -> None:
     monkeypatch.setattr(runtime, "PROCESSOR", tmp_path / "none")
     assert not runtime.multiplies_bfloat16()
-
-
-COUNTS_ITS_THREADS = """
-import os
-import torch
-from nmtkit.runtime.devices import background_thread
-
-def count_of_threads():
-    return len(os.listdir("/proc/self/task"))
-
-def compute():
-    return torch.ones(1 << 20).add(1).isfinite().all()
-
-torch.set_num_threads(4)
-compute()
-before = count_of_threads()
-background = background_thread("test")
-background.submit(compute).result()
-print(count_of_threads() - before, torch.get_num_threads())
-"""
-
-
-def test_torch_in_the_background_starts_no_team_of_threads() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COUNTS_ITS_THREADS], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["1", "4"], "only the background thread is new"

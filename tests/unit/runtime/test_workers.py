@@ -2,16 +2,20 @@ import errno
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
 from nmtkit.errors import DamagedError, ResourceError
-from nmtkit.runtime.workers import REQUESTS, Worker, start_worker
+from nmtkit.runtime.workers import REQUESTS, Worker, _start, ended_early
 
 DEADLINE_S = 60
+DO_WITHOUT = ended_early("do without")
 
 
 def interrupt_own_process(connection: Connection) -> None:
@@ -23,7 +27,7 @@ def interrupt_own_process(connection: Connection) -> None:
 
 def test_a_worker_does_not_hear_an_interrupt_and_its_starter_does() -> None:
     own, other = multiprocessing.Pipe()
-    process = start_worker(interrupt_own_process, (other,), [signal.SIGINT])
+    process = _start(interrupt_own_process, other)
     assert own.poll(DEADLINE_S)
     assert own.recv() is True
     assert process.is_alive()
@@ -48,7 +52,7 @@ def test_an_interrupt_that_comes_while_a_worker_is_started_is_not_lost(
 
     monkeypatch.setattr(context.Process, "start", interrupted_start)
     with pytest.raises(KeyboardInterrupt):
-        start_worker(interrupt_own_process, (other,), [signal.SIGINT])
+        _start(interrupt_own_process, other)
     assert own.poll(DEADLINE_S)
     assert own.recv() is True
     own.send(None)
@@ -63,7 +67,7 @@ def signal_own_process(connection: Connection) -> None:
 
 
 def test_a_worker_hears_no_request_that_reaches_all_of_a_job_and_ends_all_the_same() -> None:
-    worker: Worker[list[int]] = Worker(signal_own_process, "do without")
+    worker: Worker[list[int]] = Worker(signal_own_process, DO_WITHOUT)
     received = []
     for number in REQUESTS:
         worker.send(number)
@@ -74,7 +78,7 @@ def test_a_worker_hears_no_request_that_reaches_all_of_a_job_and_ends_all_the_sa
 
 
 def test_the_death_of_a_worker_is_told_with_what_mends_it() -> None:
-    worker: Worker[list[int]] = Worker(signal_own_process, "take fewer of them")
+    worker: Worker[list[int]] = Worker(signal_own_process, ended_early("take fewer of them"))
     worker.send(signal.SIGKILL)
     told = r"a worker process ended early \(exit code -9\); if memory is short, take fewer of them"
     for _ in range(2):
@@ -82,6 +86,35 @@ def test_the_death_of_a_worker_is_told_with_what_mends_it() -> None:
             worker.receive()
         worker.send(0)
     worker.end()
+
+
+AT_EXIT = """
+import signal
+from nmtkit.runtime.workers import Worker
+from tests.unit.runtime.test_workers import DO_WITHOUT, signal_own_process
+
+if __name__ == "__main__":
+    worker = Worker(signal_own_process, DO_WITHOUT)
+    worker.send(signal.SIGTERM)
+    print(worker.receive() == [signal.SIGTERM])
+"""
+
+
+def test_a_command_that_ends_without_ending_its_worker_does_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "command.py"
+    script.write_text(AT_EXIT, encoding="ascii")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 def raise_what_comes(connection: Connection) -> None:
@@ -98,7 +131,7 @@ def raise_what_comes(connection: Connection) -> None:
     ],
 )
 def test_what_a_worker_raises_is_raised_where_its_answer_is_received(error: Exception) -> None:
-    worker: Worker[None] = Worker(raise_what_comes, "do without")
+    worker: Worker[None] = Worker(raise_what_comes, DO_WITHOUT)
     worker.send(error)
     worker.send("more, which it does not wait for")
     with pytest.raises(type(error)) as raised:
@@ -118,7 +151,7 @@ def count_on(connection: Connection) -> None:
 def test_a_worker_that_nobody_listens_to_any_more_ends_without_a_word(
     serve: Callable[[Connection], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    worker: Worker[int] = Worker(serve, "do without")
+    worker: Worker[int] = Worker(serve, DO_WITHOUT)
     (process,) = multiprocessing.active_children()
     worker._connection.close()
     process.join(DEADLINE_S)

@@ -12,6 +12,7 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.lines import (
     count_lines,
     decode_lines,
+    numbered_chunks,
     one_line,
     open_bytes,
     pair_lines,
@@ -226,3 +227,21 @@ def test_texts_of_unequal_length_are_told_apart_by_name(
         DataError, match=f"^{told}; line n of one must be the translation of line n of the other$"
     ):
         list(pair_lines(source, target, ("x", "X")))
+
+
+@given(st.integers(0, 20), st.integers(1, 7))
+def test_chunks_are_full_but_the_last_and_know_the_number_of_their_first_item(
+    num_items: int, size: int
+) -> None:
+    chunks = list(numbered_chunks(range(1, num_items + 1), size))
+    assert [item for _, chunk in chunks for item in chunk] == list(range(1, num_items + 1))
+    assert all(chunk[0] == first for first, chunk in chunks)
+    assert all(len(chunk) == size for _, chunk in chunks[:-1])
+    assert all(1 <= len(chunk) <= size for _, chunk in chunks)
+
+
+def test_nothing_is_read_beyond_a_chunk_before_the_next_is_asked_for() -> None:
+    items = iter(range(10))
+    chunks = numbered_chunks(items, 3)
+    next(chunks)
+    assert next(items) == 3

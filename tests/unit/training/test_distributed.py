@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch._C._distributed_c10d import HashStore, ProcessGroup
+from torch.distributed import HashStore, ProcessGroup
 
 from nmtkit.errors import LostRankError
 from nmtkit.training import distributed
@@ -25,7 +25,7 @@ def test_an_exchange_between_devices_that_does_not_end_is_an_error(
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(distributed, "ROLL_CALL_S", 0.02)
     store = HashStore()
-    store.set("present/1", "")  # its host answers
+    store.set("answers/1", "present")  # its host answers
     control = ProcessGroup(store, 0, 2)
     ranks = Ranks(0, 2, store, control, timeout_s=0.01)
     with pytest.raises(LostRankError, match="the connection between ranks was lost in update 3"):

@@ -2,15 +2,12 @@
 
 import json
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.distributed.elastic.agent.server.api import RunResult, WorkerState
-from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.training import RanksConfig
@@ -111,18 +108,30 @@ def test_ranks_that_are_lost_again_and_again_are_given_up(
     )
 
 
-def have_ranks_end(
-    monkeypatch: pytest.MonkeyPatch, codes: Sequence[int], asked: signal.Signals | None = None
+class FakeRank:
+    """Stands for a process: ends with an exit code, or when a signal in `ended_by` comes."""
+
+    def __init__(self, code: int | None, ended_by: Mapping[signal.Signals, int] | None = None):
+        self.code = code
+        self.ended_by = ended_by or {}
+        self.received: list[signal.Signals] = []
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.code is None:
+            self.received.append(number)
+            self.code = self.ended_by.get(number)
+
+
+def launch_fakes(
+    monkeypatch: pytest.MonkeyPatch, ranks: Sequence[FakeRank], *requests: signal.Signals
 ) -> None:
-    """Put an agent in place whose ranks end with some exit codes, one signal having been taken."""
-    failures = {
-        rank: ProcessFailure(local_rank=rank, pid=1, exitcode=code, error_file="")
-        for rank, code in enumerate(codes)
-        if code
-    }
-    result = RunResult(WorkerState.FAILED if failures else WorkerState.SUCCEEDED, {}, failures)
-    agent = SimpleNamespace(run=lambda: result, asked=asked)
-    monkeypatch.setattr(launching, "_Agent", lambda *_: agent)
+    """Have fakes started as ranks, while some requests to stop are waiting."""
+    waiting, starting = list(requests), iter(ranks)
+    monkeypatch.setattr(launching, "_start", lambda *_: next(starting))
+    monkeypatch.setattr(launching, "next_request", lambda **_: waiting.pop(0) if waiting else None)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +148,7 @@ def have_ranks_end(
 def test_what_ended_the_ranks_is_what_is_not_a_consequence(
     codes: tuple[int, int], end: tuple[int, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    have_ranks_end(monkeypatch, codes)
+    launch_fakes(monkeypatch, [FakeRank(code) for code in codes])
     assert launching._run([], 2, pytest.fail) == end
 
 
@@ -148,9 +157,66 @@ def test_a_rank_lost_while_all_were_asked_to_stop_is_told_and_not_started_again(
 ) -> None:
     told: list[str] = []
     for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
-        have_ranks_end(monkeypatch, (7, -9), asked=number)
+        launch_fakes(monkeypatch, [FakeRank(7), FakeRank(-9)], number)
         assert launching._run([], 2, told.append) == (code, None)
         assert told.pop() == (
             f"nmtkit: error: stopped by {number.name}, and rank 1 was killed by SIGKILL; run the "
             "same command again to continue"
         )
+
+
+def test_a_request_is_forwarded_once_to_each_rank_that_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = [FakeRank(0), *(FakeRank(None, {signal.SIGUSR1: 75}) for _ in range(2))]
+    launch_fakes(monkeypatch, ranks, signal.SIGUSR1)
+    assert launching._run([], 3, pytest.fail) == (75, None)
+    assert [rank.received for rank in ranks] == [[], [signal.SIGUSR1], [signal.SIGUSR1]]
+
+
+def test_what_came_first_is_the_reason_and_not_how_the_others_were_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launching, "PATIENCE_S", 0.0)
+    asked_to = {signal.SIGTERM: 1}
+    hung = {signal.SIGKILL: -signal.SIGKILL}
+    ranks = [FakeRank(None, hung), FakeRank(2), FakeRank(None, asked_to)]
+    launch_fakes(monkeypatch, ranks)
+    assert launching._run([], 3, pytest.fail) == (2, None)
+    assert ranks[0].received == [signal.SIGTERM, signal.SIGKILL]
+    assert ranks[2].received == [signal.SIGTERM]
+
+
+def test_no_rank_is_left_when_another_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = FakeRank(None)
+
+    def start(_arguments: Sequence[str], environment: Mapping[str, str]) -> FakeRank:
+        if environment["RANK"] == "1":
+            raise BlockingIOError("no more processes")
+        return first
+
+    monkeypatch.setattr(launching, "_start", start)
+    with pytest.raises(BlockingIOError):
+        launching._run([], 2, pytest.fail)
+    assert first.received == [signal.SIGKILL]
+
+
+def test_a_rank_finds_what_torchrun_sets_and_what_users_set_wins_over_defaults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth7")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    found = launching._environment(1, 3, 29500)
+    expected = {
+        "RANK": "1",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "3",
+        "LOCAL_WORLD_SIZE": "3",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29500",
+        "OMP_NUM_THREADS": "2",
+        "GLOO_SOCKET_IFNAME": "eth7",
+        "NCCL_SOCKET_IFNAME": "lo",
+    }
+    assert found.items() >= expected.items()

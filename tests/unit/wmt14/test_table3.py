@@ -13,7 +13,6 @@ from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError
-from nmtkit.model.estimate.cost import Shape
 from nmtkit.reporting.paper import TABLE_3
 from tests.architecture.test_readme import check
 from tests.unit.reporting.builders import run_of, validated, write_run
@@ -57,8 +56,8 @@ def test_when_all_is_tiny_a_row_differs_from_base_as_it_does_in_the_paper() -> N
     for row in PRESET_OF_ROW:
         assert differences(row, "tiny") == differences(row, "paper"), row
         large, small = (recipe(row, scale).model for scale in ("paper", "tiny"))
-        widths = [(Shape.of(model).keys, Shape.of(model).values) for model in (large, small)]
-        assert widths[0] == tuple(8 * width for width in widths[1]), row
+        widths = [[model.heads * size for size in model.head_sizes] for model in (large, small)]
+        assert widths[0] == [8 * width for width in widths[1]], row
 
 
 def test_the_makefile_names_every_row() -> None:

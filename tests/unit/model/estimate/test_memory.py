@@ -13,14 +13,11 @@ from nmtkit.data.batch import Batch
 from nmtkit.model.estimate.cost import count_parameters
 from nmtkit.model.estimate.memory import (
     BFLOAT16_BYTES,
-    CHUNK_LOGITS,
     FLOAT32_BYTES,
-    MIN_CHUNK_TOKENS,
     TrainingMemory,
     activations,
-    chunk_size,
 )
-from nmtkit.model.kernels import padded as scaled_dot_product
+from nmtkit.model.kernels import padded
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.training import objective as training
@@ -48,7 +45,7 @@ SHAPES = {
 @pytest.fixture
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have torch's own kernel compute attention in bfloat16 too, as what is counted supposes."""
-    monkeypatch.setattr(scaled_dot_product, "LARGEST_EXPLICIT", 0)
+    monkeypatch.setattr(padded, "LARGEST_EXPLICIT", 0)
 
 
 def kept_bytes(model: Transformer, lengths: tuple[int, int], low: torch.dtype | None) -> int:
@@ -120,13 +117,6 @@ def test_unequal_head_sizes_keep_little_more_than_is_counted() -> None:
     counted = activations(config, FLOAT32_BYTES, recompute=False)
     assert counted.source == pytest.approx(source, rel=0.15)
     assert counted.target == pytest.approx(target, rel=0.15)
-
-
-@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
-def test_a_chunk_is_bounded_but_never_tiny(vocabulary: int) -> None:
-    tokens = chunk_size(vocabulary, "cpu")
-    assert tokens >= MIN_CHUNK_TOKENS
-    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS["cpu"]
 
 
 def batch_of(num_tokens: int) -> Batch:

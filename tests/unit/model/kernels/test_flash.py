@@ -29,7 +29,7 @@ def _seed() -> None:
     torch.manual_seed(1)
 
 
-def randomised(module: nn.Module) -> None:
+def randomized(module: nn.Module) -> None:
     """Give biases values other than 0, so that forgetting one shows."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -56,7 +56,7 @@ def test_self_attention_is_that_in_a_padded_block(
     sizes: tuple[int, int], is_causal: bool, lengths: list[int]
 ) -> None:
     attention = SelfAttention(MODEL_SIZE, HEADS, *sizes, 0.0, 0)
-    randomised(attention)
+    randomized(attention)
     x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
     leaves = [x, *attention.parameters()]
 
@@ -76,7 +76,7 @@ def test_memory_attention_is_that_in_a_padded_block(
     sizes: tuple[int, int], lengths: list[tuple[int, int]]
 ) -> None:
     attention = MemoryAttention(MODEL_SIZE, HEADS, *sizes, 0.0)
-    randomised(attention)
+    randomized(attention)
     target, source = ([pair[side] for pair in lengths] for side in (0, 1))
     x, memory = (
         torch.randn(sum(side), MODEL_SIZE, dtype=torch.float64, requires_grad=True)

@@ -5,12 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.model.kernels import inference
-from nmtkit.model.kernels.inference import (
-    BLOCK_ROWS,
-    InferenceLinear,
-    replace_linears,
-    usual_size,
-)
+from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
+from nmtkit.model.kernels.rows import BLOCK_ROWS, INFERENCE, filled_size
 from nmtkit.model.layers import Function
 
 ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (700,)]
@@ -45,15 +41,6 @@ def test_the_product_is_that_of_a_linear_layer_in_float64(
         torch.testing.assert_close(actual.double(), expected, rtol=0.0, atol=8 * 2.0**-bits)
 
 
-def test_usual_sizes_are_few_and_near() -> None:
-    sizes = {rows: usual_size(rows) for rows in range(1, BLOCK_ROWS + 1)}
-    assert all(rows <= size <= max(2 * rows - 1, 1) for rows, size in sizes.items())
-    assert all(size <= rows * 1.5 for rows, size in sizes.items() if rows > 32)
-    assert {usual_size(size) for size in sizes.values()} == set(sizes.values())
-    assert len(set(sizes.values())) == 12
-    assert max(sizes.values()) == BLOCK_ROWS
-
-
 def test_the_operator_sees_usual_numbers_of_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = set()
 
@@ -71,7 +58,7 @@ def test_the_operator_sees_usual_numbers_of_rows_only(monkeypatch: pytest.Monkey
     for rows in range(1, 400):
         x = torch.randn(rows, 3)
         assert torch.equal(prepared(x), x)
-    assert seen == {usual_size(rows) for rows in range(1, BLOCK_ROWS + 1)}
+    assert seen == {filled_size(rows, INFERENCE) for rows in range(1, BLOCK_ROWS + 1)}
 
 
 @pytest.mark.usefixtures("_operators")

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from benchmarks.products import record
 from nmtkit.model.kernels.low_precision import Linear
-from nmtkit.model.kernels.rows import LEAST_STEP, STEPS_TO_DOUBLE, filled_size
 
 INPUTS, OUTPUTS = 24, 40
 ROWS = [1, 63, 64, 65, 500, 1024, 1025, 3000]
@@ -92,12 +91,3 @@ def test_autocast_leaves_doubles_alone() -> None:
     expected = nn.functional.linear(x, linear.weight, linear.bias)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(linear(x), expected)
-
-
-def test_little_is_filled_up_and_sizes_are_few() -> None:
-    sizes = [filled_size(num_rows) for num_rows in range(1, 30_000)]
-    for num_rows, size in enumerate(sizes, 1):
-        assert num_rows <= size < num_rows + max(LEAST_STEP, num_rows / STEPS_TO_DOUBLE)
-        assert filled_size(size) == size
-    assert sizes == sorted(sizes)
-    assert len(set(sizes)) < 100

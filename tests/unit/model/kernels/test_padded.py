@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from nmtkit.model.kernels import padded as scaled_dot_product
+from nmtkit.model.kernels import padded
 from nmtkit.model.kernels.dropout import draw_kept
 from nmtkit.model.kernels.padded import (
     LARGEST_EXPLICIT,
@@ -111,7 +111,7 @@ def test_for_the_backward_pass_nothing_is_kept_but_weights_and_masks(
 
 
 def test_longer_sequences_do_not_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaled_dot_product, "_Explicit", None)  # nothing may ask for it
+    monkeypatch.setattr(padded, "_Explicit", None)  # nothing may ask for it
     query, key, value = sides(2, LARGEST_EXPLICIT // 2 + 1, torch.bfloat16)
     assert attend(query, key, value, None, False, 0.0).shape == (SENTENCES, HEADS, 2, VALUE_SIZE)
 

@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nmtkit.model.attention import SelfAttention
-from nmtkit.model.kernels.windowed import (
-    Neighbourhood,
-    attend_in_blocks,
-    attend_near,
-    neighbourhood,
-)
+from nmtkit.model.kernels import windowed
+from nmtkit.model.kernels.reach import Reach, neighborhood
+from nmtkit.model.kernels.windowed import attend_in_blocks
 from nmtkit.packed import Layout
-from tests.doubles import pretend_flash
 
 CPU = torch.device("cpu")
 MODEL_SIZE, HEADS, KEY_SIZE, VALUE_SIZE = 6, 2, 3, 4
@@ -61,27 +57,6 @@ def self_attention(size: int, dropout: float = 0.0) -> SelfAttention:
     return attention.double()
 
 
-@pytest.mark.parametrize(
-    ("size", "is_causal", "longest", "expected"),
-    [
-        (0, False, 10**6, None),
-        (0, True, 10**6, None),
-        (1, False, 2, Neighbourhood(0, 0)),
-        (1, True, 2, Neighbourhood(0, 0)),
-        (5, False, 4, Neighbourhood(2, 2)),
-        (4, False, 4, Neighbourhood(2, 2)),
-        (4, True, 5, Neighbourhood(3, 0)),
-        (5, False, 3, None),
-        (4, True, 4, None),
-        (1, False, 1, None),
-    ],
-)
-def test_a_neighbourhood_is_half_the_window_on_either_side_or_all_of_it_before(
-    size: int, is_causal: bool, longest: int, expected: Neighbourhood | None
-) -> None:
-    assert neighbourhood(size, is_causal, longest) == expected
-
-
 @pytest.mark.parametrize("value_size", [KEY_SIZE, VALUE_SIZE])
 @settings(max_examples=25, deadline=None)
 @given(
@@ -93,8 +68,7 @@ def test_a_neighbourhood_is_half_the_window_on_either_side_or_all_of_it_before(
 def test_blocks_of_any_size_are_attention_under_a_mask_with_its_gradients(
     value_size: int, lengths: list[int], size: int, is_causal: bool, block: int
 ) -> None:
-    near = neighbourhood(size, is_causal, longest=10**6)
-    assert near
+    near = neighborhood(size, is_causal, longest=10**6)
     sides = random_sides(sum(lengths), value_size)
     actual = attend_in_blocks(*sides, Layout(lengths, CPU), near, 0.0, block)
     expected = masked(*sides, seen_by(lengths, size, is_causal))
@@ -109,8 +83,7 @@ def test_blocks_of_any_size_are_attention_under_a_mask_with_its_gradients(
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_in_training_in_bfloat16_blocks_give_the_same_but_rounding(is_causal: bool) -> None:
     lengths = [7, 12, 1, 9]
-    near = neighbourhood(5, is_causal, max(lengths))
-    assert near
+    near = neighborhood(5, is_causal, max(lengths))
     exact = random_sides(sum(lengths), VALUE_SIZE)
     query, key, value = low = [side.detach().bfloat16().requires_grad_() for side in exact]
     actual = attend_in_blocks(query, key, value, Layout(lengths, CPU), near, 0.0, 6)
@@ -187,48 +160,10 @@ def test_memory_of_full_attention_with_dropout_grows_with_the_square() -> None:
 def test_attention_dropout_within_a_window_drops_weights() -> None:
     # In a window of one, a token attends to itself with weight 1: dropout makes 0 or 1 / (1 - p).
     p, num_tokens = 0.25, 400
-    near, sides = Neighbourhood(0, 0), random_sides(num_tokens, KEY_SIZE)
-    context = attend_near(*sides, Layout([num_tokens], CPU), near, p)
+    near, sides = Reach(0, 0), random_sides(num_tokens, KEY_SIZE)
+    context = windowed.attend(*sides, Layout([num_tokens], CPU), near, p)
     is_dropped = context == 0
     kept = (sides[2] / (1 - p))[~is_dropped]
     torch.testing.assert_close(context[~is_dropped], kept, rtol=0.0, atol=TOLERANCE)
     # 800 draws: four standard deviations are 0.06.
     assert is_dropped.all(-1).double().mean().item() == pytest.approx(p, abs=0.06)
-
-
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_flash_attention_is_told_the_same_sequences_and_windows(
-    is_causal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lengths = [7, 1, 5]
-    near = neighbourhood(4, is_causal, longest=7)
-    assert near
-    sides, layout = random_sides(sum(lengths), KEY_SIZE), Layout(lengths, CPU)
-    expected = attend_near(*sides, layout, near, 0.0)
-    pretend_flash(monkeypatch)
-    actual = attend_near(*sides, layout, near, 0.0)
-    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_a_gpu_computes_what_a_cpu_does(is_causal: bool, dtype: torch.dtype) -> None:
-    lengths, device = [300, 1, 70, 129], torch.device("cuda")
-    near = neighbourhood(50, is_causal, longest=300)
-    assert near
-    leaves = [torch.randn(sum(lengths), HEADS, 64).to(dtype).requires_grad_() for _ in range(3)]
-    weights = torch.randn(sum(lengths), HEADS, 64)
-
-    def attend(place: torch.device, kind: torch.dtype) -> list[Tensor]:
-        query, key, value = (leaf.to(place, kind) for leaf in leaves)
-        context = attend_near(query, key, value, Layout(lengths, place), near, 0.0)
-        total = (context.float() * weights.to(place)).sum()
-        return [context.float().cpu(), *(g.float() for g in torch.autograd.grad(total, leaves))]
-
-    # bfloat16 has 8 bits, and gradients are sums of some tens of such products.
-    tolerance = 2**-5 if dtype == torch.bfloat16 else 1e-4
-    pairs = zip(attend(device, dtype), attend(CPU, torch.float32), strict=True)
-    for actual, expected in pairs:
-        error = (actual - expected).abs().max() / expected.abs().max()
-        assert error.item() < tolerance

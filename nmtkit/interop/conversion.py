@@ -1,4 +1,7 @@
-"""`nmtkit export`: a model in the format of another library, compared with it before it appears."""
+"""`nmtkit export` and `nmtkit import`: a model in the format of another library, or from it.
+
+Both libraries score sample sentences before the new folder appears.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,10 +10,10 @@ from typing import Protocol
 import torch
 
 from nmtkit.config.problems import Problem, raise_problems
-from nmtkit.interop import ctranslate2, marian
+from nmtkit.interop import ctranslate2, marian, marian_reading
 from nmtkit.interop.parity import Peer, check_parity, parity_line
 from nmtkit.storage.durable import check_is_free, new_folder
-from nmtkit.storage.model_folder import LoadedModel
+from nmtkit.storage.model_folder import FORMAT, LoadedModel, write_model
 from nmtkit.storage.model_path import load_model
 from nmtkit.text.codec import TextCodec
 
@@ -64,3 +67,28 @@ def export(
         difference = check_parity(loaded, peer, out)
     report(parity_line(peer, difference))
     report(f"exported {path} to {out}")
+
+
+def import_marian(folder: Path, out: Path, overwrite: bool, report: Callable[[str], None]) -> None:
+    """Write a model folder of a folder of Hugging Face's Marian, such as OPUS-MT publishes.
+
+    Args:
+        folder: config.json, model.safetensors, source.spm, target.spm, vocab.json.
+        out: the folder to write.
+        overwrite: replace a model folder that is there.
+        report: takes lines that tell the largest difference, and what was written.
+
+    Raises:
+        ConfigError: the model needs what ours has not, transformers is not installed, or `out`
+            cannot be used.
+        DamagedError: the folder is not whole, or scores in transformers differ from ours.
+        ResourceError: `out` cannot be written.
+    """
+    check_is_free(out, FORMAT, overwrite)
+    loaded = marian_reading.read(folder)
+    peer = marian.open_peer(folder, loaded.codec)
+    difference = check_parity(loaded, peer, out)
+    tensors = loaded.model.state_dict()
+    write_model(out, tensors, loaded.recipe, loaded.codec, loaded.manifest, overwrite)
+    report(parity_line(peer, difference))
+    report(f"imported {folder} to {out}")

@@ -11,9 +11,8 @@ import torch
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop import marian
-from nmtkit.interop.exporting import FORMATS, export
-from nmtkit.interop.importing import import_marian
-from nmtkit.interop.limits import NUM_POSITIONS
+from nmtkit.interop.conversion import FORMATS, export, import_marian
+from nmtkit.interop.formats import NUM_POSITIONS
 from nmtkit.interop.marian_reading import read
 from nmtkit.interop.parity import Pair, Peer, own_scores
 from nmtkit.storage.manifest import load

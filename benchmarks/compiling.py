@@ -1,16 +1,14 @@
-"""What single techniques of training gain: flash attention on a GPU, and compiling anywhere.
+"""What compiling gains in training on a CPU; benchmarks/gpu/updates.py measures it on a GPU.
 
-    python -m benchmarks.techniques --shape small
-    python -m benchmarks.techniques --shape base --device cuda --precision bfloat16 --tokens 25000
+    python -m benchmarks.compiling --shape small
 
 Times forward and backward passes of batches of random tokens, whose lengths vary as those of
-sentences do. The ways take turns batch by batch, so a machine that slows down does so for all. The
-table has medians of tokens per second; the time of compiling is printed, too.
+sentences do. Eager and compiled passes are interleaved, so a machine that slows down does so for
+both. The table has medians of tokens per second; the time of compiling is printed, too.
 """
 
 import argparse
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
 
@@ -23,7 +21,6 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
-from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import set_up
 from nmtkit.training.compiling import Execution, choose_execution
@@ -39,13 +36,12 @@ def main() -> None:
     """Measure, and print a table and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", choices=tuple(VOCABULARY), default="small")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", default="float32", help="float32 or bfloat16")
     parser.add_argument("--tokens", type=int, default=4096, help="of a batch, on either side")
     parser.add_argument("--batches", type=int, default=12, help="that are timed, each way")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
-    machine = {key: vars(options)[key] for key in ("device", "precision", "threads")}
+    machine = {"device": "cpu", "precision": options.precision, "threads": options.threads}
     recipe = build(TrainRecipe, PRESETS[options.shape], machine)
     device = set_up(recipe.runtime)
     size = VOCABULARY[options.shape]
@@ -53,27 +49,25 @@ def main() -> None:
     start = time.perf_counter()
     compiled = choose_execution(with_compile("on", recipe, options.tokens), size, device, print)
     start_s = time.perf_counter() - start
-    ways = {"plain": fresh_objective(recipe, size, device, eager)}
+    ways = {"eager": fresh_objective(recipe, size, eager)}
     if compiled != eager:
         print(f"compiled in {start_s:.1f} s")
-        ways["compiled"] = fresh_objective(recipe, size, device, compiled)
-    if device.type == "cuda":
-        ways["padded"] = ways["plain"]
+        ways["compiled"] = fresh_objective(recipe, size, compiled)
     random = np.random.default_rng(1)
     found: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(options.batches + 1):
-        batch = draw_batch(random, options.tokens, VOCABULARY[options.shape], device)
+        batch = draw_batch(random, options.tokens, size)
         for way, objective in ways.items():
-            seconds = seconds_of(objective, batch, is_padded=way == "padded")
+            seconds = seconds_of(objective, batch)
             if number > 0:  # the first batch warms up
                 found[way].append(batch.sizes[1] / seconds)
     rates = {way: median(of_way) for way, of_way in found.items()}
     gains = {
-        way: median(own / plain for own, plain in zip(of_way, found["plain"], strict=True))
+        way: median(own / eager for own, eager in zip(of_way, found["eager"], strict=True))
         for way, of_way in found.items()
     }
     rows = [(way, f"{rate:.0f}", f"{gains[way]:.3f}") for way, rate in rates.items()]
-    print_table([("way", "tgt tok/s", "it / plain"), *rows])
+    print_table([("way", "tgt tok/s", "it / eager"), *rows])
     print_json({**vars(options), "start_s": start_s, "rates": rates, "gains": gains})
 
 
@@ -83,18 +77,14 @@ def with_compile(setting: str, recipe: TrainRecipe, tokens: int) -> TrainRecipe:
     return replace(recipe, training=training, engine=replace(recipe.engine, compile=setting))
 
 
-def fresh_objective(
-    recipe: TrainRecipe, size: int, device: torch.device, execution: Execution
-) -> Objective:
+def fresh_objective(recipe: TrainRecipe, size: int, execution: Execution) -> Objective:
     """Build the objective to measure, with the same weights every time."""
     torch.manual_seed(1)
     model = Transformer(recipe.model, size, size, is_shared=True, tail=execution.tail)
-    return make_objective(recipe, model.to(device), execution).train()
+    return make_objective(recipe, model, execution).train()
 
 
-def draw_batch(
-    random: np.random.Generator, tokens: int, vocabulary: int, device: torch.device
-) -> Batch:
+def draw_batch(random: np.random.Generator, tokens: int, vocabulary: int) -> Batch:
     """Draw sentences with about this many tokens together, on either side."""
 
     def side() -> Sequences:
@@ -104,21 +94,14 @@ def draw_batch(
         ids = [random.integers(3, vocabulary, size).tolist() for size in sizes]
         return Sequences.pack(ids, "uint16")
 
-    return batch_of(side(), side(), device)
+    return batch_of(side(), side(), torch.device("cpu"))
 
 
-def seconds_of(objective: Objective, batch: Batch, *, is_padded: bool) -> float:
+def seconds_of(objective: Objective, batch: Batch) -> float:
     """Time a forward and backward pass."""
-    wait: Callable[[], None] = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
-    takes = flash.takes
-    if is_padded:
-        flash.takes = lambda *_: False
     objective.zero_grad()
-    wait()
     start = time.perf_counter()
     objective(batch).loss.backward()
-    wait()
-    flash.takes = takes
     return time.perf_counter() - start
 
 

@@ -1,12 +1,19 @@
-"""What other formats limit: the length of sequences, the sizes and the reach of attention."""
+"""What other libraries' formats have in common: their limits, SentencePiece models as files."""
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import POSITIONS, ModelConfig
+from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.marian import MarianVocabulary
+from nmtkit.text.subword import Subword
 
 NUM_POSITIONS = 2048
 """Longest sequence of an exported model: other libraries hold the sinusoids as a table."""
+
+SOURCE, TARGET = "source.spm", "target.spm"
+"""The files of both sides, named as OPUS-MT names them."""
 
 
 def num_positions(config: ModelConfig) -> int:
@@ -35,3 +42,18 @@ def choice_limits(config: ModelConfig, name: str, known: Collection[str]) -> Ite
 def refusal(name: str, value: object, wanted: str) -> Problem:
     """Return the problem that a setting of the model is not the only one that a format knows."""
     return Problem((name,), f"{name} ({value}) must be {wanted} [model.{name}]")
+
+
+def write_sentencepiece(codec: TextCodec, folder: Path) -> None:
+    """Write the models of both sides, as far as they have one; equal ones are written twice."""
+    for name, vocabulary in ((SOURCE, codec.source), (TARGET, codec.target)):
+        model = sentencepiece_model(vocabulary)
+        if model is not None:
+            (folder / name).write_bytes(model)
+
+
+def sentencepiece_model(vocabulary: Vocabulary) -> bytes | None:
+    """Return the model that a vocabulary cuts text with; None if it has none."""
+    if isinstance(vocabulary, MarianVocabulary):
+        return vocabulary.model
+    return vocabulary.data if isinstance(vocabulary, Subword) else None

@@ -1,0 +1,123 @@
+"""One rank whose gradients are exchanged as those of several are: its gradients and its speed.
+
+    python -m benchmarks.gpu.ranks
+
+DistributedDataParallel exchanges the gradients over NCCL, on a CPU over gloo. `difference` is
+that of the gradient from the one without the exchange, relative to its norm; dropout is off. The
+exit code is 1 if it is more than rounding.
+"""
+
+import argparse
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from benchmarks.gpu.measure import MILLI, Table, read_options, seconds
+from benchmarks.gpu.workload import (
+    LENGTH,
+    VOCABULARY,
+    draw_pairs,
+    exchange_gradients,
+    gradients,
+    open_device,
+    repeat,
+    stop_exchanging,
+    training,
+    words_dataset,
+)
+from benchmarks.updates import Workbench
+from nmtkit.config.fields import Values
+from nmtkit.training.distributed import joined
+
+TIMEOUT_MINUTES = 1.0
+LARGEST_DIFFERENCE = 0.02
+"""In bfloat16, where flash attention adds gradients up in any order."""
+
+DRY_RUN = {"shape": "small", "tokens": 40, "vocabulary": 100, "updates": 1, "compile": ["off"]}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure runs that are compiled, and runs that are not."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
+    parser.add_argument("--tokens", type=int, default=25_000, help="of an update, a side")
+    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
+    parser.add_argument("--updates", type=int, default=10, help="that are timed")
+    parser.add_argument("--compile", nargs="+", choices=("on", "off"), default=["off", "on"])
+    options = read_options(parser, arguments, DRY_RUN)
+    device = open_device(options.device)
+    differences = []
+    with tempfile.TemporaryDirectory() as folder, Table("one rank", options, width=7) as table:
+        dataset = words_dataset(Path(folder), options.vocabulary, options.tokens)
+        with launched(), joined(device, TIMEOUT_MINUTES, time.monotonic) as ranks:
+            for compile in options.compile:
+                own: Values = {"device": options.device, "compile": compile, "dropout": 0.0}
+                with training(options.shape, options.tokens, own, dataset, ranks) as bench:
+                    repeat(bench, draw_pairs(LENGTH, options.tokens, options.vocabulary))
+                    row = measure(bench, options.updates)
+                table.add({"compile": compile, "backend": dist.get_backend(), **row})
+                differences.append(row["difference"])
+    if not all(difference <= LARGEST_DIFFERENCE for difference in differences):
+        shares = ", ".join(f"{difference:.3f}" for difference in differences)
+        sys.exit(f"benchmarks.gpu.ranks: gradients differ by {shares} of their norm")
+
+
+def measure(bench: Workbench, num_updates: int) -> dict[str, float]:
+    """Return the columns of a run, without the exchange of gradients and with it."""
+    device = bench.context.device
+
+    def update_s() -> float:
+        return seconds(lambda: bench.run(1), device, num_updates, num_warm_up=2)
+
+    alone = gradients(bench)
+    exchange_gradients(bench)
+    gradients(bench)  # the first exchange decides about buckets
+    exchanged = gradients(bench)
+    exchanged_s = update_s()
+    stop_exchanging(bench)
+    differences = [b - a for a, b in zip(alone, exchanged, strict=True)]
+    return {
+        "difference": norm(differences) / norm(alone),
+        "ms": MILLI * exchanged_s,
+        "ms_alone": MILLI * update_s(),
+    }
+
+
+def norm(tensors: Sequence[Tensor]) -> float:
+    """Return the norm of all numbers of some tensors together."""
+    return float(torch.stack([tensor.norm() for tensor in tensors]).norm())
+
+
+@contextmanager
+def launched() -> Iterator[None]:
+    """Launch this process as the only rank of a run, which it is in the block."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    before = dict(os.environ)
+    os.environ |= {
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    try:
+        yield
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        os.environ.clear()
+        os.environ |= before
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""An update of training: its time, kernels, launches and memory, by sentence length and setting.
+
+    python -m benchmarks.gpu.updates
+    python -m benchmarks.gpu.updates --ways compiled --lengths 30 --kernels 25
+
+The first ways are measured with sentences of each length, the others with those of the middle one.
+An update computes the same pairs every time, and loads them as `nmtkit train` does. Columns:
+
+    opened_s          until a run can begin: the model, compiling, the check of memory
+    first_s           the first update of a length
+    ms, host_ms       an update by the clock, and the processor time of its threads
+    gpu_ms, launches  its kernels, copies and fills: their time and their number
+    syncs             operations for which the host waits
+    of_peak           operations per second, as a share of what the GPU can do by its data sheet
+    loss, norm        of the last update: ways of equal shape must have about the same
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.gpu.measure import (
+    MILLI,
+    Table,
+    host_seconds,
+    kernels,
+    peak,
+    read_options,
+    seconds,
+)
+from benchmarks.gpu.workload import (
+    LENGTH,
+    VOCABULARY,
+    draw_pairs,
+    open_device,
+    padded_attention,
+    repeat,
+    share_of_peak,
+    training,
+    words_dataset,
+)
+from benchmarks.updates import Workbench
+from nmtkit.config.fields import Values
+from nmtkit.errors import NmtkitError
+from nmtkit.runtime.memory import forget_peak
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to compute an update.
+
+    Attributes:
+        settings: of the recipe.
+        entries: of the vocabulary, by the number that the command line says.
+        is_padded: attention does without the kernels for packed tokens.
+    """
+
+    settings: Values = field(default_factory=dict)
+    entries: Callable[[int], int] = int
+    is_padded: bool = False
+
+
+BY_LENGTH = {
+    "compiled": Way({"compile": "on"}),
+    "eager": Way(),
+    "padded": Way(is_padded=True),
+    "float32": Way({"precision": "float32"}),
+}
+"""The ways that are measured with sentences of each length."""
+
+WAYS = BY_LENGTH | {
+    "vocabulary / 64": Way(entries=lambda number: number // 64 * 64),
+    "odd vocabulary": Way(entries=lambda number: number // 2 * 2 - 1),
+    "output bias": Way({"output_bias": True}),
+    "window 16": Way({"window": 16}),
+    "attention dropout": Way({"attention_dropout": 0.1}),
+    "key size 32": Way({"key_size": 32}),
+    "pre-norm": Way({"norm": "pre"}),
+    "EMA": Way({"average_decay": 0.99}),
+    "recompute": Way({"recompute": True}),
+    "deterministic": Way({"deterministic": True}),
+}
+
+DRY_RUN = {
+    "shape": "small",
+    "tokens": 40,
+    "vocabulary": 100,
+    "updates": 1,
+    "lengths": [5, 10],
+    "ways": [way for way in WAYS if way != "compiled"],  # the compiler takes longer than the rest
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure all ways."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
+    parser.add_argument("--tokens", type=int, default=25_000, help="of an update, a side")
+    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
+    parser.add_argument("--updates", type=int, default=10, help="that are timed")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--lengths", nargs="+", type=int, default=[10, 20, LENGTH, 60, 100])
+    parser.add_argument("--kernels", type=int, default=0, help="to print, of the last length")
+    options = read_options(parser, arguments, DRY_RUN)
+    open_device(options.device)
+    failed = []
+    with tempfile.TemporaryDirectory() as folder, Table("updates", options, width=21) as table:
+        for name in options.ways:
+            try:
+                measure(name, Path(folder), options, table)
+            except (RuntimeError, NmtkitError) as error:
+                print(f"{name}: {' '.join(str(error).split())}", flush=True)
+                failed.append(name)
+    if failed:
+        sys.exit(f"benchmarks.gpu.updates: not measured: {', '.join(failed)}")
+
+
+def measure(name: str, folder: Path, options: argparse.Namespace, table: Table) -> None:
+    """Measure one way: with sentences of each length, or of the middle one."""
+    way, lengths = WAYS[name], options.lengths
+    if name not in BY_LENGTH:
+        lengths = [lengths[len(lengths) // 2]]
+    vocabulary = way.entries(options.vocabulary)
+    dataset = words_dataset(folder, vocabulary, options.tokens)
+    settings = {"compile": "off", **way.settings, "device": options.device}
+    start = time.perf_counter()
+    with attention(way), training(options.shape, options.tokens, settings, dataset) as bench:
+        opened_s = time.perf_counter() - start
+        for length in lengths:
+            repeat(bench, draw_pairs(length, options.tokens, vocabulary))
+            num_kernels = options.kernels if length == lengths[-1] else 0
+            row = measure_update(bench, options.updates, num_kernels)
+            compiled = bench.context.execution.is_compiled
+            about = {"way": name, "length": length, "compiled": compiled, "opened_s": opened_s}
+            table.add({**about, **row})
+
+
+def measure_update(bench: Workbench, num_updates: int, num_kernels: int) -> dict[str, object]:
+    """Return the columns of an update."""
+    device = bench.context.device
+
+    def update() -> None:
+        bench.run(1)
+
+    forget_peak(device)
+    first_s = seconds(update, device, num_calls=1)
+    update_s = seconds(update, device, num_updates, num_warm_up=min(num_updates, 3))
+    record = bench.record()
+    of_peak = {"of_peak": share_of_peak(bench, update_s)} if device.type == "cuda" else {}
+    return {
+        "first_s": first_s,
+        "ms": MILLI * update_s,
+        "host_ms": MILLI * host_seconds(update, device),
+        **kernels(update, device, num_kernels),
+        "target_tokens_s": record.num_target_tokens / update_s,
+        **of_peak,
+        **peak(device),
+        "loss": record.loss,
+        "norm": record.gradient_norm,
+    }
+
+
+def attention(way: Way) -> AbstractContextManager[None]:
+    """Return the block in which a way is measured."""
+    return padded_attention() if way.is_padded else nullcontext()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""What the parts measure: updates, models, searches and the pairs they compute.
+
+The internals of nmtkit that the benchmarks of a GPU need are named in this file alone.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from benchmarks.decode import decode
+from benchmarks.updates import Workbench, settings_of
+from nmtkit.config.fields import Values
+from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
+from nmtkit.config.presets import PRESETS
+from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.data.binary import Sequences
+from nmtkit.data.prepare import prepare
+from nmtkit.data.sampler import Position, Update
+from nmtkit.errors import ConfigError
+from nmtkit.model.estimate.device_rates import SHARE_OF_PEAK
+from nmtkit.model.kernels import flash
+from nmtkit.model.transformer import Transformer
+from nmtkit.runtime.devices import make_deterministic, set_up
+from nmtkit.symbols import EOS_ID
+from nmtkit.training.distributed import Ranks
+from nmtkit.training.loader import NUM_AHEAD, BatchLoader
+from nmtkit.training.micro_batches import MicroBatch
+from nmtkit.training.update_reader import UpdateStream
+
+VOCABULARY = 37_000
+SIDES = ("src", "tgt")
+FIRST_WORD_ID = EOS_ID + 1
+LENGTH, SPREAD = 30, 1.5
+"""Tokens of a sentence where no other length is asked for, and the deviation from any length."""
+
+
+def open_device(name: str) -> torch.device:
+    """Return the device of a part; the process ends with a line if there is none."""
+    try:
+        device = set_up(RuntimeConfig(device=name))
+    except ConfigError as error:
+        sys.exit(f"benchmarks.gpu: {error}")
+    if device.type == "cuda":
+        # torch reads cuBLAS's setting for equal bits once, at the first product.
+        make_deterministic()
+        torch.use_deterministic_algorithms(mode=False)
+    return device
+
+
+def draw_pairs(length: int, tokens: int, vocabulary: int, seed: int = 1) -> list[list[list[int]]]:
+    """Draw the ids of the sentences of both sides, about `tokens` a side in all.
+
+    Args:
+        length: of the sentences, about.
+        tokens: a side.
+        vocabulary: entries, of which the words are drawn.
+        seed: of the random numbers.
+    """
+    random = np.random.default_rng(seed)
+    shape = (2, max(1, tokens // length))
+    sizes = random.normal(length, SPREAD, shape).round().clip(2).astype(int).tolist()
+    return [
+        [[*random.integers(FIRST_WORD_ID, vocabulary, size - 1).tolist(), EOS_ID] for size in side]
+        for side in sizes
+    ]
+
+
+def words_dataset(folder: Path, vocabulary: int, tokens: int) -> Path:
+    """Return a dataset of random words with some entries a side; it is made the first time.
+
+    Args:
+        folder: where datasets are.
+        vocabulary: entries, those that are no words counted.
+        tokens: a side, at least; all words come once or more.
+    """
+    corpus, out = folder / f"corpus-{vocabulary}", folder / f"dataset-{vocabulary}"
+    if out.exists():
+        return out
+    num_words = vocabulary - FIRST_WORD_ID
+    words = [f"w{number % num_words:05d}" for number in range(max(tokens, num_words))]
+    lines = [words[first : first + LENGTH] for first in range(0, len(words), LENGTH)]
+    text = "".join(f"{' '.join(line)}\n" for line in lines)
+    corpus.mkdir()
+    for side in SIDES:
+        (corpus / f"text.{side}").write_text(text, encoding="ascii")
+    prefix = str(corpus / "text")
+    recipe = PreprocessRecipe(
+        corpus=CorpusConfig(
+            source_lang=SIDES[0], target_lang=SIDES[1], train=(prefix,), valid=prefix
+        ),
+        vocabulary=VocabularyConfig(segmentation="words", vocab_size=vocabulary),
+    )
+    prepare(recipe, out, workers=1, overwrite=False, report=lambda _: None)
+    return out
+
+
+@contextmanager
+def training(
+    shape: str, tokens: int, settings: Values, dataset: Path, ranks: Ranks | None = None
+) -> Iterator[Workbench]:
+    """Begin a run of training.
+
+    Args:
+        shape: a preset.
+        tokens: of an update, a side.
+        settings: of the recipe, over those of the preset.
+        dataset: of `words_dataset`.
+        ranks: all processes of the run; None = this one.
+    """
+    torch._dynamo.reset()
+    if settings.get("deterministic"):
+        make_deterministic()
+    values = settings_of(shape, tokens, settings)
+    try:
+        with Workbench.opened(values, dataset, ranks or Ranks()) as bench:
+            yield bench
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def repeat(bench: Workbench, pairs: Sequence[Sequence[Sequence[int]]]) -> None:
+    """Have every update of a run compute the same pairs, loaded as those of a dataset are."""
+    source, target = (Sequences.pack(side, "uint32") for side in pairs)
+    numbers = np.arange(len(source.lengths))
+    update = Update(0, numbers, int(source.lengths.sum()), int(target.lengths.sum()))
+
+    def stream(position: Position, _number: int, _num_micro_batches: int) -> UpdateStream:
+        while True:
+            yield position, update, [MicroBatch(0, 1, (source, target))]
+
+    device = bench.context.device
+    bench.trainer.loader.close()
+    bench.trainer.loader = BatchLoader(stream, device, NUM_AHEAD if device.type == "cuda" else 0)
+
+
+def share_of_peak(bench: Workbench, seconds: float) -> float | None:
+    """Return what share of its peak a device reaches in the last update; None if not known."""
+    rate, operations = bench.trainer.meter.costs.device_rate, bench.record().operations
+    if rate is None or operations is None:
+        return None
+    return operations / seconds / (rate / SHARE_OF_PEAK)
+
+
+@contextmanager
+def padded_attention() -> Iterator[None]:
+    """Have attention unpack its tokens to padded blocks, as where there is no flash attention."""
+    takes = flash.takes
+    flash.takes = lambda *_: False
+    try:
+        yield
+    finally:
+        flash.takes = takes
+
+
+def make_model(shape: str, vocabulary: int, precision: str, device: torch.device) -> Transformer:
+    """Make a model that is ready to decode, with random weights.
+
+    Args:
+        shape: a preset.
+        vocabulary: entries, shared by both sides.
+        precision: of matrix products, except the output projection's.
+        device: where it computes.
+    """
+    torch.manual_seed(1)
+    config = build(TrainRecipe, PRESETS[shape]).model
+    model = Transformer(config, vocabulary, vocabulary, is_shared=True).to(device)
+    model.prepare(getattr(torch, precision))
+    return model
+
+
+@torch.inference_mode()
+def search(model: Transformer, sources: list[list[int]], num_steps: int, beam: int) -> None:
+    """Search for translations of `num_steps` tokens, the end symbol counted, one a step."""
+    decode(model, sources, num_steps - 1, beam)
+
+
+def gradients(bench: Workbench) -> list[Tensor]:
+    """Compute the gradients of the loss sum of the next update's pairs; no weight changes."""
+    trainer, progress = bench.trainer, bench.trainer.train_state.progress
+    loaded = trainer.loader.load(progress.position, progress.update + 1, 1)
+    torch.manual_seed(1)
+    trainer.objective(loaded.micro_batches[0].pairs).loss.backward()
+    found = [p.grad.clone() for p in weights(bench) if p.grad is not None]
+    trainer.train_state.clear_gradients()
+    return found
+
+
+def weights(bench: Workbench) -> list[nn.Parameter]:
+    """Return the weights that a run trains."""
+    return list(bench.trainer.train_state.model.parameters())
+
+
+def exchange_gradients(bench: Workbench) -> None:
+    """Have updates exchange their gradients as those of several ranks do, also with one rank."""
+    parallel = DistributedDataParallel(bench.trainer.objective, gradient_as_bucket_view=True)
+    bench.trainer.objective = parallel
+
+
+def stop_exchanging(bench: Workbench) -> None:
+    """Have updates keep their gradients to themselves again."""
+    parallel = bench.trainer.objective
+    assert isinstance(parallel, DistributedDataParallel), "exchange_gradients comes first"
+    bench.trainer.objective = parallel.module
+
+
+def num_micro_batches(bench: Workbench) -> int:
+    """Return the number of micro-batches of the next update."""
+    return bench.trainer.micro_batches.at(bench.trainer.train_state.progress.update + 1)

@@ -1,0 +1,162 @@
+"""`nmtkit translate --devices 2`: processes that answer as one does, and end when they should."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+import nmtkit
+from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.workers import Workers, _serve
+from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
+from nmtkit.storage.model_folder import write_model
+from nmtkit_cli import main
+from tests.launching import children, is_running, wait_for
+from tests.tiny import tiny_codec, tiny_model
+
+LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
+DEADLINE_S = 60
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, codec = tmp_path_factory.mktemp("one") / "model", tiny_codec()
+    tiny = tiny_model(codec)
+    recipe = TrainRecipe(model=tiny.config)
+    write_model(folder, tiny.state_dict(), recipe, codec, {}, overwrite=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def workers(model: Path) -> Workers:
+    recipe = TranslateRecipe(search=SearchConfig(beam=4), output=OutputConfig(n_best=2))
+    return Workers([model], recipe, print, 2)
+
+
+def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
+    requests = [Request(line) for line in LINES]
+    recipe = TranslateRecipe(output=OutputConfig(n_best=2, output_format="json"))
+    (expected,) = nmtkit.load(model, recipe=recipe).answer_all(requests)
+    for _ in range(2):
+        (found,) = workers.answer_all(requests)
+        assert [answer.request for answer in found] == requests
+        for one, other in zip(found, expected, strict=True):
+            for first, second in zip(one.translations, other.translations, strict=True):
+                assert first.text == second.text
+                assert first.score == pytest.approx(second.score, abs=1e-4)
+    assert list(workers.answer_all([])) == []
+
+
+def test_what_came_with_a_line_stays_in_the_process_that_passes_it_on(workers: Workers) -> None:
+    unsendable = {"id": threading.Lock()}
+    ((answer,),) = workers.answer_all([Request("a", others=unsendable)])
+    assert answer.request.others is unsendable
+
+
+def serve_until_asked_no_more(connection: Connection) -> None:
+    with suppress(EOFError):
+        _serve(connection)
+
+
+def test_after_an_error_of_one_worker_all_answer_what_they_are_asked_next(
+    workers: Workers,
+) -> None:
+    refused = Request("", target_prefix="A")
+    for number, asked in enumerate(([refused, Request("a")], [Request("a"), refused]), 1):
+        with pytest.raises(DataError, match=f"line {number}: target_prefix for a blank source"):
+            list(workers.answer_all(asked))
+    ((first, second),) = workers.answer_all([Request("a"), Request("")])
+    assert (first.request.source, second.request.source) == ("a", "")
+    assert second.translations[0].text == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "what"),
+    [
+        (MemoryError(), ResourceError, "a translating process is out of memory; give smaller"),
+        (RuntimeError("can't allocate memory: x"), ResourceError, "a translating process is out"),
+        (RuntimeError("odd"), NmtkitError, "a bug in nmtkit: RuntimeError: odd; without --devices"),
+        (DataError("line 1: x"), DataError, "line 1: x"),
+    ],
+)
+def test_a_worker_tells_what_went_wrong_and_lives_on(
+    error: Exception, kind: type[NmtkitError], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        def answer(self, requests: list[Request], first_number: int) -> list[Answer]:
+            del requests, first_number
+            raise error
+
+    monkeypatch.setattr("nmtkit.decoding.workers.load_translator", lambda *_: Failing())
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    own, other = multiprocessing.Pipe()
+    thread = threading.Thread(target=serve_until_asked_no_more, args=(other,))
+    thread.start()
+    own.send((0, [], TranslateRecipe()))
+    assert own.recv() == []
+    for _ in range(2):
+        own.send(([], 1))
+        reported = own.recv()
+        assert type(reported) is kind
+        assert str(reported).startswith(what)
+    own.close()
+    thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.0])
+def test_an_interrupt_ends_all_processes_without_a_word_of_theirs(
+    model: Path, delay_s: float
+) -> None:
+    command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        wait_for(lambda: len(workers_of(process.pid)) == 2)
+        started = workers_of(process.pid)
+        time.sleep(delay_s)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, err) == (main.EXIT_INTERRUPTED, b"")
+    assert not any(Path(f"/proc/{worker}").exists() for worker in started)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("delay_s", [0.0, 2.0])
+def test_workers_end_silently_when_the_process_that_asks_is_gone(
+    model: Path, delay_s: float, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: len(workers_of(process.pid)) == 2)
+        started = workers_of(process.pid)
+        time.sleep(delay_s)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=DEADLINE_S)  # ends when the last one does
+    assert err == b""
+    wait_for(lambda: not any(map(is_running, started)))
+
+
+def test_a_worker_that_dies_is_told(model: Path) -> None:
+    dying = Workers([model], TranslateRecipe(), print, 2)
+    os.kill(workers_of(os.getpid())[-1], signal.SIGKILL)
+    with pytest.raises(LostRankError, match=r"^translating process 1 died .* fewer --devices"):
+        list(dying.answer_all([Request("a"), Request("b")]))
+
+
+def workers_of(parent: int) -> list[int]:
+    """Return the workers that a process has started, oldest first."""
+    return sorted(
+        child
+        for child in children(parent)
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    )
