@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.common import module, print_json, print_table
-from nmtkit.parsing.brackets import compare_lines
-from nmtkit.parsing.prm import COLLINS
+from nmtkit.parsing.evalb.comparison import compare_lines
+from nmtkit.parsing.evalb.parameters import COLLINS
 from nmtkit.text.lines import read_lines
 
 

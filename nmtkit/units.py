@@ -1,6 +1,7 @@
-"""Numbers as people read them: time spans, sizes, numbers with a prefix."""
+"""Numbers as people read them: time spans, sizes, numbers with a prefix, repaired outputs."""
 
 import math
+from collections import Counter
 
 SECONDS_A_MINUTE = 60
 _MEBIBYTE = 2**20
@@ -29,3 +30,13 @@ def prefixed(number: float) -> str:
             return f"{number:.3g} {prefix}"
         number /= 1000
     return f"{number:.3g} E"
+
+
+def repaired(name: str, counts: Counter[bool | None]) -> str:
+    """Write how many outputs there are, and how many of them were repaired.
+
+    Args:
+        name: of the outputs, in the plural.
+        counts: of outputs, by whether each was repaired; None = it is not counted.
+    """
+    return f"{name}: {counts[True] + counts[False]}, mended: {counts[True]}"

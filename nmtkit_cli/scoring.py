@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nmtkit.config.metrics import METRICS, MetricsConfig, metric_names
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import changed_flags
 from nmtkit_cli.streams import Progress, say, standard_input, warn, write_lines
 
 if TYPE_CHECKING:
-    from nmtkit.evaluation.metrics import Metric
     from nmtkit.evaluation.texts import Texts
 
 BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
@@ -47,28 +46,29 @@ def score_by_reference(
     recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], as_json: bool
 ) -> None:
     """Print the scores of translations, which are on standard input if there are no files."""
-    from nmtkit.evaluation.evaluate import evaluate
+    from nmtkit.evaluation.evaluate import evaluate, line_type
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.reporting.scores import as_objects, as_text
 
-    if recipe.breakdown.sentence and metric_names(recipe.metrics.metric) == ["brackets"]:
-        _print_trees(recipe.metrics, systems, references, as_json)
+    if recipe.breakdown.sentence:
+        report = line_type(recipe.metrics).line_report(recipe.metrics)
+        for part in report(_read_texts(recipe.metrics, systems, references), as_json):
+            for remark in part.remarks:
+                say(remark)
+            write_lines(part.lines)
         return
     metrics = make_metrics(recipe.metrics)
     texts = _read_texts(recipe.metrics, systems, references)
-    if recipe.breakdown.sentence:
-        _print_lines(texts, metrics, as_json)
-    else:
-        evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown)
-        objects = as_objects(evaluation)
-        write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
+    evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown)
+    objects = as_objects(evaluation)
+    write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
 
 
 def _read_texts(
     metrics: MetricsConfig, systems: Sequence[Path], references: Sequence[Path]
 ) -> "Texts":
     """Read systems and references, and warn of what looks wrong."""
-    from nmtkit.evaluation.doubts import doubts, doubts_of_trees
+    from nmtkit.evaluation.evaluate import line_type
     from nmtkit.evaluation.texts import Text, Texts, read_test_set, read_text
     from nmtkit.text.lines import decode_lines
 
@@ -81,48 +81,9 @@ def _read_texts(
         translations = [Text(INPUT, list(lines))]
     texts = Texts(translations, right)
     texts.check()
-    compares = METRICS[metric_names(metrics.metric)[0]].compares
-    for doubt in doubts_of_trees(texts) if compares == "trees" else doubts(texts):
+    for doubt in line_type(metrics).doubts(texts):
         warn(doubt)
     return texts
-
-
-def _print_lines(texts: "Texts", metrics: "Sequence[Metric]", as_json: bool) -> None:
-    """Print the scores of each line."""
-    from nmtkit.evaluation.evaluate import score_lines
-
-    for scores in score_lines(texts, metrics):
-        table = {metric.name: score for metric, score in zip(metrics, scores, strict=True)}
-        plain = "\t".join(f"{score:.2f}" for score in scores)
-        write_lines([json.dumps(table) if as_json else plain])
-    for metric in metrics:
-        say(f"{metric.name}: {metric.line_signature()}")
-
-
-def _print_trees(
-    config: MetricsConfig, systems: Sequence[Path], references: Sequence[Path], as_json: bool
-) -> None:
-    """Print the output of EVALB to both streams, and the signature."""
-    from nmtkit.evaluation.evaluate import compare_trees
-    from nmtkit.evaluation.metrics import bracket_signature
-    from nmtkit.parsing.bracket_counts import Counts, counts_of, total
-    from nmtkit.parsing.bracket_report import HEAD, as_object, end, row
-    from nmtkit.parsing.prm import parameters_of
-
-    parameters = parameters_of(config.prm)
-    comparisons = compare_trees(_read_texts(config, systems, references), parameters)
-    counts, short = [], [Counts()]
-    write_lines([] if as_json else HEAD)
-    for number, one in enumerate(comparisons, 1):
-        for problem in one.problems:
-            say(f"{number} : {problem}")
-        write_lines([json.dumps(as_object(one)) if as_json else row(number, one)])
-        counts.append(counts_of(one))
-        if one.length <= parameters.cutoff_length:
-            short.append(counts[-1])
-    if not as_json:
-        write_lines(end(total(counts), total(short), parameters.cutoff_length))
-    say(f"F1: {bracket_signature(parameters)}")
 
 
 def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:

@@ -37,8 +37,8 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     """
     from nmtkit.decoding.formats import make_writer, read_requests
     from nmtkit.decoding.workers import open_translator
-    from nmtkit.parsing.linearize import told_of_trees
     from nmtkit.text.lines import decode_lines
+    from nmtkit.units import repaired
 
     text = standard_input()
     if text.isatty():
@@ -46,12 +46,12 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
     lines = decode_lines(text, "standard input", "replace", warn)
     progress, number = Progress("translated", time.monotonic), 0
-    parses: Counter[bool | None] = Counter()
+    are_mended: Counter[bool | None] = Counter()
     for chunk in translator.answer_all(read_requests(lines, recipe.output, "standard input")):
         write_lines(line for place, one in enumerate(chunk, number) for line in write(one, place))
         number += len(chunk)
-        parses.update(answer.translations[0].is_mended for answer in chunk)
+        are_mended.update(answer.translations[0].is_mended for answer in chunk)
         progress.add(len(chunk), sum(answer.translations[0].num_tokens for answer in chunk))
     progress.end()
-    if parses.keys() - {None}:
-        say(told_of_trees(parses))
+    if are_mended.keys() - {None}:
+        say(repaired(chunk[0].target_type, are_mended))

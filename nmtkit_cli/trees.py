@@ -3,8 +3,7 @@
 import click
 
 from nmtkit_cli.command import write_examples
-from nmtkit_cli.tree_text import clean, linearize, restore, tokenize, words
-from nmtkit_cli.tree_views import draw, info
+from nmtkit_cli.tree_commands import clean, draw, info, linearize, restore, tokenize, words
 
 EXAMPLES = """\
 # a treebank as training text of a parser

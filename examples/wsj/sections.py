@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError
-from nmtkit.parsing.cleaning import clean_all
+from nmtkit.parsing.treebank import clean_all
 from nmtkit.parsing.trees import format_tree, read_trees
 from nmtkit.text.lines import read_lines
 

@@ -50,6 +50,12 @@ NLL = "nll"
 AUTO, NONE = "auto", "none"
 """Values of validate_metrics: by the type of the target, or no translation."""
 
+TYPE_SETTINGS: Mapping[TargetType, tuple[str, ...]] = {
+    "text": ("test_set", "language_pair", "by_frequency"),
+    "trees": (),
+}
+"""Settings of scoring that have an effect on lines of a type, whatever metric compares them."""
+
 DEFAULT_METRICS: Mapping[TargetType, str] = {"text": "bleu", "trees": "brackets"}
 
 

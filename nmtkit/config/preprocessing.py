@@ -19,22 +19,32 @@ class Segmentation:
         vocabulary: the kind of its vocabulary, as codec.json names it.
         settings: the settings by which its vocabulary is learnt.
         unknown: what the table of counts calls tokens that the vocabulary lacks.
-        is_parse: lines are parses of the source, so only a target can have it.
+        is_of_targets: only a target can have it.
+        no_tokenizer: why the text is not tokenised before, and what to do instead; "" = it may be.
     """
 
     vocabulary: str
     settings: tuple[str, ...]
     unknown: str
-    is_parse: bool = False
+    is_of_targets: bool = False
+    no_tokenizer: str = ""
 
 
 _SUBWORDS = Segmentation(SENTENCEPIECE, ("vocab_size", "sample_lines", "whole_tokens"), "bytes")
+_TREES = Segmentation(
+    "trees",
+    (),
+    "unknown",
+    is_of_targets=True,
+    no_tokenizer="the words of parses are those of the text as it stands; leave it out, and cut "
+    "raw text by `nmtkit trees tokenize`",
+)
 SEGMENTATIONS = {
     "bpe": _SUBWORDS,
     "unigram": _SUBWORDS,
     "words": Segmentation("words", ("vocab_size", "min_count"), "unknown"),
-    "trees": Segmentation("trees", (), "unknown", is_parse=True),
-    "tagged-trees": Segmentation("trees", (), "unknown", is_parse=True),
+    "trees": _TREES,
+    "tagged-trees": _TREES,
 }
 """Segmentations of text into tokens.
 
@@ -100,7 +110,7 @@ class VocabularyConfig:
         "bpe",
         "bpe or unigram: SentencePiece with byte fallback, raw text in and out; "
         "words: text that is segmented already, cut at spaces.",
-        choices=tuple(name for name, one in SEGMENTATIONS.items() if not one.is_parse),
+        choices=tuple(name for name, one in SEGMENTATIONS.items() if not one.is_of_targets),
     )
     target_segmentation: str = setting(
         "same",

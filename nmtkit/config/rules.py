@@ -11,6 +11,7 @@ from nmtkit.config.metrics import (
     METRICS,
     NLL,
     NONE,
+    TYPE_SETTINGS,
     MetricsConfig,
     metric_names,
     not_validated,
@@ -178,12 +179,10 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     for names, when in _vocabulary_settings_without_effect(vocabulary):
         yield from _without_effect(recipe, names, when)
-    if target.is_parse and vocabulary.tokenizer != "none":
+    if target.no_tokenizer and vocabulary.tokenizer != "none":
         yield Problem(
             ("tokenizer", "target_segmentation"),
-            f"tokenizer ({vocabulary.tokenizer!r}): the words of parses are those of the text as "
-            "it stands; leave it out, and cut raw text by `nmtkit trees tokenize` "
-            "[vocabulary.tokenizer]",
+            f"tokenizer ({vocabulary.tokenizer!r}): {target.no_tokenizer} [vocabulary.tokenizer]",
         )
     if any(is_given) and not all(is_given) and is_shared(vocabulary):
         given, other = ("source", "target") if is_given[0] else ("target", "source")
@@ -333,16 +332,18 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
         return
     compared = {METRICS[name].compares for name in names}
     if len(compared) > 1:
+        kinds = ", others ".join(sorted(compared, reverse=True))
         yield Problem(
             ("metric",),
-            f"metric ({recipe.metrics.metric!r}): some metrics compare trees, others text; score "
-            "by each kind in a call of its own [metrics.metric]",
+            f"metric ({recipe.metrics.metric!r}): some metrics compare {kinds}; score by each kind "
+            "in a call of its own [metrics.metric]",
         )
         return
-    used = {setting for name in names for setting in METRICS[name].settings}
-    unused = {setting for info in METRICS.values() for setting in info.settings} - used
-    if compared == {"trees"}:
-        unused |= {"test_set", "language_pair", "by_frequency"}
+    settings = chain(*(info.settings for info in METRICS.values()), *TYPE_SETTINGS.values())
+    used = chain(
+        *(METRICS[name].settings for name in names), *(TYPE_SETTINGS[one] for one in compared)
+    )
+    unused = {*settings} - {*used}
     in_order = tuple(name for name in values_of(recipe) if name in unused)
     yield from _without_effect(recipe, in_order, f"on {', '.join(names)}")
 

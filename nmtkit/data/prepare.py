@@ -13,7 +13,6 @@ from typing import Any
 
 from nmtkit.config.corpora import TrainingText, training_texts
 from nmtkit.config.preprocessing import (
-    SEGMENTATIONS,
     CorpusConfig,
     FilterConfig,
     VocabularyConfig,
@@ -25,9 +24,8 @@ from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Pa
 from nmtkit.data.corpus import Corpus, chunks
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.filters import HeldOut
-from nmtkit.data.parses import check_parses
 from nmtkit.data.repeats import find_repeats
-from nmtkit.data.vocabulary import make_codec
+from nmtkit.data.vocabulary import check_text, make_codec
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.durable import StagedFolder, new_folder
@@ -123,8 +121,7 @@ def _fill(
 ) -> Audit:
     """Write a part of a dataset into its folder, and what the manifest is to say."""
     text = _Text.find(recipe, report)
-    if SEGMENTATIONS[segmentations(recipe.vocabulary)[1]].is_parse:
-        check_parses([text.valid])
+    check_text(recipe.vocabulary, [text.valid])
     tags = [tag for tag in dict.fromkeys(one.tag for one in text.texts) if tag]
     codec = make_codec(recipe, text.corpora, tags, report)
     codec_folder = staged.path / "codec"

@@ -13,10 +13,9 @@ from nmtkit.config.preprocessing import (
 )
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus, sample
-from nmtkit.data.parses import check_parses, read_parses
 from nmtkit.errors import DataError
-from nmtkit.parsing.vocabulary import TreeTokens
-from nmtkit.text.codec import KINDS, TextCodec, Vocabulary, tokenised
+from nmtkit.parsing.vocabulary import learn_tree_tokens
+from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenised
 from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword
@@ -44,13 +43,14 @@ def make_codec(
 
     Raises:
         ConfigError: a vocabulary file that cannot be read; a size that the text does not allow.
-        DataError: a list of words or tokens with a bad line; no text to learn from; a malformed
-            tree.
+        DataError: a list of words or tokens with a bad line; no text to learn from; text that the
+            vocabulary cannot encode.
         DamagedError: a file that is no SentencePiece model.
     """
     config = recipe.vocabulary
     languages = recipe.corpus.source_lang, recipe.corpus.target_lang
     tokenisers = [Moses(lang) for lang in languages] if config.tokenizer == "moses" else None
+    kinds = _kinds(config)
 
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
@@ -58,23 +58,33 @@ def make_codec(
         text = _Text(corpora, sides, called, tokenisers)
         if not path:
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), report)
-        if SEGMENTATIONS[name].is_parse:
-            check_parses(corpora)
-        return KINDS[SEGMENTATIONS[name].vocabulary].vocabulary.load(Path(path))
+        kind = kinds[sides[0]]
+        kind.check(corpora)
+        return kind.vocabulary.load(Path(path))
 
     shared = is_shared(config)
     if shared:
         source = target = get(config.source_vocabulary, _SOURCE, _TARGET)
-    elif SEGMENTATIONS[segmentations(config)[_TARGET]].is_parse:
-        # Malformed parses are reported before subwords are learnt.
-        target = get(config.target_vocabulary, _TARGET)
-        source = get(config.source_vocabulary, _SOURCE)
     else:
-        source = get(config.source_vocabulary, _SOURCE)
-        target = get(config.target_vocabulary, _TARGET)
+        paths = config.source_vocabulary, config.target_vocabulary
+        # Only text is always well-formed; malformed lines are reported before subwords are learnt.
+        order = sorted((_SOURCE, _TARGET), key=lambda side: kinds[side].target_type == "text")
+        made = {side: get(paths[side], side) for side in order}
+        source, target = made[_SOURCE], made[_TARGET]
     if tokenisers:
         source, target = map(tokenised, (source, target), languages)
     return TextCodec(*languages, source, target, is_shared=shared)
+
+
+def check_text(config: VocabularyConfig, corpora: Sequence[Corpus]) -> None:
+    """Raise DataError for a line that a vocabulary under these settings cannot encode."""
+    for kind in _kinds(config):
+        kind.check(corpora)
+
+
+def _kinds(config: VocabularyConfig) -> list[Kind]:
+    """Return the kinds of the source's and the target's vocabulary."""
+    return [KINDS[SEGMENTATIONS[name].vocabulary] for name in segmentations(config)]
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class _Text:
         return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
 
     def sample(self, num_pairs: int) -> Iterator[str]:
-        """Yield the lines of so many pairs."""
+        """Yield the lines of this many pairs."""
         return self._sides_of(sample(self.corpora, num_pairs))
 
     def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -135,23 +145,23 @@ def _learn_subwords(
     return Subword.train(lines, algorithm, size, text.name, symbols, size_flag)
 
 
-def _learn_tree_tokens(
-    keeps_tags: bool,
+def _learn_from_pairs(
+    learn: Callable[[Sequence[Corpus], Report], Vocabulary],
     _config: VocabularyConfig,
     text: _Text,
     _symbols: Sequence[str],
     report: Report,
-) -> TreeTokens:
-    report("counting the labels of the target's trees")
-    return TreeTokens.count(read_parses(text.corpora), keeps_tags)
+) -> Vocabulary:
+    """Learn a vocabulary that follows from the pairs of lines alone."""
+    return learn(text.corpora, report)
 
 
 LEARNERS: dict[str, Callable[[VocabularyConfig, _Text, Sequence[str], Report], Vocabulary]] = {
     "bpe": partial(_learn_subwords, "bpe"),
     "unigram": partial(_learn_subwords, "unigram"),
     "words": _learn_words,
-    "trees": partial(_learn_tree_tokens, False),
-    "tagged-trees": partial(_learn_tree_tokens, True),
+    "trees": partial(_learn_from_pairs, partial(learn_tree_tokens, False)),
+    "tagged-trees": partial(_learn_from_pairs, partial(learn_tree_tokens, True)),
 }
 """Functions from settings, text, tokens that become entries, and a reporter to a vocabulary."""
 

@@ -1,13 +1,14 @@
-"""What hypotheses must be beside likely: which tokens may follow a prefix.
+"""Constraints on hypotheses: which tokens may follow a prefix.
 
-A constraint takes candidates away and leaves the probabilities of the others as they are, so that
+A constraint takes candidates away and leaves the probabilities of the others unchanged, so that
 scores remain those of forced decoding.
 """
+
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from nmtkit.parsing.well_formed import WellFormed
 from nmtkit.symbols import EOS_ID
 
 IMPOSSIBLE = float("-inf")
@@ -17,8 +18,18 @@ NO_TOKEN = -1
 """Stands behind the end of a forced beginning."""
 
 
+class FormConstraint(Protocol):
+    """Keeps the hypotheses of B sentences to the form of their type of target."""
+
+    def permitted(self, prefixes: Tensor) -> Tensor:
+        """Return which tokens may follow prefixes (B, W, T), as a mask (B, W, V)."""
+
+    def keep(self, sentences: Tensor) -> None:
+        """Continue with these sentences only; sentences (B',) int64."""
+
+
 class Constraints:
-    """What is asked of the hypotheses of B sentences.
+    """Constraints on the hypotheses of B sentences.
 
     A forced beginning is exempt from the other constraints, and so is the end symbol at a
     sentence's last permitted position.
@@ -30,7 +41,7 @@ class Constraints:
         beginnings: Tensor | None = None,
         banned: tuple[int, ...] = (),
         no_repeat_ngram: int = 0,
-        trees: WellFormed | None = None,
+        form: FormConstraint | None = None,
     ) -> None:
         """Store them.
 
@@ -38,14 +49,14 @@ class Constraints:
             min_lengths: (B,) int64, the shortest hypothesis permitted, its end symbol counted.
             beginnings: (B, P) int64, the tokens that hypotheses must begin with; NO_TOKEN behind.
             banned: tokens that never follow.
-            no_repeat_ngram: no sequence of so many tokens comes twice; 0 = any may.
-            trees: what hypotheses that are trees must be; None = they need not be.
+            no_repeat_ngram: no sequence of this many tokens comes twice; 0 = any may.
+            form: keeps hypotheses to a form; None = they may have any.
         """
         self._min_lengths = min_lengths
         self._beginnings = beginnings
         self._banned = banned
         self._no_repeat_ngram = no_repeat_ngram
-        self._trees = trees
+        self._form = form
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:
         """Make the sums of candidates that are not permitted impossible, in place.
@@ -63,8 +74,8 @@ class Constraints:
             sums[:, :, EOS_ID].masked_fill_(is_early[:, None], IMPOSSIBLE)
         if 0 < self._no_repeat_ngram <= position:
             _forbid_repeats(sums, prefixes, self._no_repeat_ngram)
-        if self._trees is not None:
-            sums.masked_fill_(~self._trees.permitted(prefixes), IMPOSSIBLE)
+        if self._form is not None:
+            sums.masked_fill_(~self._form.permitted(prefixes), IMPOSSIBLE)
         if forced is not None:
             is_forced, tokens, kept = forced
             sums.masked_fill_(is_forced[:, None, None], IMPOSSIBLE)
@@ -73,13 +84,13 @@ class Constraints:
             )
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only; sentences (B',) int64."""
+        """Continue with these sentences only; sentences (B',) int64."""
         if self._min_lengths is not None:
             self._min_lengths = self._min_lengths[sentences]
         if self._beginnings is not None:
             self._beginnings = self._beginnings[sentences]
-        if self._trees is not None:
-            self._trees.keep(sentences)
+        if self._form is not None:
+            self._form.keep(sentences)
 
     def _forced(self, sums: Tensor, position: int) -> tuple[Tensor, Tensor, Tensor] | None:
         """Return which sentences (B,) are forced, by which tokens (B, W, 1), and their sums."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.decoding.lengths import batches_by_length
+from nmtkit.decoding.batching import batches_by_length
 from nmtkit.errors import DamagedError
 from nmtkit.model.attention import recorded_weights
 from nmtkit.model.likelihood import token_log_probs
@@ -56,7 +56,7 @@ def score_pairs(
         pairs: source and target ids, each with its end symbol.
         max_tokens: source tokens, and target tokens, of a batch at most, padding counted.
         attention_layer: the decoder layer, from 0, whose attention to the source is wanted (see
-            `nmtkit.decoding.alignment.aligning_layer`); None = no attention.
+            `nmtkit.decoding.attention.aligning_layer`); None = no attention.
 
     Returns:
         a score a pair, in order; it depends neither on the order nor on the other pairs.

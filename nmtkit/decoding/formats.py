@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from nmtkit.config.schema import OutputConfig
-from nmtkit.decoding.alignment import pharaoh
-from nmtkit.decoding.translation import Answer, Request, Translation
+from nmtkit.decoding.attention import pharaoh
+from nmtkit.decoding.requests import Answer, Request, Translation
 from nmtkit.errors import DataError
 
 _TEXT_KEYS = ("source", "target_prefix")

@@ -1,4 +1,7 @@
-"""Translators and scorers from the paths of models."""
+"""Translators and scorers from the paths of models.
+
+A module of its own, so that the translator and the scorer read no files.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -132,7 +132,7 @@ class Scorer:
         source, target = pair
         try:
             encoded = self._codec.encode_source(source), self._codec.encode_target(target)
-        except DataError as error:  # a target that is no tree
+        except DataError as error:  # a malformed target
             raise DataError(f"line {number}: {error}") from None
         for side, ids in zip(("source", "translation"), encoded, strict=True):
             what = f"line {number}: {len(ids)} tokens in the {side}, more than"

@@ -13,21 +13,19 @@ from torch import Tensor
 
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.annotations import Details, look_at
+from nmtkit.decoding.batching import batches_by_length, longest_translation, narrowed
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
-from nmtkit.decoding.cutting import Cutter
-from nmtkit.decoding.details import look_at
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.lengths import batches_by_length, longest_translation, narrowed
+from nmtkit.decoding.long_lines import Cutter
+from nmtkit.decoding.output_forms import output_form
+from nmtkit.decoding.requests import Answer, Request, Translation, join_ranks
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
-from nmtkit.decoding.translation import Answer, Details, Request, Translation, join_ranks
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.parsing.trees import split_words
-from nmtkit.parsing.vocabulary import TreeTokens
-from nmtkit.parsing.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import numbered_chunks, one_line
@@ -44,13 +42,13 @@ class _Piece:
         ids: of the source, the end symbol last.
         beginning: ids that its translations must begin with.
         key: a number that no other piece has.
-        num_words: in the text of a parser's source; else 0.
+        fewest_tokens: of its translations, the end symbol counted.
     """
 
     ids: list[int]
     beginning: list[int]
     key: int
-    num_words: int
+    fewest_tokens: int
 
 
 class Translator:
@@ -74,7 +72,7 @@ class Translator:
             shortlist: of the codec's ids; None = all of the vocabulary is looked at.
 
         Raises:
-            ConfigError: a shortlist for a parser, or trees of another model.
+            ConfigError: a shortlist or a setting that does not fit the type of the target.
         """
         self._models = models
         self._stepper = Stepper(models, shortlist)
@@ -83,18 +81,10 @@ class Translator:
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
         self._cutter = self._make_cutter()
-        self._tree_classes = None
-        if isinstance(codec.target, TreeTokens):
-            if shortlist is not None:
-                raise ConfigError(
-                    "--shortlist: the model is a parser, whose vocabulary is small; leave it out"
-                )
-            self._tree_classes = TokenClasses.of(codec.target, models[0].output_weight.device)
-        elif recipe.constraints.malformed_trees != "prevent":
-            raise ConfigError(
-                "malformed_trees ('repair') has no effect: the model is no parser; leave it out "
-                "[constraints.malformed_trees]"
-            )
+        device = models[0].output_weight.device
+        self._form = output_form(codec, recipe.constraints, device)
+        if shortlist is not None and self._form.no_shortlist:
+            raise ConfigError(f"--shortlist: {self._form.no_shortlist}; leave it out")
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """Translate lines lazily; exactly one line comes out for each line that goes in.
@@ -149,19 +139,17 @@ class Translator:
                 found[index] = translations
         remaining = iter(found)
         return [
-            self._completed(Answer(request, join_ranks(list(islice(remaining, len(of_line))))))
+            self._completed(request, join_ranks(list(islice(remaining, len(of_line)))))
             for request, of_line in zip(requests, pieces_of_lines, strict=True)
         ]
 
-    def _completed(self, answer: Answer) -> Answer:
-        """Return an answer whose texts are those to put out: parses have words in them."""
-        if self._tree_classes is None:
-            return answer
+    def _completed(self, request: Request, found: list[Translation]) -> Answer:
+        """Return the answer to a request, with the final texts of its translations."""
         translations = []
-        for one in answer.translations:
-            text, is_mended = self._codec.complete(one.text, answer.request.source)
+        for one in found:
+            text, is_mended = self._codec.complete(one.text, request.source)
             translations.append(replace(one, text=text, is_mended=is_mended))
-        return replace(answer, translations=translations)
+        return Answer(request, translations, self._codec.target_type)
 
     def _width(self) -> int:
         """Return how many translations of a sentence are made together."""
@@ -176,11 +164,8 @@ class Translator:
         """Encode a line as what is translated for it, the forced beginning with its first part."""
         line = request.source.replace("\n", " ")
         pieces = self._cutter.pieces(line, number)
-        if self._tree_classes is not None and request.target_prefix:
-            raise DataError(
-                f"line {number}: target_prefix for a parser, whose output is a whole tree; "
-                "leave it out"
-            )
+        if request.target_prefix and self._form.no_prefix:
+            raise DataError(f"line {number}: target_prefix {self._form.no_prefix}; leave it out")
         beginning = self._codec.encode_target(request.target_prefix.replace("\n", " "))[:-1]
         if beginning and not pieces:
             raise DataError(
@@ -197,19 +182,10 @@ class Translator:
                 ids=ids,
                 beginning=[] if place else beginning,
                 key=number * _MAX_PIECES + place,
-                num_words=self._num_words(ids, line),
+                fewest_tokens=self._form.fewest_tokens(ids, line),
             )
             for place, ids in enumerate(pieces)
         ]
-
-    def _num_words(self, ids: list[int], line: str) -> int:
-        """Count the words that a parser has to find a place for in a line, or in a piece of it."""
-        if self._tree_classes is None:
-            return 0
-        is_whole = ids == self._codec.encode_source(line)
-        # What normalising a piece alters about the number of its words, `complete` mends.
-        text = line if is_whole else self._codec.source.decode(ids)
-        return max(1, len(split_words(text)))
 
     def _translate(self, pieces: list[_Piece]) -> list[list[Translation]]:
         """Translate pieces together; returns the n best translations of each."""
@@ -268,9 +244,7 @@ class Translator:
         longest, shortest = [], []
         for piece in pieces:
             size, forced = len(piece.ids), len(piece.beginning)
-            limit = longest_translation(search, size)
-            if self._tree_classes is not None:
-                limit = max(limit, fewest_tokens(piece.num_words))
+            limit = max(longest_translation(search, size), piece.fewest_tokens)
             if config.max_output_length:
                 limit = min(limit, config.max_output_length + 1)
             limit = min(max(limit, forced + 1), self._num_positions)
@@ -279,8 +253,8 @@ class Translator:
             shortest.append(min(wanted, limit))
         device = self._models[0].output_weight.device
         max_lengths = torch.tensor(longest, device=device)
-        trees = self._well_formed(pieces, max_lengths)
-        is_asked = config.no_repeat_ngram or config.ban_unknown or trees
+        form = self._form.constraint([piece.fewest_tokens for piece in pieces], max_lengths)
+        is_asked = config.no_repeat_ngram or config.ban_unknown or form is not None
         if not (max(shortest) > 1 or beginnings.shape[1] or is_asked):
             return max_lengths, None
         constraints = Constraints(
@@ -288,17 +262,9 @@ class Translator:
             beginnings,
             (UNK_ID,) if config.ban_unknown else (),
             config.no_repeat_ngram,
-            trees,
+            form,
         )
         return max_lengths, constraints
-
-    def _well_formed(self, pieces: list[_Piece], max_lengths: Tensor) -> WellFormed | None:
-        """Return what the trees of a parser must be, if that is asked for while it searches."""
-        is_prevented = self._recipe.constraints.malformed_trees == "prevent"
-        if self._tree_classes is None or not is_prevented:
-            return None
-        num_words = torch.tensor([piece.num_words for piece in pieces], device=max_lengths.device)
-        return WellFormed(self._tree_classes, num_words, max_lengths, LONGEST_CHAIN)
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.decoding.loading import load_translator
-from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
 from nmtkit.runtime.workers import Worker

@@ -1,11 +1,19 @@
 """The flow of `nmtkit score`: systems and references -> scores and breakdowns."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from nmtkit.config.metrics import BreakdownConfig, SignificanceConfig
-from nmtkit.errors import ConfigError
+from nmtkit.config.metrics import (
+    METRICS,
+    BreakdownConfig,
+    MetricsConfig,
+    SignificanceConfig,
+    TargetType,
+    metric_names,
+)
 from nmtkit.evaluation.breakdown import (
     FrequencyClass,
     LengthClass,
@@ -13,11 +21,12 @@ from nmtkit.evaluation.breakdown import (
     by_length,
     count_words,
 )
-from nmtkit.evaluation.metrics import Metric, Score
+from nmtkit.evaluation.doubts import doubts
+from nmtkit.evaluation.metric import Metric, Output, Score
+from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts
-from nmtkit.parsing.brackets import Comparison, check_one_reference, compare_lines
-from nmtkit.parsing.prm import Parameters
+from nmtkit.parsing.evalb.metric import evalb_report, parse_doubts
 from nmtkit.text.lines import read_lines
 
 
@@ -86,9 +95,9 @@ def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]
     Raises:
         ConfigError: there are several systems.
     """
-    _check_one_system(texts)
+    system = texts.only_system()
     prepared = [texts.map(metric.prepare) for metric in metrics]
-    for index in range(len(texts.systems[0].lines)):
+    for index in range(len(system.lines)):
         yield [
             metric.score_line(
                 own.systems[0].lines[index], [one.lines[index] for one in own.references]
@@ -97,30 +106,44 @@ def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]
         ]
 
 
-def compare_trees(texts: Texts, parameters: Parameters) -> Iterator[Comparison]:
-    """Return EVALB's comparison of each line of a system with the gold tree.
-
-    Args:
-        texts: checked.
-        parameters: what counts.
+def line_report(config: MetricsConfig) -> Callable[[Texts, bool], Iterator[Output]]:
+    """Return the function that scores each line of texts, as JSON or not, by these metrics.
 
     Raises:
-        ConfigError: immediately; there are several systems, or several references.
-        DataError: as the lines are compared; see `compare_lines`.
+        ConfigError: see `make_metrics`; from the function, see `score_lines`.
     """
-    _check_one_system(texts)
-    check_one_reference(len(texts.references))
-    system, gold = texts.systems[0], texts.references[0]
-
-    def comparisons() -> Iterator[Comparison]:
-        with system.blamed():
-            yield from compare_lines(gold.lines, system.lines, parameters)
-
-    return comparisons()
+    return partial(_report_lines, make_metrics(config))
 
 
-def _check_one_system(texts: Texts) -> None:
-    if len(texts.systems) > 1:
-        raise ConfigError(
-            "sentence scores are of one system, and there are several; give one file [--sentence]"
+def _report_lines(metrics: Sequence[Metric], texts: Texts, as_json: bool) -> Iterator[Output]:
+    for scores in score_lines(texts, metrics):
+        table = {metric.name: score for metric, score in zip(metrics, scores, strict=True)}
+        yield Output(
+            [json.dumps(table) if as_json else "\t".join(f"{score:.2f}" for score in scores)]
         )
+    yield Output([], [f"{metric.name}: {metric.line_signature()}" for metric in metrics])
+
+
+@dataclass(frozen=True)
+class LineType:
+    """The treatment of a type of lines.
+
+    Attributes:
+        doubts: warnings about checked texts.
+        line_report: see the function of this name.
+    """
+
+    doubts: Callable[[Texts], Iterator[str]]
+    line_report: Callable[[MetricsConfig], Callable[[Texts, bool], Iterator[Output]]]
+
+
+LINE_TYPES: dict[TargetType, LineType] = {
+    "text": LineType(doubts, line_report),
+    "trees": LineType(parse_doubts, evalb_report),
+}
+"""Types of lines that metrics compare."""
+
+
+def line_type(config: MetricsConfig) -> LineType:
+    """Return the type of the lines that metrics compare, which is the same for all of them."""
+    return LINE_TYPES[METRICS[metric_names(config.metric)[0]].compares]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nmtkit.config.metrics import SignificanceConfig
 from nmtkit.errors import ConfigError
-from nmtkit.evaluation.metrics import Interval, Metric, Score
+from nmtkit.evaluation.metric import Interval, Metric, Score
 from nmtkit.evaluation.texts import Texts
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> l
 
     Raises:
         ConfigError: SACREBLEU_SEED cannot be used, or a test is asked for with one system.
-        DataError: of trees, see `compare_lines`.
+        DataError: texts that the metric cannot compare.
     """
     is_paired = config.paired_bs or config.paired_ar
     if is_paired or config.confidence:

@@ -54,6 +54,15 @@ class Texts:
             if not system.lines:
                 raise DataError(f"{system.name} has no translations to score; give a line or more")
 
+    def only_system(self) -> Text:
+        """Return the system of scores of single sentences; ConfigError if there are several."""
+        if len(self.systems) > 1:
+            raise ConfigError(
+                "sentence scores are of one system, and there are several; give one file "
+                "[--sentence]"
+            )
+        return self.systems[0]
+
     def map(self, change: Callable[[str], str]) -> "Texts":
         """Change each line."""
         return self._each(lambda lines: [change(line) for line in lines])

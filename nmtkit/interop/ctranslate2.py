@@ -26,7 +26,6 @@ from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.model.embedding import Embedding
 from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer
-from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
@@ -45,11 +44,12 @@ def refusals(loaded: LoadedModel) -> Iterator[Problem]:
     yield from attention_limits(config)
     yield from choice_limits(config, "activation", _ACTIVATIONS)
     yield from choice_limits(config, "norm", _PRE_NORM)
-    if isinstance(loaded.codec.target, TreeTokens):
+    target_type = loaded.codec.target_type
+    if target_type != "text":
         yield Problem(
             ("kind",),
-            "the target vocabulary (of trees) must be of text: the words of the source, which "
-            "belong in the trees, cannot be put there",
+            f"the target vocabulary (of {target_type}) must be of text: the words of the source, "
+            f"which belong in the {target_type}, cannot be put there",
         )
 
 

@@ -14,8 +14,9 @@ Source: Vinyals et al. 2015 (arXiv 1412.7449), section 2.3 and footnotes; that p
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from nmtkit.parsing.cleaning import ROOT_LABEL
+from nmtkit.parsing.treebank import ROOT_LABEL
 from nmtkit.parsing.trees import Tree, escape, format_tree, split_words
+from nmtkit.units import repaired
 
 ANY_TAG = "XX"
 """Stands for every tag."""
@@ -41,17 +42,17 @@ def linearize(tree: Tree, keeps_tags: bool) -> list[str]:
 
 
 def is_opening(token: str) -> bool:
-    """Tell whether a token opens a constituent."""
+    """Return whether a token opens a constituent."""
     return token.startswith("(")
 
 
 def is_closing(token: str) -> bool:
-    """Tell whether a token closes a constituent."""
+    """Return whether a token closes a constituent."""
     return token.startswith(")")
 
 
 def restore(tokens: Sequence[str], words: Sequence[str]) -> Tree:
-    """Make the tree of tokens, with words in it; tokens that are no tree's are mended.
+    """Make the tree of tokens, with words in it; tokens that are no tree's are repaired.
 
     Of tokens that are a tree's, with a tag a word, nothing changes: `linearize` gives them back.
     Otherwise a closing bracket closes what is open inside of its constituent, or is dropped where
@@ -84,34 +85,25 @@ def restore_lines(pairs: Iterable[tuple[str, str]], report: Callable[[str], None
 
     Args:
         pairs: a line of tokens, and one of words.
-        report: takes a line that tells how many trees there were, and how many were mended.
+        report: takes a line with the number of trees, and of those that were repaired.
     """
     counts: Counter[bool | None] = Counter()
     for text, words in pairs:
         tree, is_mended = complete(text, words)
         counts[is_mended] += 1
         yield tree
-    report(told_of_trees(counts))
+    report(repaired("trees", counts))
 
 
 def complete(text: str, words: str) -> tuple[str, bool | None]:
-    """Return the tree of a line of tokens over a line of words, as text; and whether it was mended.
+    """Return the text of the tree of tokens over a line of words, and whether it was repaired.
 
-    Without words, the tree is blank, and None is returned beside it.
+    Without words, the text is blank, and the second is None.
     """
     if not split_words(words):
         return "", None
     tree = restore(text.split(), split_words(words))
     return format_tree(tree), linearize(tree, keeps_tags=True) != text.split()
-
-
-def told_of_trees(counts: Counter[bool | None]) -> str:
-    """Return a line that tells how many trees there are, and how many were mended.
-
-    Args:
-        counts: of lines, by what `complete` says of them.
-    """
-    return f"trees: {counts[True] + counts[False]}, mended: {counts[True]}"
 
 
 class _Builder:

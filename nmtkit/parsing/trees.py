@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from nmtkit.errors import DataError
 
 BRACKET_WORDS = {"(": "-LRB-", ")": "-RRB-"}
-"""How a word that is a bracket is written in a tree; brackets inside a word likewise."""
+"""How a word that is a bracket is written in a tree; the same holds for brackets in a word."""
 
 # ASCII white space, and what some reader takes for a line end. Other space is part of a word: in
 # treebanks of scientific text there are words with a narrow or a no-break space.
@@ -92,19 +92,19 @@ def read_trees(
             try:
                 reader.finish()
             except DataError as error:
-                _tell(error, skip)
+                _report(error, skip)
             is_skipping = False
         if is_skipping:
             continue
         try:
             yield from list(reader.read(line, f"{name}:{number}"))  # all of a line, or nothing
         except DataError as error:
-            _tell(error, skip)
+            _report(error, skip)
             is_skipping = True
     try:
         reader.finish()
     except DataError as error:
-        _tell(error, skip)
+        _report(error, skip)
 
 
 def parse_tree(line: str, where: str) -> Tree:
@@ -143,7 +143,7 @@ def format_tree(tree: Tree) -> str:
 
 
 def split_words(line: str) -> list[str]:
-    """Cut a line into words as trees have them: at white space, but for no-break spaces."""
+    """Cut a line into words as trees have them: at white space, except no-break spaces."""
     return [word for word in _SPACES.split(line) if word]
 
 
@@ -241,11 +241,11 @@ _TAGS = "each word needs brackets and a tag of its own, as in (NN word)"
 _DELETE = "delete it, or the tree"
 
 
-def _error(where: str, what: str, mend: str) -> DataError:
-    return DataError(f"{where}: {what}; {mend}")
+def _error(where: str, what: str, remedy: str) -> DataError:
+    return DataError(f"{where}: {what}; {remedy}")
 
 
-def _tell(error: DataError, skip: Callable[[str], None] | None) -> None:
+def _report(error: DataError, skip: Callable[[str], None] | None) -> None:
     """Hand an error to `skip`, or raise it."""
     if skip is None:
         raise error

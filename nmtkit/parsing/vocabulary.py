@@ -1,13 +1,15 @@
-"""The vocabulary of parses: brackets with labels, and tags. A line of text is a tree in brackets.
+"""The vocabulary of parses: brackets with labels, and tags; the text that it is learnt from.
 
-It is closed, as the labels of a treebank are: about a hundred entries, each of which is a step of
-decoding. Trees lack their words here, which are the source; `TextCodec.complete` puts them back.
+A line of that text is a tree in brackets. The vocabulary is closed, as the labels of a treebank
+are: about a hundred entries, each of which is a step of decoding. Trees lack their words here,
+which are the source; `TextCodec.complete` puts them back.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from nmtkit.data.corpus import Corpus
 from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import ANY_TAG, is_closing, is_opening, linearize
 from nmtkit.parsing.trees import Tree, parse_tree, split_words
@@ -109,3 +111,39 @@ class TreeTokens:
 
     def _tag(self, tag: str) -> str:
         return ANY_TAG if tag not in self._tags and ANY_TAG in self._tags else tag
+
+
+def learn_tree_tokens(
+    keeps_tags: bool, corpora: Sequence[Corpus], report: Callable[[str], None]
+) -> TreeTokens:
+    """Learn the vocabulary of the target side; see `TreeTokens.count` and `read_parses`."""
+    report("counting the labels of the target's trees")
+    return TreeTokens.count(read_parses(corpora), keeps_tags)
+
+
+def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:
+    """Yield the trees of the target side, which are parses of the source; blank lines have none.
+
+    Raises:
+        DataError: a line is no tree, or its words are fewer or more than the source line's.
+    """
+    for corpus in corpora:
+        for number, (source, target) in enumerate(corpus.pairs(), 1):
+            if split_words(target):
+                tree = parse_tree(target, f"{corpus.target}:{number}")
+                _check_words(corpus, number, len(split_words(source)), len(tree.words()))
+                yield tree
+
+
+def check_parses(corpora: Sequence[Corpus]) -> None:
+    """Read all trees before any work, as later errors name no file and line; see `read_parses`."""
+    for _ in read_parses(corpora):
+        pass
+
+
+def _check_words(corpus: Corpus, number: int, num_source: int, num_tree: int) -> None:
+    if num_source != num_tree:
+        raise DataError(
+            f"{corpus.target}:{number}: a parse of {num_tree} words, and {corpus.source}:{number} "
+            f"has {num_source}; make the source of the trees, with `nmtkit trees words`"
+        )

@@ -1,28 +1,61 @@
-"""The constraint that hypotheses are trees with one leaf for each word of the source.
+"""The search of a parser: its hypotheses are trees with one leaf for each word of the source.
 
 Which tokens may follow is a function of the prefix alone: how deep it is, how many leaves it has,
 which constituents are open, and where they began. All of it is computed for all rows at once.
 
-A chain is constituents over just the same words, each the only child of the one around it. There is
-no end to them unless one is set, and a model that has learnt little would fill the longest output
-with them.
+A chain is constituents over just the same words, each the only child of the one around it. Without
+a limit, a model that has learnt little would fill the longest output with them.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from nmtkit.config.schema import ConstraintsConfig
 from nmtkit.parsing.linearize import is_closing, is_opening
+from nmtkit.parsing.trees import split_words
 from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.codec import TextCodec
 
 _FEWEST_TOKENS = 3
-"""Of a tree beside its leaves: the root's brackets, and the end symbol."""
+"""Of a tree without its leaves: the root's brackets, and the end symbol."""
 
 LONGEST_CHAIN = 8
 """Constituents over just the same words. In the 17,248 trees of CRAFT and GUM, cleaned, at most 4
 are, the root's bracket counted."""
+
+
+class TreeForm:
+    """The form of a parser's outputs; see `OutputForm` of nmtkit/decoding/output_forms.py."""
+
+    own_settings: ClassVar[Mapping[str, str]] = {"malformed_trees": "the model is no parser"}
+    no_shortlist: ClassVar[str] = "the model is a parser, whose vocabulary is small"
+    no_prefix: ClassVar[str] = "for a parser, whose output is a whole tree"
+
+    def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
+        """Sort the tokens of a codec whose target is trees."""
+        assert isinstance(codec.target, TreeTokens), codec.target.kind
+        self._codec = codec
+        self._is_prevented = config.malformed_trees == "prevent"
+        self._classes = TokenClasses.of(codec.target, device)
+
+    def fewest_tokens(self, ids: list[int], line: str) -> int:
+        """Return the length of the shortest tree over the words of a source."""
+        is_whole = ids == self._codec.encode_source(line)
+        # `complete` repairs trees of parts whose number of words is another in normalised text.
+        text = line if is_whole else self._codec.source.decode(ids)
+        return fewest_tokens(max(1, len(split_words(text))))
+
+    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> "WellFormed | None":
+        """Return the constraint that prevents malformed trees; None if they are repaired."""
+        if not self._is_prevented:
+            return None
+        num_words = torch.tensor(fewest, device=max_lengths.device) - _FEWEST_TOKENS
+        return WellFormed(self._classes, num_words, max_lengths, LONGEST_CHAIN)
 
 
 @dataclass(frozen=True)
@@ -58,7 +91,7 @@ class TokenClasses:
 
 
 def fewest_tokens(num_words: int) -> int:
-    """Return the length of the shortest tree over so many words, its end symbol counted."""
+    """Return the length of the shortest tree over this many words, its end symbol counted."""
     return num_words + _FEWEST_TOKENS
 
 
@@ -121,7 +154,7 @@ class WellFormed:
         return mask | is_free[:, None, None]
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only; sentences (B',) int64."""
+        """Continue with these sentences only; sentences (B',) int64."""
         self._num_words = self._num_words[sentences]
         self._max_lengths = self._max_lengths[sentences]
 

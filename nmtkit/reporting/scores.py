@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nmtkit.evaluation.evaluate import Evaluation
-from nmtkit.evaluation.metrics import Score
+from nmtkit.evaluation.metric import Score
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
 from nmtkit.reporting.markdown import markdown
 

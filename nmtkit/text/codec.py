@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nmtkit.config.metrics import TargetType
+from nmtkit.data.corpus import Corpus
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import complete
-from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.parsing.vocabulary import TreeTokens, check_parses
 from nmtkit.storage.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.marian import MarianVocabulary
@@ -73,8 +74,27 @@ class Vocabulary(Protocol):
         """Write the file, and others of its name if the kind has any."""
 
 
+class VocabularyClass(Protocol):
+    """The class of the vocabularies of a kind."""
+
+    @property
+    def kind(self) -> str:
+        """See `Vocabulary`."""
+
+    @property
+    def suffix(self) -> str:
+        """See `Vocabulary`."""
+
+    def load(self, path: Path) -> Vocabulary:
+        """Read a file; ConfigError or DataError where it cannot be used."""
+
+
 def _as_decoded(text: str, _source_line: str) -> tuple[str, bool | None]:
     return text, None
+
+
+def _accept(_corpora: Sequence[Corpus]) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -86,13 +106,15 @@ class Kind:
         target_type: type of the lines of a target with this vocabulary.
         is_tokenisable: Moses may tokenise the text before it.
         is_per_side: where both sides share the ids, each still has files of its own.
+        check: reads the text of a dataset; DataError for a line that cannot be encoded.
         complete: see `TextCodec.complete`.
     """
 
-    vocabulary: "type[Subword] | type[Words] | type[MarianVocabulary] | type[TreeTokens]"
+    vocabulary: VocabularyClass
     target_type: TargetType = "text"
     is_tokenisable: bool = False
     is_per_side: bool = False
+    check: Callable[[Sequence[Corpus]], None] = _accept
     complete: Callable[[str, str], tuple[str, bool | None]] = _as_decoded
 
 
@@ -100,7 +122,7 @@ KINDS: dict[str, Kind] = {
     "sentencepiece": Kind(Subword, is_tokenisable=True),
     "words": Kind(Words, is_tokenisable=True),
     "marian": Kind(MarianVocabulary, is_per_side=True),
-    "trees": Kind(TreeTokens, target_type="trees", complete=complete),
+    "trees": Kind(TreeTokens, target_type="trees", check=check_parses, complete=complete),
 }
 """Kinds of vocabulary, by their names in codec.json."""
 
@@ -127,7 +149,7 @@ class TextCodec:
         """Return the ids of a target line and the end symbol; a blank line is [EOS_ID].
 
         Raises:
-            DataError: the line is no tree, and the target is trees.
+            DataError: the line is not of the target's type.
         """
         return [*self.target.encode(line), EOS_ID]
 
@@ -136,9 +158,9 @@ class TextCodec:
         return self.target.decode(ids)
 
     def complete(self, text: str, source_line: str) -> tuple[str, bool | None]:
-        """Return the final form of a decoded text, and whether a parse was repaired.
+        """Return the final form of a decoded text, and whether it had to be repaired.
 
-        A parse gets the words of its source. Other text is unchanged, with None.
+        The second is None for plain text, which cannot be malformed, and for blank lines.
         """
         return KINDS[self.target.kind].complete(text, source_line)
 
@@ -259,13 +281,13 @@ def _upgrade_to_2(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _can_share(description: Mapping[str, Any]) -> bool:
-    """Tell whether one vocabulary can serve both sides as they are described."""
+    """Return whether one vocabulary can serve both sides as they are described."""
     source, target = description["source"], description["target"]
     return all(source[name] == target[name] for name in ("kind", "tokenizer"))
 
 
 def _is_side(side: object) -> bool:
-    """Tell whether the description of a side can be used."""
+    """Return whether the description of a side can be used."""
     if not isinstance(side, dict):
         return False
     kind, tokenizer = side.get("kind"), side.get("tokenizer")

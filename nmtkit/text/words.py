@@ -1,6 +1,6 @@
 """Closed vocabularies: a line is cut at whitespace, and each token is an entry or unknown.
 
-For text that is segmented already: subwords made by another tool, tokens of trees.
+For text that is segmented already: subwords or tokens that another tool made.
 The file has one word a line, and the line's number, from 0, is the word's id.
 """
 

@@ -30,7 +30,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import cut_sorted
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.evaluation.metrics import Metric, make_metrics, score_corpus
+from nmtkit.evaluation.metric import Metric
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.progress.records import ValidationRecord
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.distributed import Ranks
@@ -113,7 +114,7 @@ def make_validation_metrics(config: ValidationConfig, codec: TextCodec) -> dict[
     if config.best_metric != NLL:
         wanted.append(("best_metric", config.best_metric))
     for setting, name in wanted:
-        if METRICS[name].compares not in (target, "text"):  # a tree is a line of text, too
+        if METRICS[name].compares not in (target, "text"):  # any line is text, too
             raise ConfigError(
                 f"{setting}: {name} compares {METRICS[name].compares}, and the target side of this "
                 f"dataset is {target}; choose from {', '.join(metrics_of(target))} "

@@ -16,11 +16,12 @@ TESTED_ELSEWHERE = {
     "nmtkit/config/attention.py": "settings without code; tests/unit/config/test_fields.py",
     "nmtkit/config/schema.py": "settings without code; tests/unit/config/test_fields.py",
     "nmtkit/decoding/workers.py": "processes; tests/integration/test_translate_workers.py",
+    "nmtkit/evaluation/metric.py": "tests/unit/evaluation/test_metrics.py",
     "nmtkit/interop/marian_stored.py": "tests/unit/interop/test_marian_reading.py",
+    "nmtkit/parsing/evalb/scorer.py": "tests/unit/parsing/evalb/test_metric.py",
     "nmtkit/reporting/paper.py": "numbers of the paper, without code",
     "nmtkit_cli/scoring.py": "tests/integration/test_score_command.py",
-    "nmtkit_cli/tree_streams.py": "tests/integration/test_trees_command.py",
-    "nmtkit_cli/tree_text.py": "tests/integration/test_trees_command.py",
+    "nmtkit_cli/tree_commands.py": "tests/integration/test_trees_command.py",
 }
 MIRRORS_NO_MODULE = {
     "tests/unit/parsing/test_translating.py": "translating by parsers: how its parts fit",

@@ -11,7 +11,8 @@ from sacrebleu.metrics.chrf import CHRF
 from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig
 from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.config.toml import dumps
-from nmtkit.evaluation.metrics import MAKERS, Metric
+from nmtkit.evaluation.metric import Metric
+from nmtkit.evaluation.metrics import MAKERS
 from nmtkit.parsing.trees import parse_tree
 from nmtkit.progress.records import MetricsLog
 from tests.commands import as_text, nmtkit

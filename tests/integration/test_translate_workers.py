@@ -15,7 +15,7 @@ import pytest
 
 import nmtkit
 from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
-from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.workers import Workers, _serve
 from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.metrics import MetricsConfig
-from nmtkit.evaluation.metrics import Score, make_metrics, score_corpus
+from nmtkit.evaluation.metric import Score
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.text.lines import read_lines
 from tests.shared_data import DATA, needs_data
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from nmtkit.config.attention import SelectionConfig
 from nmtkit.config.problems import suggestion
-from nmtkit.decoding.alignment import aligning_layer
+from nmtkit.decoding.attention import aligning_layer
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.attention.sentences import Sentence, View
 

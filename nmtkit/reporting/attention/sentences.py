@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.schema import AttentionRecipe, SearchConfig
-from nmtkit.decoding.alignment import joined, with_end
-from nmtkit.decoding.attention import all_weights
+from nmtkit.decoding.attention import all_weights, joined, with_end
+from nmtkit.decoding.batching import longest_translation
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.lengths import longest_translation
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer

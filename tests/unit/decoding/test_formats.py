@@ -7,8 +7,9 @@ import pytest
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import OutputConfig, TranslateRecipe
 from nmtkit.config.toml import build
+from nmtkit.decoding.annotations import Details
 from nmtkit.decoding.formats import INPUT_FORMATS, OUTPUT_FORMATS, make_writer, read_requests
-from nmtkit.decoding.translation import Answer, Details, Request, Translation
+from nmtkit.decoding.requests import Answer, Request, Translation
 from nmtkit.errors import ConfigError, DataError
 
 JSON = OutputConfig(input_format="json")

@@ -14,7 +14,7 @@ from nmtkit.config.schema import (
     TranslationConfig,
 )
 from nmtkit.decoding.loading import load_scorer, load_translator
-from nmtkit.decoding.translation import Request
+from nmtkit.decoding.requests import Request
 from nmtkit.storage.model_folder import write_model
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 

@@ -13,7 +13,7 @@ from nmtkit.config.schema import (
     TranslationConfig,
 )
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences

@@ -16,8 +16,8 @@ from nmtkit.config.schema import (
     TranslationConfig,
 )
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.cutting import split_text
-from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.long_lines import split_text
+from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer

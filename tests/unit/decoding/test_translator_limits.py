@@ -12,7 +12,7 @@ from nmtkit.config.schema import (
     TranslateRecipe,
     TranslationConfig,
 )
-from nmtkit.decoding.translation import Request
+from nmtkit.decoding.requests import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nmtkit.evaluation.doubts import doubts, doubts_of_trees
+from nmtkit.evaluation.doubts import doubts
 from nmtkit.evaluation.texts import Text, Texts
 
 RAW = ["A sentence.", "Is it?", "Good", "No!"]
@@ -54,21 +54,3 @@ def test_each_system_is_looked_at() -> None:
     systems = [Text("one", ["a@@ b"]), Text("two", [""])]
     warnings = list(doubts(Texts(systems, [Text("ref", ["a"])])))
     assert [warning.split(":")[0] for warning in warnings] == ["one", "two"]
-
-
-@pytest.mark.parametrize("root", ["", "ROOT", "S1"])
-def test_an_outer_bracket_that_only_one_side_counts_is_told(root: str) -> None:
-    raw, clean = f"({root} (S (NN a) (. .)))", "(TOP (S (NN a) (. .)))"
-    mend = "another outer bracket than the gold tree, and one of the two counts: clean both sides"
-    for gold, parsed in ((raw, clean), (clean, raw)):
-        texts = Texts([Text("sys", [clean, parsed, parsed])], [Text("ref", [clean, gold, gold])])
-        (warning,) = doubts_of_trees(texts)
-        assert warning.startswith(f"sys:2: 2 lines have {mend}")
-    for both in (raw, clean, "(S (NN a))"):
-        assert not [*doubts_of_trees(Texts([Text("sys", [both])], [Text("ref", [both])]))]
-
-
-def test_missing_parses_are_told_and_what_tells_of_text_is_not() -> None:
-    texts = Texts([Text("sys", ["", "a ."])], [Text("ref", ["(NN a)", "(TOP (NN a) (. .))"])])
-    (warning,) = doubts_of_trees(texts)
-    assert warning.startswith("sys:1: 1 line has no translation")

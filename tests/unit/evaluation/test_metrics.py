@@ -13,7 +13,8 @@ from sacrebleu.metrics.ter import TER
 
 from nmtkit.config.metrics import MetricsConfig, metrics_of
 from nmtkit.errors import ConfigError
-from nmtkit.evaluation.metrics import Metric, Score, make_metrics, score_corpus
+from nmtkit.evaluation.metric import Metric, Score
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from tests.shared_data import DATA, needs_data
 
 LINES = ["The cat sat on the mat .", "It is guilty of nothing at all .", "Yes !"]

@@ -8,7 +8,8 @@ import pytest
 
 from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
 from nmtkit.errors import ConfigError
-from nmtkit.evaluation.metrics import Score, make_metrics
+from nmtkit.evaluation.metric import Score
+from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Text, Texts
 

@@ -15,8 +15,8 @@ from nmtkit.config.schema import (
 )
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.forced import score_pairs
+from nmtkit.decoding.requests import Request
 from nmtkit.decoding.scorer import Scorer
-from nmtkit.decoding.translation import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.parsing.linearize import linearize

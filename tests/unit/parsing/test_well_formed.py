@@ -11,8 +11,8 @@ from nmtkit.config.schema import SamplingConfig, SearchConfig
 from nmtkit.decoding.constraints import Constraints
 from nmtkit.decoding.sampling import Draws, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
-from nmtkit.parsing.cleaning import clean
 from nmtkit.parsing.linearize import linearize, restore
+from nmtkit.parsing.treebank import clean
 from nmtkit.parsing.trees import Tree, read_trees
 from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.parsing.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
@@ -59,7 +59,7 @@ def well_formed(sentences: list[int]) -> WellFormed:
 
 def search(tables: Tables, config: SearchConfig) -> list[list[Hypothesis]]:
     longest = torch.tensor(tables.max_lengths)
-    constraints = Constraints(trees=well_formed([0, 1, 2, 3]))
+    constraints = Constraints(form=well_formed([0, 1, 2, 3]))
     return beam_search(table_step, TableState(tables), longest, config, constraints, config.beam)
 
 
@@ -164,7 +164,7 @@ def test_where_trees_are_likely_a_free_search_finds_the_same() -> None:
 def test_what_is_drawn_are_trees() -> None:
     tables = random_tables(2, LONGEST, TOKENS.size)
     draws = Draws(SamplingConfig(sample=True), 1, torch.arange(4), 20)
-    constraints = Constraints(trees=well_formed([0, 1, 2, 3]))
+    constraints = Constraints(form=well_formed([0, 1, 2, 3]))
     longest, config = torch.tensor(LONGEST), SearchConfig()
     found = sample(table_step, TableState(tables), longest, draws, config, constraints)
     for sentence, hypotheses in enumerate(found[:3]):

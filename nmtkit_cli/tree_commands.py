@@ -1,12 +1,26 @@
-"""The commands of `nmtkit trees` that turn text into other text, a tree or its words a line."""
+"""The commands of `nmtkit trees`, in the order of use: trees or lines in, a line a tree out."""
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nmtkit_cli.command import FILE, Command
-from nmtkit_cli.streams import say, warn
-from nmtkit_cli.tree_streams import NAME, input_lines, input_trees, skip_option, stream_lines
+from nmtkit_cli.streams import counted, say, standard_input, warn, write_lines
+
+if TYPE_CHECKING:
+    from nmtkit.parsing.trees import Tree
+
+NAME = "standard input"
+
+_LINES_AT_ONCE = 1000
+
+skip_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--skip-bad",
+    is_flag=True,
+    help="Leave malformed trees out, and tell how many there are, instead of ending at the first.",
+)
 
 
 @click.command("clean", cls=Command, epilog="nmtkit trees clean < wsj.mrg > train.trees")
@@ -16,7 +30,7 @@ def clean(skip_bad: bool) -> None:
 
     NP-SBJ-1 and NP=2 become NP, as EVALB counts them.
     """
-    from nmtkit.parsing.cleaning import clean_all
+    from nmtkit.parsing.treebank import clean_all
     from nmtkit.parsing.trees import format_tree
 
     stream_lines(map(format_tree, clean_all(input_trees(skip_bad), warn)))
@@ -67,3 +81,53 @@ def tokenize() -> None:
     from nmtkit.parsing.treebank import tokenize
 
     stream_lines(" ".join(tokenize(line)) for line in input_lines())
+
+
+@click.command("info", cls=Command, epilog="nmtkit trees info < train.trees")
+@skip_option
+def info(skip_bad: bool) -> None:
+    """Count trees, words, constituents, labels and tags."""
+    from nmtkit.parsing.views import tree_counts
+
+    stream_lines(tree_counts(input_trees(skip_bad)))
+
+
+@click.command("draw", cls=Command, epilog="nmtkit trees draw --svg < test.trees > test.svg")
+@click.option(
+    "--svg", "is_svg", is_flag=True, help="One SVG picture of all trees instead of outlines."
+)
+@skip_option
+def draw(is_svg: bool, skip_bad: bool) -> None:
+    """Draw trees: as outlines for the terminal, each with a blank line behind, or as SVG."""
+    from nmtkit.parsing.views import outline, svg
+
+    trees = input_trees(skip_bad)
+    if is_svg:
+        stream_lines([svg(trees)])
+    else:
+        stream_lines(line for tree in trees for line in (*outline(tree), ""))
+
+
+def input_lines() -> Iterator[str]:
+    """Return the lines of standard input."""
+    from nmtkit.text.lines import decode_lines
+
+    return decode_lines(standard_input(), NAME, "error", warn)
+
+
+def input_trees(skip_bad: bool) -> "Iterator[Tree]":
+    """Yield the trees of standard input; warn of those that are left out."""
+    from nmtkit.parsing.trees import read_trees
+
+    skipped: list[str] = []
+    yield from read_trees(input_lines(), NAME, skipped.append if skip_bad else None)
+    if skipped:
+        warn(f"left out {counted(len(skipped), 'malformed trees')}; the first: {skipped[0]}")
+
+
+def stream_lines(lines: Iterable[str]) -> None:
+    """Write lines as they come, many at once."""
+    from nmtkit.text.lines import numbered_chunks
+
+    for _, chunk in numbered_chunks(lines, _LINES_AT_ONCE):
+        write_lines(chunk)

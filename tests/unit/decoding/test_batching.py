@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.decoding.lengths import batches_by_length, narrowed
+from nmtkit.decoding.batching import batches_by_length, narrowed
 
 LENGTHS = st.lists(st.integers(1, 50), max_size=40)
 

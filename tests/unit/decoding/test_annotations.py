@@ -3,8 +3,8 @@
 import pytest
 
 from nmtkit.config.schema import OutputConfig, TranslateRecipe, TranslationConfig
-from nmtkit.decoding.cutting import split_text
-from nmtkit.decoding.translation import Answer, Request
+from nmtkit.decoding.long_lines import split_text
+from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.model.transformer import Transformer
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model

@@ -2,9 +2,9 @@ from xml.etree import ElementTree
 
 from hypothesis import given
 
-from nmtkit.parsing.tree_drawing import outline, svg
 from nmtkit.parsing.trees import Tree, parse_tree
-from tests.trees import deep_tree, trees
+from nmtkit.parsing.views import outline, svg, tree_counts
+from tests.trees import TREEBANK, deep_tree, trees
 
 TREE = parse_tree("(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))", "text")
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -73,3 +73,22 @@ def test_wide_characters_have_room() -> None:
         Tree("S", (Tree("N", (), one), Tree("N", (), "b"))) for one in ("\u732b" * 9, "a" * 18)
     )
     assert texts(svg([wide]))["b"] == texts(svg([narrow]))["b"]
+
+
+def test_trees_are_counted() -> None:
+    lines = list(tree_counts(parse_tree(text, "text") for text in TREEBANK))
+    assert lines == [
+        "trees\t4",
+        "words\t10",
+        "words of a tree\t2.50",
+        "words of the longest\t4",
+        "constituents\t14",
+        "greatest depth\t5",
+        "labels\t4",
+        "tags\t4",
+        "tokens of the longest\t15",
+    ]
+
+
+def test_no_trees_are_counted_too() -> None:
+    assert "words of a tree\t0.00" in list(tree_counts([]))

@@ -1,4 +1,4 @@
-"""Lengths of sequences: which are decoded together, and how long one may be.
+"""Batches of sequences of similar length; how long a translation may be.
 
 The length penalty is in search.py.
 """

@@ -4,12 +4,13 @@ import pytest
 
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.evaluation.evaluate import compare_trees, evaluate
-from nmtkit.evaluation.metrics import bracket_signature, make_metrics, score_corpus
+from nmtkit.evaluation.evaluate import evaluate
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.parsing.bracket_counts import counts_of, total
-from nmtkit.parsing.brackets import compare_lines
-from nmtkit.parsing.prm import COLLINS
+from nmtkit.parsing.evalb.comparison import compare_lines
+from nmtkit.parsing.evalb.metric import bracket_signature, compare_trees, parse_doubts
+from nmtkit.parsing.evalb.parameters import COLLINS
+from nmtkit.parsing.evalb.report import counts_of, total
 
 LONG = "(S " + "(A a) " * 41 + "(NP (B b)))"
 GOLD = ["(S (NP (A a)) (VP (B b) (NP (C c))))", "(S (NP (A a) (B b)))", LONG]
@@ -100,3 +101,21 @@ def test_too_many_errors_are_those_of_a_system_by_name() -> None:
         evaluate(both, make_metrics(BRACKETS), PLAIN, BreakdownConfig())
     with pytest.raises(DataError, match=r"^bad\.trees: line 12 of the parses: Length unmatch "):
         list(compare_trees(Texts(systems[1:], both.references), COLLINS))
+
+
+@pytest.mark.parametrize("root", ["", "ROOT", "S1"])
+def test_an_outer_bracket_that_only_one_side_counts_is_told(root: str) -> None:
+    raw, clean = f"({root} (S (NN a) (. .)))", "(TOP (S (NN a) (. .)))"
+    mend = "another outer bracket than the gold tree, and one of the two counts: clean both sides"
+    for gold, parsed in ((raw, clean), (clean, raw)):
+        texts = Texts([Text("sys", [clean, parsed, parsed])], [Text("ref", [clean, gold, gold])])
+        (warning,) = parse_doubts(texts)
+        assert warning.startswith(f"sys:2: 2 lines have {mend}")
+    for both in (raw, clean, "(S (NN a))"):
+        assert not [*parse_doubts(Texts([Text("sys", [both])], [Text("ref", [both])]))]
+
+
+def test_missing_parses_are_told_and_what_tells_of_text_is_not() -> None:
+    texts = Texts([Text("sys", ["", "a ."])], [Text("ref", ["(NN a)", "(TOP (NN a) (. .))"])])
+    (warning,) = parse_doubts(texts)
+    assert warning.startswith("sys:1: 1 line has no translation")

@@ -3,7 +3,7 @@
 import pytest
 
 from nmtkit.config.schema import TranslationConfig
-from nmtkit.decoding.cutting import Cutter
+from nmtkit.decoding.long_lines import Cutter
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.parsing.brackets import (
+from nmtkit.parsing.evalb.comparison import (
     ERROR,
     SCORED,
     SKIPPED,
@@ -19,7 +19,7 @@ from nmtkit.parsing.brackets import (
     leaves,
     read_sentence,
 )
-from nmtkit.parsing.prm import COLLINS, Parameters
+from nmtkit.parsing.evalb.parameters import COLLINS, Parameters
 from tests.shared_data import DATA, needs_data
 
 LABELS = ("S", "NP", "VP", "ADVP", "PRT", "TOP", "NP-SBJ", "VP=2")

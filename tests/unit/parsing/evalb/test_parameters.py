@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError
-from nmtkit.parsing.prm import COLLINS, Parameters, parameters_of, read_parameters
+from nmtkit.parsing.evalb.parameters import COLLINS, Parameters, parameters_of, read_parameters
 from tests.shared_data import DATA, needs_data
 
 PRM = DATA / "evalb" / "prm"

@@ -1,17 +1,38 @@
-"""What a model sees in translations that it has found: tokens, their probabilities, attention."""
+"""Annotations of translations: tokens, their probabilities, attention, alignments."""
 
 import math
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nmtkit.decoding.alignment import aligning_layer, between_words, links
+from nmtkit.decoding.attention import aligning_layer, between_words, links
 from nmtkit.decoding.forced import ForcedScore, Ids, score_pairs
-from nmtkit.decoding.translation import Details
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
+
+
+@dataclass(frozen=True)
+class Details:
+    """Annotations of a translation, computed on request.
+
+    Attributes:
+        source_tokens, tokens: of source and translation as the model sees them, end symbols last.
+        token_log_probs: of each of `tokens`.
+        alignment: (source word, target word) pairs, from 0.
+        num_words: how many of both there are.
+        attention: a row a token of `tokens`, a column one of `source_tokens`; float32, which takes
+            an eighth of what Python's numbers do.
+    """
+
+    source_tokens: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+    token_log_probs: tuple[float, ...] = ()
+    alignment: tuple[tuple[int, int], ...] = ()
+    num_words: tuple[int, int] = (0, 0)
+    attention: "tuple[array[float], ...]" = ()
 
 
 def look_at(
@@ -40,6 +61,33 @@ def look_at(
         _details(codec, pair, scores)
         for pair, scores in zip(pairs, zip(*of_models, strict=True), strict=True)
     ]
+
+
+def join_details(parts: Sequence[Details]) -> Details:
+    """Lay details end to end; a piece attends to its own source alone."""
+    alignment: list[tuple[int, int]] = []
+    attention: list[array[float]] = []
+    source_words = target_words = columns = 0
+    num_columns = sum(len(part.source_tokens) for part in parts)
+    for part in parts:
+        alignment += [(s + source_words, t + target_words) for s, t in part.alignment]
+        behind = num_columns - columns - len(part.source_tokens)
+        attention += [
+            array("f", [0.0] * columns) + row + array("f", [0.0] * behind) for row in part.attention
+        ]
+        source_words, target_words = (
+            source_words + part.num_words[0],
+            target_words + part.num_words[1],
+        )
+        columns += len(part.source_tokens)
+    return Details(
+        source_tokens=tuple(token for part in parts for token in part.source_tokens),
+        tokens=tuple(token for part in parts for token in part.tokens),
+        token_log_probs=tuple(value for part in parts for value in part.token_log_probs),
+        alignment=tuple(alignment),
+        num_words=(source_words, target_words),
+        attention=tuple(attention),
+    )
 
 
 def _details(codec: TextCodec, pair: tuple[Ids, Ids], scores: Sequence[ForcedScore]) -> Details:

@@ -1,3 +1,5 @@
+"""Datasets whose target side is parses of the source."""
+
 from pathlib import Path
 from typing import Any
 
@@ -6,9 +8,9 @@ import pytest
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus
-from nmtkit.data.parses import check_parses, read_parses
 from nmtkit.errors import DataError
 from nmtkit.parsing.trees import format_tree, parse_tree
+from nmtkit.parsing.vocabulary import check_parses, read_parses
 from nmtkit.text.codec import TextCodec
 from tests.tiny import prepared, write_lines
 from tests.trees import TREEBANK

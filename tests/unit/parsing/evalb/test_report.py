@@ -1,16 +1,19 @@
-"""EVALB's report, on EVALB's own sample and on every case of the test data, letter by letter."""
+"""EVALB's figures; its report on its own sample and on the test data, to the letter."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nmtkit.errors import DataError
-from nmtkit.parsing.bracket_counts import counts_of, total
-from nmtkit.parsing.bracket_report import HEAD, as_object, end, row
-from nmtkit.parsing.brackets import compare_lines
-from nmtkit.parsing.prm import COLLINS, Parameters, read_parameters
+from nmtkit.parsing.evalb.comparison import compare_lines
+from nmtkit.parsing.evalb.parameters import COLLINS, Parameters, read_parameters
+from nmtkit.parsing.evalb.report import HEAD, Counts, as_object, counts_of, end, row, total
 from tests.shared_data import DATA, needs_data
 
+TREE = "(S (A (P this)) (B (Q is)))"
+NUMBERS = st.integers(0, 1000)
 CASES = DATA / "evalb"
 # EVALB is in the public domain; its sample and what it prints are part of it.
 THIS_IS_A_TEST = " (A (P this)) (B (Q is) (A (R a) (T test)))"
@@ -159,3 +162,46 @@ def test_a_sentence_as_json_tells_why_it_is_refused() -> None:
     scored, refused = map(as_object, compare_lines(GOLD[:2], PARSED[5::6][:2], COLLINS))
     assert (scored["status"], scored["recall"], scored["crossing"]) == (0, 50, 1)
     assert (refused["status"], refused["problems"]) == (1, ["Words unmatch (is|was)"])
+
+
+def counted(*parsed: str) -> Counts:
+    return total(map(counts_of, compare_lines([TREE] * len(parsed), parsed, COLLINS)))
+
+
+def test_gold_against_gold_is_a_hundred() -> None:
+    counts = counted(TREE, TREE)
+    figures = counts.figures()
+    assert {name for name, value in figures.items() if value == 100} == {
+        *("f1", "recall", "precision", "strict_f1", "complete_match", "no_crossing"),
+        *("two_or_less_crossing", "tagging_accuracy"),
+    }
+    assert (counts.sentences, counts.average_crossing) == (2, 0)
+
+
+def test_refused_parses_are_missed_by_the_strict_f1_alone() -> None:
+    whole, refused = counted(TREE), counted(TREE, "(S (A (P that)) (Q is))", "")
+    assert (whole.f1, whole.strict_f1) == (100, 100)
+    assert (refused.errors, refused.skipped, refused.valid) == (1, 1, 1)
+    assert refused.f1 == refused.complete_match == 100
+    # 3 of 3 + 3 + 3 gold brackets, and of 3 + 2 + 0.
+    assert refused.strict_f1 == pytest.approx(200 * 3 / (9 + 5))
+
+
+def test_nothing_scored_is_zero() -> None:
+    assert {**counted("").figures(), "sentences": 0, "skipped": 0} == Counts().figures()
+    assert set(Counts().figures().values()) == {0}
+
+
+@given(matched=NUMBERS, missed=NUMBERS, wrong=NUMBERS)
+def test_f1_is_between_precision_and_recall(matched: int, missed: int, wrong: int) -> None:
+    gold, parsed = matched + missed, matched + wrong
+    counts = Counts(matched=matched, gold=gold, parsed=parsed, all_gold=gold, all_parsed=parsed)
+    low, high = sorted((counts.precision, counts.recall))
+    assert low - 1e-9 <= counts.f1 <= high + 1e-9
+    assert counts.f1 == pytest.approx(counts.strict_f1)
+
+
+@given(st.lists(st.lists(NUMBERS, min_size=14, max_size=14), min_size=1, max_size=4))
+@settings(max_examples=30, deadline=None)
+def test_totals_add_up_field_by_field(rows: list[list[int]]) -> None:
+    assert total(Counts(*row) for row in rows).as_list() == list(map(sum, zip(*rows, strict=True)))

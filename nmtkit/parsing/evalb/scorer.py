@@ -9,9 +9,9 @@ from typing import Any
 
 from sacrebleu.metrics.base import Metric, Score, Signature
 
-from nmtkit.parsing.bracket_counts import Counts, counts_of
-from nmtkit.parsing.brackets import check_one_reference, compare_lines
-from nmtkit.parsing.prm import Parameters
+from nmtkit.parsing.evalb.comparison import check_one_reference, compare_lines
+from nmtkit.parsing.evalb.parameters import Parameters
+from nmtkit.parsing.evalb.report import Counts, counts_of
 
 F1, STRICT_F1 = "F1", "strict F1"
 Statistics = list[list[int]]

@@ -2,7 +2,8 @@
 
 from array import array
 
-from nmtkit.decoding.translation import Details, Translation, join, join_ranks
+from nmtkit.decoding.annotations import Details
+from nmtkit.decoding.requests import Translation, join, join_ranks
 
 
 def translation(text: str, log_prob: float) -> Translation:

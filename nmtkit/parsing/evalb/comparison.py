@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.parsing.evalb.parameters import Parameters
 from nmtkit.parsing.linearize import ANY_TAG
-from nmtkit.parsing.prm import Parameters
 
 # A bracket with a word in it, or one that opens; one that closes; a word outside of brackets.
 # ASCII: white space is C's. No run is tried twice ("+" after a quantifier).

@@ -1,8 +1,10 @@
-"""Trees drawn: as an outline for the terminal, top-down as SVG."""
+"""Trees for people to read: their counts, outlines for a terminal, pictures in SVG."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import Tree
 from nmtkit.reporting.letters import columns, xml_text
 
@@ -15,8 +17,36 @@ _LEVEL = 48.0  # between a label and those below it
 _MARGIN = 16.0
 
 
+def tree_counts(trees: Iterable[Tree]) -> Iterator[str]:
+    """Count trees, and yield a line per count: a name, a tab, a number.
+
+    The longest is as a model would put it out, the end symbol counted.
+    """
+    num_words: list[int] = []
+    brackets: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    longest = deepest = 0
+    for tree in trees:
+        num_words.append(sum(1 for _ in tree.preterminals()))
+        for node in tree.nodes():
+            (brackets if node.children else tags)[node.label] += 1
+        longest = max(longest, len(linearize(tree, keeps_tags=False)) + 1)
+        deepest = max(deepest, _depth(tree))
+    num_trees = len(num_words)
+    mean = sum(num_words) / num_trees if num_trees else 0.0
+    yield f"trees\t{num_trees}"
+    yield f"words\t{sum(num_words)}"
+    yield f"words of a tree\t{mean:.2f}"
+    yield f"words of the longest\t{max(num_words, default=0)}"
+    yield f"constituents\t{sum(brackets.values())}"
+    yield f"greatest depth\t{deepest}"
+    yield f"labels\t{len(brackets)}"
+    yield f"tags\t{len(tags)}"
+    yield f"tokens of the longest\t{longest}"
+
+
 def outline(tree: Tree) -> Iterator[str]:
-    """Yield the lines of an outline: a constituent a line, a word beside its tag."""
+    """Yield the lines of an outline: a constituent per line, a word next to its tag."""
     waiting = [(tree, "", "")]
     while waiting:
         node, before, below = waiting.pop()
@@ -113,3 +143,12 @@ def _line(x: float, level: int, below_x: float, below: int) -> str:
 
 def _baseline(level: int) -> float:
     return _MARGIN + _FONT_SIZE + _LEVEL * level
+
+
+def _depth(tree: Tree) -> int:
+    """Return how many constituents are inside of each other at most, preterminals counted."""
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in node.children]
+    return deepest

@@ -1,0 +1,131 @@
+"""A metric with its settings, and its scores: what the makers of all metrics make."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as SacreMetric
+    from sacrebleu.metrics.base import Signature
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The 95 % confidence interval of a bootstrap.
+
+    Attributes:
+        mean: mean score of the resampled texts.
+        half_width: half the distance between the lower and the upper bound.
+    """
+
+    mean: float
+    half_width: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of one system by one metric.
+
+    Attributes:
+        name: label of the metric, such as BLEU; a name of `METRICS` may make several.
+        is_higher_better: false for an error rate.
+        score: 0 to 100, except TER, which has no upper bound.
+        signature: every setting that the score depends on, and sacreBLEU's version.
+        details: BLEU's precisions, brevity penalty and lengths, and the like; "" = none.
+        interval: None unless requested.
+        p_value: probability of a difference from the first system at least as large, if there is
+            none; None for the first system and unless requested.
+        figures: further figures by their names, for JSON.
+    """
+
+    name: str
+    is_higher_better: bool
+    score: float
+    signature: str
+    details: str
+    interval: Interval | None = None
+    p_value: float | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _unchanged(line: str) -> str:
+    return line
+
+
+def _without_details(_result: Any) -> tuple[str, Mapping[str, Any]]:
+    return "", {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A metric with its settings.
+
+    Attributes:
+        name, is_higher_better: see `Score`.
+        scorer: sacreBLEU's metric.
+        line_scorer: sacreBLEU's metric for single lines, which are too short for some n-grams.
+        marks: entries of the signature that differ from sacreBLEU's.
+        prepare: applied to each line before sacreBLEU sees it.
+        text_of: the words of a prepared line, for counting them.
+        describe: details and figures of a result of `scorer`, as in `Score`.
+    """
+
+    name: str
+    is_higher_better: bool
+    scorer: "SacreMetric"
+    line_scorer: "SacreMetric"
+    marks: Mapping[str, str]
+    prepare: Callable[[str], str] = _unchanged
+    text_of: Callable[[str], str] = _unchanged
+    describe: Callable[[Any], tuple[str, Mapping[str, Any]]] = _without_details
+
+    def score(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], resamples: int
+    ) -> Score:
+        """Score prepared lines.
+
+        Args:
+            hypotheses: the translations.
+            references: one or more references, each with the same number of lines.
+            resamples: resampled texts for a confidence interval; 0 = no interval.
+        """
+        # Less than 2 is none to sacreBLEU.
+        result = self.scorer.corpus_score(hypotheses, references, n_bootstrap=resamples)
+        interval = Interval(result._mean, result._ci) if resamples else None
+        details, figures = self.describe(result)
+        return Score(
+            self.name,
+            self.is_higher_better,
+            result.score,
+            self.signed(self.scorer.get_signature()),
+            details,
+            interval,
+            figures=figures,
+        )
+
+    def score_line(self, hypothesis: str, references: Sequence[str]) -> float:
+        """Score one prepared line."""
+        return float(self.line_scorer.sentence_score(hypothesis, references).score)
+
+    def line_signature(self) -> str:
+        """Return the signature of the scores of single lines, after the first of them."""
+        return self.signed(self.line_scorer.get_signature())
+
+    def signed(self, signature: "Signature") -> str:
+        """Return a signature of sacreBLEU with the marks of this metric."""
+        for key, value in self.marks.items():
+            signature.update(key, value)
+        return str(signature)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A part of a report on single lines.
+
+    Attributes:
+        lines: of the report.
+        remarks: on it, for a person.
+    """
+
+    lines: Sequence[str]
+    remarks: Sequence[str] = ()

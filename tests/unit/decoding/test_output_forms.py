@@ -1,0 +1,106 @@
+"""Forms of outputs: each entry of the table searches, and keeps to what it demands."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, get_args
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmtkit.config.metrics import TargetType
+from nmtkit.config.schema import ConstraintsConfig, TranslateRecipe
+from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.constraints import FormConstraint
+from nmtkit.decoding.output_forms import OUTPUT_FORMS, output_form
+from nmtkit.decoding.requests import Request
+from nmtkit.decoding.translator import Translator
+from nmtkit.errors import ConfigError, DataError
+from nmtkit.symbols import EOS_ID
+from nmtkit.text.codec import TextCodec
+from tests.tiny import tiny_codec, tiny_model
+from tests.trees import parser_codec
+
+CPU = torch.device("cpu")
+CODECS: Mapping[TargetType, TextCodec] = {"text": tiny_codec(), "trees": parser_codec()}
+
+
+def test_every_type_of_target_has_a_form() -> None:
+    assert set(OUTPUT_FORMS) == set(get_args(TargetType)) == set(CODECS)
+
+
+@pytest.mark.parametrize("target_type", OUTPUT_FORMS)
+def test_the_fewest_tokens_are_enough_for_an_output(target_type: TargetType) -> None:
+    codec, line = CODECS[target_type], "a b c"
+    form = output_form(codec, ConstraintsConfig(), CPU)
+    fewest = form.fewest_tokens(codec.encode_source(line), line)
+    constraint = form.constraint([fewest], torch.tensor([fewest]))
+    if constraint is None:
+        assert fewest == 1
+        return
+    prefix: list[int] = []
+    for _ in range(fewest):
+        permitted = constraint.permitted(torch.tensor([[prefix]], dtype=torch.int64))[0, 0]
+        prefix.append(int(permitted.nonzero()[0]))
+    _, is_mended = codec.complete(codec.decode_target(prefix), line)
+    assert not is_mended
+
+
+def test_plain_text_may_have_any_form() -> None:
+    form = output_form(tiny_codec(), ConstraintsConfig(), CPU)
+    assert form.constraint([1, 1], torch.tensor([9, 9])) is None
+    assert (form.no_shortlist, form.no_prefix) == ("", "")
+
+
+class Echo:
+    """Permits one token, three times."""
+
+    def permitted(self, prefixes: Tensor) -> Tensor:
+        mask = torch.zeros(*prefixes.shape[:2], tiny_codec().target.size, dtype=torch.bool)
+        mask[:, :, TOKEN if prefixes.shape[2] < 3 else EOS_ID] = True
+        return mask
+
+    def keep(self, sentences: Tensor) -> None:
+        pass
+
+
+class EchoForm:
+    own_settings: ClassVar[Mapping[str, str]] = {"ban_unknown": "nobody echoes"}
+    no_shortlist: ClassVar[str] = "an echo is short"
+    no_prefix: ClassVar[str] = "comes before an echo"
+
+    def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
+        pass
+
+    def fewest_tokens(self, ids: list[int], line: str) -> int:  # noqa: ARG002
+        return 4
+
+    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> FormConstraint:
+        assert set(fewest) == {4}
+        assert int(max_lengths.min()) >= 4
+        return Echo()
+
+
+TOKEN = 5
+
+
+def test_a_form_is_an_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    codec = tiny_codec()
+    model, recipe = tiny_model(codec), TranslateRecipe()
+    recipe = replace(recipe, search=replace(recipe.search, max_length_ratio=0.1, extra_length=1))
+    monkeypatch.setitem(OUTPUT_FORMS, "text", EchoForm)
+    translator = Translator([model], codec, recipe, lambda _: None)
+    echo = " ".join([codec.target.piece(TOKEN)] * 3)
+    assert list(translator.translate(["a b c", "a", ""])) == [echo, echo, ""]
+    with pytest.raises(DataError, match=r"^line 7: target_prefix comes before an echo; leave"):
+        translator.answer([Request("a", target_prefix="b")], 7)
+    with pytest.raises(ConfigError, match=r"^--shortlist: an echo is short; leave it out"):
+        Translator([model], codec, recipe, lambda _: None, Shortlist.__new__(Shortlist))
+
+
+def test_a_setting_of_another_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ConstraintsConfig(ban_unknown=True)
+    output_form(tiny_codec(), config, CPU)
+    monkeypatch.setitem(OUTPUT_FORMS, "trees", EchoForm)
+    with pytest.raises(ConfigError, match=r"^ban_unknown \(True\) has no effect: nobody echoes; "):
+        output_form(tiny_codec(), config, CPU)
