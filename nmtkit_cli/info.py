@@ -1,6 +1,5 @@
 """`nmtkit info`."""
 
-import json
 from pathlib import Path
 
 import click
@@ -12,11 +11,8 @@ from nmtkit_cli.options import PresetType, recipe_from
 from nmtkit_cli.streams import write_lines
 
 EXAMPLES = """\
-# what became of the text that a dataset was made of, and is it still what was written?
 nmtkit info data/ --check
-
-# what a model comes to
-nmtkit info --preset base --vocab-size 37000
+nmtkit info --preset base --vocab-size 37000 --paper
 nmtkit info --config recipe.toml --vocab-size 8000 --json"""
 
 
@@ -26,25 +22,28 @@ nmtkit info --config recipe.toml --vocab-size 8000 --json"""
 @click.option("--preset", type=PresetType(), metavar="NAME", help=f"A model: {PRESETS_HELP}.")
 @click.option("--config", type=FILE, metavar="FILE", help="The model of a recipe for train.")
 @click.option("--vocab-size", type=int, metavar="NUMBER", help="Entries of its vocabulary.")
-@click.option("--json", "as_json", is_flag=True, help="Tell of the model as one JSON object.")
+@click.option("--paper", is_flag=True, help="Compare its parameters with the paper's table 3.")
+@click.option("--json", "as_json", is_flag=True, help="Print the model as one JSON object.")
 def command(
     data: Path | None,
     check: bool,
     preset: str | None,
     config: Path | None,
     vocab_size: int | None,
+    paper: bool,
     as_json: bool,
 ) -> None:
-    """Tell what a dataset holds, or what a model comes to.
+    """Describe a dataset, or a model.
 
     Of the dataset DATA: pairs read and dropped, by reason; tokens; examples of dropped pairs. Of a
-    model: parameters by part, beside the paper's figure; operations a token; memory.
+    model: parameters by part, operations per token, disk, memory.
     """
-    given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size, "--json": as_json}
+    given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size}
+    flags = [name for name, value in given.items() if value is not None]
+    flags += [*(["--paper"] if paper else []), *(["--json"] if as_json else [])]
     if data is not None:
         from nmtkit.data.audit import describe
 
-        flags = [name for name, value in given.items() if value not in (None, False)]
         refuse_without_effect(flags, "on a dataset")
         write_lines(describe(data, check))
         return
@@ -53,7 +52,7 @@ def command(
         raise click.UsageError("nothing to tell of; give DATA, --preset or --config")
     if vocab_size is None:
         raise click.UsageError("--vocab-size is missing; give the entries, such as 37000")
-    from nmtkit.reporting.anatomy import anatomy
+    from nmtkit.reporting.model_summary import describe_model
 
-    found = anatomy(recipe_from(TrainRecipe, preset, config, {}), vocab_size)
-    write_lines([json.dumps(found.to_json())] if as_json else found.lines())
+    recipe = recipe_from(TrainRecipe, preset, config, {})
+    write_lines(describe_model(recipe, vocab_size, paper, as_json))

@@ -28,7 +28,7 @@ from nmtkit_cli.streams import open_standard_output
 COMMANDS = {
     "preprocess": "Turn parallel text into a dataset.",
     "join": "Join parts of a dataset that preprocess made apart.",
-    "info": "Tell what a dataset holds, or what a model comes to.",
+    "info": "Describe a dataset, or a model: parameters, operations, disk, memory.",
     "train": "Train a model on a dataset, or continue where training stopped.",
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input to standard output.",

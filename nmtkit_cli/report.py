@@ -23,13 +23,13 @@ nmtkit report baseline/ more-dropout/ --html report.html"""
     metavar="FILE",
     help="Also write the report as one HTML file, with plots.",
 )
+@click.option("--paper", is_flag=True, help="Add the paper's table 2, with the runs in it.")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-def command(runs: tuple[Path, ...], page: Path | None, overwrite: bool) -> None:
+def command(runs: tuple[Path, ...], page: Path | None, paper: bool, overwrite: bool) -> None:
     """Compare training runs, finished or not.
 
     Prints tables in Markdown: what each run came to and what it cost, warnings, the settings in
-    which the runs differ, nll and scores of the validation set by update, and the paper's table 2
-    with the runs in it. One run will do.
+    which the runs differ, and nll and scores of the validation set by update. One run will do.
     """
     if overwrite and page is None:
         raise click.UsageError("--overwrite has no effect without --html; leave it out")
@@ -37,7 +37,7 @@ def command(runs: tuple[Path, ...], page: Path | None, overwrite: bool) -> None:
     from nmtkit.reporting.report import markdown_of, report_on, write_page
     from nmtkit.reporting.runs import read_runs
 
-    report = report_on(read_runs(runs))
+    report = report_on(read_runs(runs), paper)
     if page is not None:
         write_page(report, page, overwrite)
     write_lines(markdown_of(report))

@@ -7,7 +7,7 @@ import click
 from nmtkit.config.schema import TrainRecipe
 from nmtkit_cli.command import FOLDER, Session
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.streams import say, write_lines
+from nmtkit_cli.streams import say
 
 EXAMPLES = """\
 nmtkit train data/ --out run/ --preset base
@@ -16,37 +16,20 @@ nmtkit train data/ --out run/ --preset base
 nmtkit train data/ --out run/ --preset big --devices auto
 torchrun --nnodes 2 --nproc-per-node 8 ... -m nmtkit_cli train data/ --out run/ --preset big
 
-# what it will take, before any of it is spent
-nmtkit train data/ --preset big --plan
-
 # what a recipe comes to, as a file to edit and to train from
 nmtkit train --preset small --dropout 0.2 --print-config > recipe.toml
 nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 
 
-@recipe_command("train", TrainRecipe, {}, EXAMPLES, optional=("out",))
+@recipe_command("train", TrainRecipe, {}, EXAMPLES)
 @click.argument("data", type=FOLDER, metavar="DATA", required=False)
 @click.option("--out", type=FOLDER, metavar="FOLDER", help="Folder of the run.  [required]")
-@click.option(
-    "--plan",
-    is_flag=True,
-    help="Say what the run will take (parameters, operations, memory, disk, time), after a few "
-    "updates that are thrown away; train nothing, and leave --out out.",
-)
-def command(recipe: TrainRecipe, data: Path, out: Path | None, plan: bool) -> None:
+def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
     """Train a model on the dataset DATA, or continue where training stopped.
 
     Writes checkpoints into the folder of the run; each is a complete model. Given the folder of a
     run that was stopped, training goes on; settings that make the model what it is stay the same.
     """
-    if plan:
-        from nmtkit.training.run import plan as say_plan
-
-        for line in say_plan(recipe, data):
-            write_lines([line])
-        return
-    if out is None:
-        raise click.UsageError("Missing option '--out'.", click.get_current_context())
     from nmtkit.training.stopping import held_back
 
     with held_back():  # importing torch takes its time

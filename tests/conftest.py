@@ -1,11 +1,16 @@
-"""What all tests share: no time limits for single examples, Ctrl-C, no outer make, no fsync."""
+"""What all tests share: a tiny dataset, and no time limits, outer make or fsync."""
 
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from nmtkit.data.binary import Dataset
 
 settings.register_profile("nmtkit", deadline=None)  # machines are shared and noisy
 settings.load_profile("nmtkit")
@@ -30,3 +35,18 @@ def _without_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "fsync", lambda _: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny dataset, which tests only read."""
+    from tests.tiny import tiny_dataset  # loads torch, which many tests do without
+
+    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def dataset(data: Path) -> "Dataset":
+    from nmtkit.data.binary import Dataset
+
+    return Dataset.open(data)

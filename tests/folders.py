@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from nmtkit.storage.durable import new_folder, read_manifest, verify_files
+from nmtkit.storage.durable import new_folder, read_manifest
+from nmtkit.storage.manifest import verify_files
 
 FORMAT = "test-format"
 
@@ -30,6 +31,15 @@ def read_folder(folder: Path) -> str:
 
 def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file in a folder, by its path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def refusing(number: int) -> Callable[..., NoReturn]:

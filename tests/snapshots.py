@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_folder import write_model
-from nmtkit.storage.run_folder import RunFolder, Snapshot
+from nmtkit.storage.run_folder import RunFolder
 from tests.tiny import tiny_codec
 
 PROVENANCE = {"dataset": "0123"}
@@ -38,7 +39,7 @@ def tiny_run(path: Path, *updates: int) -> RunFolder:
     """Make a run with scheduled checkpoints of these updates."""
     run = RunFolder.create_or_open(path)
     for update in updates:
-        run.save(tiny_snapshot(update, is_scheduled=True))
+        write_checkpoint(run, tiny_snapshot(update, is_scheduled=True))
     return run
 
 

@@ -1,8 +1,9 @@
 """Builders of the small things that tests begin with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -85,7 +86,8 @@ def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
 def tiny_dataset(folder: Path, train_lines: Sequence[str] = TRAIN_LINES) -> Path:
     """Make a dataset of `tiny_corpus` in a folder; returns the dataset's folder."""
     train, valid = tiny_corpus(folder, train_lines)
-    return _prepared(tiny_recipe(train, valid), folder / "data")
+    prepared(tiny_recipe(train, valid), folder / "data")
+    return folder / "data"
 
 
 def tiny_subword_dataset(folder: Path) -> Path:
@@ -93,12 +95,23 @@ def tiny_subword_dataset(folder: Path) -> Path:
     train, valid = tiny_corpus(folder, [line.replace(" ", "") for line in TRAIN_LINES])
     # 256 bytes, 3 special symbols, 17 characters; the rest are merges.
     vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=300)
-    return _prepared(replace(tiny_recipe(train, valid), vocabulary=vocabulary), folder / "data")
+    prepared(replace(tiny_recipe(train, valid), vocabulary=vocabulary), folder / "data")
+    return folder / "data"
 
 
-def _prepared(recipe: PreprocessRecipe, folder: Path) -> Path:
-    prepare(recipe, folder, workers=1, overwrite=False, report=lambda _: None)
-    return folder
+def never_warn(message: str) -> None:
+    raise AssertionError(message)
+
+
+def silent(_: str) -> None:
+    """Report nothing."""
+
+
+def prepared(
+    recipe: PreprocessRecipe, out: Path, report: Callable[[str], None] = silent
+) -> dict[str, Any]:
+    """Make a dataset in this process; returns its counts."""
+    return prepare(recipe, out, workers=1, overwrite=False, report=report)
 
 
 # ------------------------------------------------------------------------------------- models

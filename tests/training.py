@@ -1,15 +1,19 @@
-"""Builders of what a run of training consists of."""
+"""A run of training: builders of what it consists of, and what it has left on disk."""
 
 import io
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.progress.terminal import PlainReporter
+from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
@@ -51,3 +55,39 @@ def trainer_of(context: RunContext) -> Trainer:
     train_state = make_train_state(context, Progress())
     history = ValidationHistory(recipe.validation.best_metric, [])
     return make_trainer(context, train_state, history)
+
+
+def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
+    return replace(recipe, training=replace(recipe.training, max_updates=max_updates))
+
+
+# ------------------------------------------------------------------------- what a run has left
+
+
+def last_update(run: Path) -> int:
+    return int(_last(run).name)
+
+
+def last_model(run: Path) -> dict[str, torch.Tensor]:
+    return read_tensors(_last(run))
+
+
+def logged(run: Path, event: str | None = None) -> list[dict[str, Any]]:
+    """Return the records of a run's log: all, or those of one event."""
+    lines = (run / "metrics.jsonl").read_text("utf-8").split("\n")
+    records = [json.loads(line) for line in lines if line]
+    return [record for record in records if event in (None, record["event"])]
+
+
+def _last(run: Path) -> Path:
+    folder = RunFolder(run).last()
+    assert folder is not None
+    return folder
+
+
+def assert_same_tensors(
+    first: Mapping[str, torch.Tensor], second: Mapping[str, torch.Tensor]
+) -> None:
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name

@@ -18,8 +18,7 @@ from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError, NmtkitError
-from nmtkit.reporting.document import NOTHING, Cell, Section, Table
-from nmtkit.reporting.markdown import markdown
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table, markdown
 from nmtkit.reporting.paper import TABLE_3
 from nmtkit.reporting.runs import read_runs
 

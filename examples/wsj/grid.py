@@ -13,8 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.reporting.document import Cell, Section, Table
-from nmtkit.reporting.markdown import markdown
+from nmtkit.reporting.document import Cell, Section, Table, markdown
 
 SCORE = "valid.json"
 """In the folder of a cell: what `nmtkit score --json` told of the validation set."""

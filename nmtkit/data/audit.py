@@ -12,7 +12,8 @@ from nmtkit.config.preprocessing import SEGMENTATIONS
 from nmtkit.data.binary import FORMAT, VERSION, Contents
 from nmtkit.data.corpus import Pair
 from nmtkit.data.filters import REASONS, Reason
-from nmtkit.storage.durable import read_manifest, verify_files
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import verify_files
 
 _NUM_EXAMPLES = 3
 _MAX_CHARACTERS = 80

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.errors import DamagedError
-from nmtkit.storage.durable import read_manifest, verify_files
-from nmtkit.storage.manifest import gone
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import gone, verify_files
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"

@@ -10,7 +10,8 @@ from typing import Any
 from nmtkit.data.audit import Audit
 from nmtkit.data.binary import FORMAT, PART_FORMAT, TRAIN, VERSION, Contents, fingerprint_of
 from nmtkit.errors import ConfigError, DataError, ResourceError
-from nmtkit.storage.durable import new_folder, read_manifest, verify_files
+from nmtkit.storage.durable import new_folder, read_manifest
+from nmtkit.storage.manifest import verify_files
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _OF_PARTS = ("counts", "files", "fingerprint", "format", "nmtkit", "part", "shards", "version")

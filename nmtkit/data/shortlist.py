@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.errors import DamagedError
-from nmtkit.storage.durable import new_folder, read_manifest, verify_files
-from nmtkit.storage.manifest import RESTORE
+from nmtkit.storage.durable import new_folder, read_manifest
+from nmtkit.storage.manifest import RESTORE, verify_files
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 
 FORMAT = "nmtkit-shortlist"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import Tree
-from nmtkit.reporting.letters import columns, xml_text
+from nmtkit.reporting.svg_text import columns, xml_text
 
 _BRANCH, _LAST_BRANCH, _STEM, _SPACE = "\u251c\u2500 ", "\u2514\u2500 ", "\u2502  ", "   "
 

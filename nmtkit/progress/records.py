@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nmtkit.errors import DamagedError
-from nmtkit.storage.durable import disk_errors, replace_file
+from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.durable import replace_file
 from nmtkit.units import duration, mebibytes
 
 TRAINING, VALIDATION, SKIPPED = "training", "validation", "skipped"

@@ -5,16 +5,18 @@ from pathlib import Path
 
 from nmtkit.errors import ConfigError
 from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord
-from nmtkit.storage.durable import disk_errors
-
-FOLDER = "tensorboard"
+from nmtkit.storage.disk_errors import disk_errors
 
 
 class TensorboardLog:
     """Writes the numbers of each record, and its scores, under "training/" and "validation/"."""
 
-    def __init__(self, run_dir: Path, update: int) -> None:
+    def __init__(self, folder: Path, update: int) -> None:
         """Open the log of a run that resumes after an update; later records are removed.
+
+        Args:
+            folder: the log's own folder.
+            update: the last one whose records stay.
 
         Raises:
             ConfigError: TensorBoard is not installed.
@@ -26,7 +28,6 @@ class TensorboardLog:
                 "tensorboard: the package is not installed; pip install 'nmtkit[tensorboard]', or "
                 "leave --tensorboard out [logging.tensorboard]"
             ) from error
-        folder = run_dir / FOLDER
         with disk_errors(folder):
             self._writer = SummaryWriter(str(folder), purge_step=update + 1)
 

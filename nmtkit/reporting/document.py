@@ -1,7 +1,12 @@
-"""What a report consists of, in whatever form it is written: sections, tables, sentences."""
+"""Sections of tables and sentences, and their Markdown; page.py writes them as HTML."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+# Underscores mean something at the ends of a word only.
+_SPECIAL = re.compile(r"[\\`*<>\[\]~#&]|\b_|_\b")
+_MIN_WIDTH = 3  # what a rule needs
 
 
 @dataclass(frozen=True)
@@ -31,3 +36,41 @@ class Section:
     title: str
     table: Table | None
     sentences: Sequence[str]
+
+
+def markdown(sections: Sequence[Section]) -> list[str]:
+    """Return the lines of sections."""
+    lines = [line for section in sections for line in _section(section)]
+    return lines[:-1]  # an empty line ends each section
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"## {_escaped(section.title)}"
+    yield ""
+    if section.table is not None:
+        yield from _table(section.table)
+        yield ""
+    if section.sentences:
+        yield from (f"- {_escaped(sentence)}" for sentence in section.sentences)
+        yield ""
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Write a table with its first column to the left and the others to the right."""
+    rows = [[_cell(Cell(header)) for header in table.headers]]
+    rows += [[_cell(cell) for cell in row] for row in table.rows]
+    widths = [max(_MIN_WIDTH, *map(len, column)) for column in zip(*rows, strict=True)]
+    left, *right = widths
+    rule = ["-" * left, *("-" * (width - 1) + ":" for width in right)]
+    for first, *others in (rows[0], rule, *rows[1:]):
+        padded = [text.rjust(width) for text, width in zip(others, right, strict=True)]
+        yield f"| {' | '.join([first.ljust(left), *padded])} |"
+
+
+def _cell(cell: Cell) -> str:
+    text = _escaped(cell.text).replace("|", r"\|")
+    return f"**{text}**" if cell.is_best else text
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)

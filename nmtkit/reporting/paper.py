@@ -1,9 +1,18 @@
-"""What the paper reports in its tables 2 and 3, to set beside what nmtkit counts and reaches.
+"""Tables 2 and 3 of the paper, and runs and models next to them.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv 1706.03762v7).
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nmtkit.config.fields import recipe_of
+from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.training import ModelConfig
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.reporting.run_tables import operations_cell
+from nmtkit.reporting.runs import Run
 
 
 @dataclass(frozen=True)
@@ -83,3 +92,103 @@ TABLE_3 = {
     "big": Row(4.33, 26.4, 213),
 }
 """Rows by their names: those of the paper's groups numbered from 1."""
+
+_HEADERS = ("model", "languages", "BLEU", "FLOPs by time", "FLOPs")
+_NOTES = (
+    "the paper's BLEU: of newstest2014, tokenised, with compounds split; a run's: its best on its "
+    "validation set, by sacreBLEU, so that the two differ; --metric paper-bleu of nmtkit score "
+    "gives the BLEU of the paper",
+    "FLOPs by time: training time x devices x what one is taken to sustain: the paper's figures "
+    "for its own GPUs, nine tenths of the peak for later ones; of CPUs there is no figure",
+    "FLOPs: of matrix products, forward and backward, counted from the model's shape",
+)
+
+
+def table2(runs: Sequence[Run]) -> Section:
+    """Return the paper's table 2, a row a model and pair of languages, with a row for each run."""
+    known = [
+        [
+            Cell(system.name),
+            Cell(system.languages),
+            Cell(f"{system.bleu:.2f}"),
+            operations_cell(system.operations),
+            NOTHING,
+        ]
+        for system in TABLE_2
+    ]
+    own = [
+        [
+            Cell(run.name),
+            Cell(run.languages) if run.languages else NOTHING,
+            _bleu(run),
+            operations_cell(run.paper_operations),
+            operations_cell(run.operations),
+        ]
+        for run in runs
+    ]
+    return Section("The paper's table 2", Table(_HEADERS, [*known, *own]), _NOTES)
+
+
+@dataclass(frozen=True)
+class PaperParameters:
+    """The parameters that table 3 has for a model.
+
+    Attributes:
+        millions: their number; None if table 3 has none for the model.
+        vocab_size: entries of the vocabulary with which the model has as many; None as above.
+    """
+
+    millions: int | None
+    vocab_size: int | None
+
+    @staticmethod
+    def of(model: ModelConfig, num_parameters: int, vocab_size: int) -> "PaperParameters":
+        """Find a model in table 3.
+
+        Args:
+            model: its shape.
+            num_parameters: its parameters with `vocab_size` entries that both sides share.
+            vocab_size: entries of the vocabulary.
+        """
+        millions = _millions(model)
+        if millions is None:
+            return PaperParameters(None, None)
+        rest = num_parameters - vocab_size * model.model_size
+        return PaperParameters(millions, round((millions * 1e6 - rest) / model.model_size))
+
+    def __str__(self) -> str:
+        if self.millions is None:
+            return "its table 3 has no figure for this model"
+        return (
+            f"{self.millions} million parameters, which takes {self.vocab_size:,} entries; of its "
+            "table, base's rows take about 41,000 and big 36,000: no vocabulary has both"
+        )
+
+    def to_json(self) -> dict[str, int | None]:
+        """Return plain values."""
+        return {"paper_millions": self.millions, "paper_vocab_size": self.vocab_size}
+
+
+def _bleu(run: Run) -> Cell:
+    best = run.best("bleu")
+    return Cell(f"{best.scores['bleu']:.2f}") if best else NOTHING
+
+
+def _millions(model: ModelConfig) -> int | None:
+    """Return what table 3 has for a shape; None for another one.
+
+    It leaves open what is as in base; of learned positions, which base does not have, nothing.
+    """
+    base = TrainRecipe().model
+    for name, row in TABLE_3.items():
+        of_row = recipe_of(TrainRecipe, PRESETS[PRESET_OF_ROW[name]]).model
+        own = replace(
+            of_row,
+            dropout=model.dropout,
+            attention_dropout=model.attention_dropout,
+            activation_dropout=model.activation_dropout,
+        )
+        if own == model:
+            is_as_base = own.positions == base.positions
+            return row.millions or (TABLE_3["base"].millions if is_as_base else None)
+    return None

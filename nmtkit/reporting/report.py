@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmtkit.errors import ConfigError
-from nmtkit.reporting.document import Section
-from nmtkit.reporting.markdown import markdown
+from nmtkit.reporting.curves import plots
+from nmtkit.reporting.document import Section, markdown
 from nmtkit.reporting.page import page
-from nmtkit.reporting.plots import plots
+from nmtkit.reporting.paper import table2
+from nmtkit.reporting.run_tables import settings, summary, validations
 from nmtkit.reporting.runs import Run
-from nmtkit.reporting.settings import settings
-from nmtkit.reporting.summary import summary
-from nmtkit.reporting.table2 import table2
-from nmtkit.reporting.validations import validations
 from nmtkit.reporting.warnings import warnings
-from nmtkit.storage.durable import disk_errors, make_folder, replace_file
+from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.durable import make_folder, replace_file
 
 
 @dataclass(frozen=True)
@@ -33,12 +31,16 @@ class Report:
     details: Sequence[Section]
 
 
-def report_on(runs: Sequence[Run]) -> Report:
-    """Compose the report on some runs, at least one."""
+def report_on(runs: Sequence[Run], with_paper: bool) -> Report:
+    """Compose the report on some runs, at least one.
+
+    Args:
+        runs: the runs.
+        with_paper: end with the paper's table 2.
+    """
     compared = [settings(runs)] if len(runs) > 1 else []
-    return Report(
-        runs, [summary(runs), warnings(runs)], [*compared, validations(runs), table2(runs)]
-    )
+    paper = [table2(runs)] if with_paper else []
+    return Report(runs, [summary(runs), warnings(runs)], [*compared, validations(runs), *paper])
 
 
 def markdown_of(report: Report) -> list[str]:

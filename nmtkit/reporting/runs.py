@@ -11,10 +11,9 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
 from nmtkit.errors import ConfigError
 from nmtkit.progress.records import MetricsLog, TrainingRecord, ValidationRecord
-from nmtkit.storage.durable import disk_errors
+from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.manifest import MANIFEST, load
-
-_CONFIG, _METRICS, _CHECKPOINTS = "config.toml", "metrics.jsonl", "checkpoints"
+from nmtkit.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -93,23 +92,25 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _read(path: Path, name: str) -> Run:
-    config_path = path / _CONFIG
+    run = RunFolder(path)
+    config_path = run.config_path
     with disk_errors(path):
         if not path.is_dir():
             raise ConfigError(f"{path}: no such folder; check the path")
         if not config_path.is_file():
             raise ConfigError(
-                f"{path}: is not the folder of a run, for it has no {_CONFIG}; give what --out of "
-                "`nmtkit train` named"
+                f"{path}: is not the folder of a run, for it has no {config_path.name}; give "
+                "what --out of `nmtkit train` named"
             )
         recipe = loads(config_path.read_text("utf-8", "replace"), TrainRecipe, str(config_path))
-        records = list(MetricsLog(path / _METRICS).records())
-        manifest = _newest_manifest(path / _CHECKPOINTS)
+        records = list(MetricsLog(run.metrics_path).records())
+        manifest = _newest_manifest(run)
     training = [record for record in records if isinstance(record, TrainingRecord)]
     if not training:
         raise ConfigError(
-            f"{path}: has no records of training in {_METRICS}; give the folder of a run that has "
-            "reported progress, which `nmtkit train` does after every --log-every updates"
+            f"{path}: has no records of training in {run.metrics_path.name}; give the folder "
+            "of a run that has reported progress, which `nmtkit train` does after every "
+            "--log-every updates"
         )
     return Run(
         name=name,
@@ -122,11 +123,10 @@ def _read(path: Path, name: str) -> Run:
     )
 
 
-def _newest_manifest(checkpoints: Path) -> dict[str, Any]:
-    """Return the manifest of the newest checkpoint, or nothing without one."""
-    folders = [path.parent for path in checkpoints.glob(f"*/{MANIFEST}")]
-    models = [folder for folder in folders if folder.name.isdecimal()]
-    return load(max(models, key=lambda folder: int(folder.name))) if models else {}
+def _newest_manifest(run: RunFolder) -> dict[str, Any]:
+    """Return the manifest of the newest checkpoint that has one, or nothing without one."""
+    models = [folder for folder in run.model_dirs() if (folder / MANIFEST).exists()]
+    return load(models[-1]) if models else {}
 
 
 def _known_sum(numbers: Iterable[float | None]) -> float | None:

@@ -5,8 +5,7 @@ from typing import Any
 
 from nmtkit.evaluation.evaluate import Evaluation
 from nmtkit.evaluation.metric import Score
-from nmtkit.reporting.document import NOTHING, Cell, Section, Table
-from nmtkit.reporting.markdown import markdown
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table, markdown
 
 
 def as_text(evaluation: Evaluation) -> list[str]:

@@ -12,7 +12,6 @@ from html import escape
 from itertools import groupby
 
 from nmtkit.reporting.axis import Axis, spanning
-from nmtkit.reporting.thinning import Points
 
 PALETTE = """\
 :root {
@@ -41,6 +40,10 @@ _TICKS_ACROSS, _TICKS_UP = 7, 6
 _LONGEST_NAME = 70  # characters that fit into a row of the legend
 _MAX_DOTS = 60
 """A curve of more points than these has no dot at each."""
+
+
+Points = Sequence[tuple[float, float]]
+"""Places across and heights."""
 
 
 @dataclass(frozen=True)

@@ -10,46 +10,23 @@ what a killed one left. Appended logs are not written here.
 # Every change on disk is a call of `os`, so that tests can stop the process before each.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH105, PTH106, PTH108, PTH116, PTH208
 
-import errno
 import fcntl
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage import manifest as manifests
+from nmtkit.storage.disk_errors import creation_errors, disk_errors, hidden_name
 from nmtkit.storage.manifest import Json
 
 _PARTIAL, _OLD, _REMOVED, _LOCK = "partial", "old", "removed", "lock"
 _HIDDEN_NAME = re.compile(rf"\.(.+)\.nmtkit-(?:{_PARTIAL}|{_OLD}|{_REMOVED}|{_LOCK})", re.DOTALL)
-
-_FULL = "free some space there, or choose a place on another disk"
-_CLOSED = "get the permission for it, or choose another place"
-_UNLOCKABLE = "choose a place on a file system that has file locks"
-_ADVICE = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EFBIG: "choose a place where files may grow larger (see ulimit -f)",
-    errno.EROFS: "choose a place that can be written to",
-    errno.EACCES: _CLOSED,
-    errno.EPERM: _CLOSED,
-    errno.EIO: "the disk fails; check it, or choose a place on another one",
-    errno.ENOLCK: _UNLOCKABLE,
-    errno.ENOSYS: _UNLOCKABLE,
-}
-_OTHER_PATH = "choose another path"
-_UNFIT_PATHS = (
-    errno.EEXIST,
-    errno.ENOTEMPTY,
-    errno.ENOTDIR,
-    errno.ENAMETOOLONG,
-    errno.ELOOP,
-)
 
 
 @dataclass(frozen=True)
@@ -85,14 +62,14 @@ def new_folder(
         ResourceError: no space, no permission, a failing disk, also within the block.
     """
     with disk_errors(final):
-        with _making(final):
+        with creation_errors(final):
             _make_folders(final.absolute().parent)
-        with _held(_beside(final, _LOCK), final):
+        with _held(hidden_name(final, _LOCK), final):
             _clear_leftovers(final)
             check_is_free(final, format, overwrite)
-            staged = StagedFolder(_beside(final, _PARTIAL), {})
+            staged = StagedFolder(hidden_name(final, _PARTIAL), {})
             try:
-                with _making(final):
+                with creation_errors(final):
                     os.mkdir(staged.path)
                 yield staged
                 _seal(staged, format, version)
@@ -135,22 +112,9 @@ def read_manifest(folder: Path, format: str, version: int) -> dict[str, Any]:
     """
     with disk_errors(folder):
         if _is_cut_replacement(folder):
-            with _held(_beside(folder, _LOCK), folder):
+            with _held(hidden_name(folder, _LOCK), folder):
                 _clear_leftovers(folder)
-        manifest = manifests.parse(folder, format, version)
-        manifests.check_sizes(folder, manifest)
-        return manifest
-
-
-def verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Compare the content of every file with the manifest that `read_manifest` returned.
-
-    Raises:
-        DamagedError: a file's content is not what was written; it is named.
-        ResourceError: no permission, a failing disk.
-    """
-    with disk_errors(folder):
-        manifests.check_hashes(folder, manifest)
+        return manifests.read(folder, format, version)
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -160,7 +124,7 @@ def replace_file(path: Path, data: bytes) -> None:
         ConfigError, ResourceError: as `new_folder`.
     """
     with disk_errors(path):
-        partial = _beside(path, _PARTIAL)
+        partial = hidden_name(path, _PARTIAL)
         try:
             _write(partial, data)
             os.replace(partial, path)
@@ -177,7 +141,7 @@ def make_folder(path: Path) -> None:
     Raises:
         ConfigError, ResourceError: as `new_folder`.
     """
-    with disk_errors(path), _making(path):
+    with disk_errors(path), creation_errors(path):
         _make_folders(path.absolute())
 
 
@@ -188,7 +152,7 @@ def remove(path: Path) -> None:
         ResourceError: no permission, a failing disk.
     """
     with disk_errors(path):
-        _retire(path, _beside(path, _REMOVED))
+        _retire(path, hidden_name(path, _REMOVED))
 
 
 def remove_leftovers(parent: Path) -> None:
@@ -217,52 +181,12 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Report what the operating system refuses, and a user can mend, as errors naming `path`.
-
-    Raises:
-        ResourceError: no space, no permission, a failing disk.
-        ConfigError: `path` leads through a file, or is too long.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _ADVICE:
-            raise ResourceError(_told(error, path, _ADVICE[error.errno])) from error
-        if error.errno in _UNFIT_PATHS:
-            raise ConfigError(_told(error, path, _OTHER_PATH)) from error
-        raise
-
-
 def _make_folders(path: Path) -> None:
     """Make a folder and those above it, where they are missing, so that a power cut takes none."""
     missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     os.makedirs(path, exist_ok=True)
     for folder in reversed(missing):
         _sync(folder.parent)
-
-
-@contextmanager
-def _making(path: Path) -> Iterator[None]:
-    """Report a place that takes no new files, such as /proc, as a path that cannot be."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise ConfigError(_told(error, path, _OTHER_PATH)) from error
-
-
-def _told(error: OSError, path: Path, advice: str) -> str:
-    """Tell an error, and its place unless that is the path, in it, or one of its hidden names."""
-    place = Path(os.fsdecode(error.filename)).absolute() if error.filename else path.absolute()
-    is_here = place.is_relative_to(path.absolute()) or str(place).startswith(str(_beside(path, "")))
-    return f"{path}: {error.strerror}{'' if is_here else f' ({place})'}; {advice}"
-
-
-def _beside(path: Path, purpose: str) -> Path:
-    """Return the hidden name beside a path that a purpose has."""
-    place = path.absolute()
-    return place.parent / f".{place.name}.nmtkit-{purpose}"
 
 
 def _format_of(folder: Path) -> object:
@@ -286,33 +210,33 @@ def _seal(staged: StagedFolder, format: str, version: int) -> None:
 
 def _publish(staged: Path, final: Path) -> None:
     """Rename a sealed folder into place; what stands there gives way and is deleted."""
-    former = _beside(final, _OLD)
+    former = hidden_name(final, _OLD)
     if os.path.lexists(final):
         os.rename(final, former)
     os.rename(staged, final)
     _sync(staged.parent)
-    _retire(former, _beside(final, _REMOVED))
+    _retire(former, hidden_name(final, _REMOVED))
 
 
 def _is_cut_replacement(final: Path) -> bool:
     """Tell whether a writer was killed between the two renames of a replacement."""
-    return os.path.lexists(_beside(final, _OLD)) and not os.path.lexists(final)
+    return os.path.lexists(hidden_name(final, _OLD)) and not os.path.lexists(final)
 
 
 def _clear_leftovers(final: Path) -> None:
     """Bring back what was about to be replaced, and delete what was not finished."""
-    former = _beside(final, _OLD)
+    former = hidden_name(final, _OLD)
     if _is_cut_replacement(final):
         os.rename(former, final)
         _sync(former.parent)
-    _remove(_beside(final, _PARTIAL))
-    _retire(former, _beside(final, _REMOVED))
+    _remove(hidden_name(final, _PARTIAL))
+    _retire(former, hidden_name(final, _REMOVED))
 
 
 @contextmanager
 def _held(lock: Path, what: Path) -> Iterator[None]:
     """Hold a lock file; the system frees it when its holder is killed, though the file stays."""
-    with _making(what):
+    with creation_errors(what):
         descriptor = _acquire(lock, what)
     try:
         yield

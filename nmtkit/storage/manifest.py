@@ -1,6 +1,6 @@
 """The manifest of a folder: what format it has, and the size and hash of each of its files.
 
-Reading and checking only; `nmtkit.storage.durable` writes folders, and is what others import.
+`nmtkit.storage.durable` writes manifests, and its `read_manifest` reads them.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nmtkit.errors import DamagedError
+from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.version import __version__
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -19,7 +20,7 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 MANIFEST = "manifest.json"
 
 RESTORE = "restore the folder from a copy, or make it again"
-"""How to mend whatever is damaged."""
+"""How to fix whatever is damaged."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -50,16 +51,11 @@ def files_in(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if not path.is_dir())
 
 
-def parse(folder: Path, format: str, version: int) -> dict[str, Any]:
-    """Read the manifest of a folder and check all that needs no look at the other files.
-
-    Args:
-        folder: the folder.
-        format: the format it must have.
-        version: the newest version that the caller understands.
+def read(folder: Path, format: str, version: int) -> dict[str, Any]:
+    """Return the manifest of a folder, checked without reading the content of other files.
 
     Raises:
-        DamagedError: no such folder, no or a damaged manifest, another format, a later version.
+        DamagedError: as `nmtkit.storage.durable.read_manifest`.
     """
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "no such folder"
@@ -76,6 +72,7 @@ def parse(folder: Path, format: str, version: int) -> dict[str, Any]:
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     if manifest.get("sha256") != _hash_of_content(content) or not _names_good_files(content):
         raise _damaged(folder / MANIFEST)
+    _check_sizes(folder, content)
     return content
 
 
@@ -93,7 +90,32 @@ def load(folder: Path) -> dict[str, Any]:
     return loaded
 
 
-def check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
+def verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Compare the content of every file with the manifest that `read_manifest` returned.
+
+    Raises:
+        DamagedError: a file's content is not what was written; it is named.
+        ResourceError: no permission, a failing disk.
+    """
+    with disk_errors(folder):
+        for name, entry in manifest["files"].items():
+            if _hash(folder / name) != entry["sha256"]:
+                raise _damaged(folder / name)
+
+
+def gone(path: Path) -> DamagedError:
+    """Return the error of a file that was there a moment ago: training may have deleted it."""
+    return DamagedError(
+        f"{path}: is gone; restore the folder from a copy, or, if it is a checkpoint of a run that "
+        "is still training, try again or raise --keep"
+    )
+
+
+def _damaged(path: Path) -> DamagedError:
+    return DamagedError(f"{path}: damaged, its content is not what was written; {RESTORE}")
+
+
+def _check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Check that each file is there, has its size, and is reached without a symbolic link."""
     for name, entry in manifest["files"].items():
         path = folder / name
@@ -110,25 +132,6 @@ def check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
             raise DamagedError(
                 f"{path}: damaged, {found.st_size} bytes instead of {entry['bytes']}; {RESTORE}"
             )
-
-
-def check_hashes(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Check the content of each file."""
-    for name, entry in manifest["files"].items():
-        if _hash(folder / name) != entry["sha256"]:
-            raise _damaged(folder / name)
-
-
-def gone(path: Path) -> DamagedError:
-    """Return the error of a file that was there a moment ago: training may have deleted it."""
-    return DamagedError(
-        f"{path}: is gone; restore the folder from a copy, or, if it is a checkpoint of a run that "
-        "is still training, try again or raise --keep"
-    )
-
-
-def _damaged(path: Path) -> DamagedError:
-    return DamagedError(f"{path}: damaged, its content is not what was written; {RESTORE}")
 
 
 def _names_good_files(manifest: Mapping[str, Any]) -> bool:

@@ -21,8 +21,9 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError, DamagedError, DivergedError
 from nmtkit.model.transformer import Transformer
-from nmtkit.storage.durable import new_folder, read_manifest, verify_files
-from nmtkit.storage.manifest import MANIFEST, RESTORE, Json, gone
+from nmtkit.storage.disk_errors import check_path
+from nmtkit.storage.durable import new_folder, read_manifest
+from nmtkit.storage.manifest import MANIFEST, RESTORE, Json, gone, verify_files
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-model"
@@ -176,17 +177,6 @@ def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder
                 f"has {wanted}; {RESTORE}"
             )
     model.load_state_dict(tensors)
-
-
-def check_path(path: Path) -> None:
-    """Refuse a path that safetensors cannot be given: ConfigError if it is not valid UTF-8."""
-    try:
-        str(path.absolute()).encode()
-    except UnicodeEncodeError:
-        raise ConfigError(
-            f"{path}: a path that is not valid UTF-8, under which no weights can be stored; choose "
-            "another one"
-        ) from None
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -1,8 +1,12 @@
-"""Checkpoints of a run: when they are written, what follows if they cannot be, and resuming."""
+"""When a run saves, what follows if it cannot, and what it resumes from.
+
+`nmtkit.storage.checkpoint` writes and reads the checkpoints.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
+from pathlib import Path
 
 from torch import Tensor
 
@@ -11,8 +15,16 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.runtime.threads import background_thread
+from nmtkit.storage.checkpoint import (
+    Resumable,
+    Snapshot,
+    clear_leftovers,
+    newest_resumable,
+    prune,
+    write_checkpoint,
+)
 from nmtkit.storage.model_folder import restore_parameters
-from nmtkit.storage.run_folder import Resumable, RunFolder, Snapshot
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.state import RunContext, TrainState
 from nmtkit.units import SECONDS_A_MINUTE
 
@@ -32,10 +44,10 @@ def open_newest_checkpoint(
         ConfigError: the checkpoint was made with other settings.
         DamagedError: it was made from other data; or there are checkpoints, and none is whole.
     """
-    folder.clear_leftovers(warn)
-    resumable = folder.newest_resumable(warn)
+    clear_leftovers(folder, warn)
+    resumable = newest_resumable(folder, warn)
     if resumable is not None:
-        check_same_run(resumable, recipe, dataset)
+        check_same_run(folder.path, resumable, recipe, dataset)
     return resumable
 
 
@@ -52,7 +64,9 @@ def restore(train_state: TrainState, resumable: Resumable | None) -> dict[str, T
     return {name: tensor.to("meta") for name, tensor in resumable.state_tensors.items()}
 
 
-def check_same_run(resumable: Resumable, recipe: TrainRecipe, dataset: Dataset) -> None:
+def check_same_run(
+    run_dir: Path, resumable: Resumable, recipe: TrainRecipe, dataset: Dataset
+) -> None:
     """Refuse to continue a run with settings or data that would make it another one."""
     fields, old, new = fields_of(TrainRecipe), values_of(resumable.recipe), values_of(recipe)
     changed = [
@@ -60,7 +74,6 @@ def check_same_run(resumable: Resumable, recipe: TrainRecipe, dataset: Dataset) 
         for name, field in fields.items()
         if field.setting.on_resume == "fixed" and old[name] != new[name]
     ]
-    run_dir = resumable.path.parent.parent
     if changed:
         raise ConfigError(
             f"{run_dir}: cannot continue this run with other settings: {'; '.join(changed)}; "
@@ -122,12 +135,12 @@ class Saver:
         self._start()
         self.finish()
 
-    def point_best(self, best_first: Sequence[int]) -> None:
-        """Have the run's `best` name the first of these updates that has a checkpoint."""
+    def keep_best(self, best_first: Sequence[int]) -> None:
+        """Keep the checkpoints of the first --keep-best updates; let `best` name the first."""
         if not self._context.ranks.is_first:
             return
         self._best = best_first
-        point_best(self._context.folder, best_first, self._report)
+        point_best_or_report(self._context.folder, best_first, self._report)
 
     def finish(self) -> None:
         """Wait for the checkpoint that is being written, if any; raises as `save_if_due`."""
@@ -158,9 +171,9 @@ class Saver:
 
     def _write(self, snapshot: Snapshot) -> None:
         folder, config = self._context.folder, self._config
-        folder.save(snapshot)
+        write_checkpoint(folder, snapshot)
         try:  # a checkpoint that cannot be deleted does no harm
-            folder.prune(config.keep, self._best[: config.keep_best], self._report)
+            prune(folder, config.keep, self._best[: config.keep_best], self._report)
         except ResourceError as error:
             self._report(f"not tidied up: {error}")
 
@@ -184,8 +197,10 @@ class Saver:
         )
 
 
-def point_best(folder: RunFolder, best_first: Sequence[int], report: Callable[[str], None]) -> None:
-    """Have `best` name the first of these updates that has a checkpoint, or report why not."""
+def point_best_or_report(
+    folder: RunFolder, best_first: Sequence[int], report: Callable[[str], None]
+) -> None:
+    """Let `best` name the first of these updates that has a checkpoint, or report why not."""
     try:
         folder.point_best(best_first)
     except ResourceError as error:

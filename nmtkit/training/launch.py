@@ -80,10 +80,10 @@ def launch(
     starts = 0
     with held_back():  # signals wait until a rank can note them
         while True:
-            last, increases = _last(run_dir), recorded_increases(run_dir)
+            last, increases = _last(run_dir), recorded_increases(RunFolder(run_dir))
             code, lost = _run(arguments, processes, say)
             # More micro-batches are the one remedy for too little memory.
-            is_split = recorded_increases(run_dir) != increases
+            is_split = recorded_increases(RunFolder(run_dir)) != increases
             if lost is None or (code == ResourceError.exit_code and not is_split):
                 return code
             starts = 1 if is_split or _last(run_dir) != last else starts + 1

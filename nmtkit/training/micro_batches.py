@@ -19,11 +19,7 @@ from typing import Generic, TypeVar
 from nmtkit.data.binary import Indices
 from nmtkit.errors import DamagedError
 from nmtkit.storage.durable import replace_file
-
-FILE = "micro_batches.json"
-FIRST_FILE = "pieces.json"
-"""What version 0.1 wrote: factors on the first number, instead of numbers."""
-
+from nmtkit.storage.run_folder import RunFolder
 
 Form = TypeVar("Form")
 
@@ -66,15 +62,15 @@ class MicroBatchSchedule:
         initial: of the first update.
     """
 
-    def __init__(self, run_dir: Path, initial: int) -> None:
-        """Read the increases that RUN/micro_batches.json holds.
+    def __init__(self, run: RunFolder, initial: int) -> None:
+        """Read the increases that a run's folder holds.
 
         Raises:
             DamagedError: the file is not what was written.
         """
         self.initial = initial
-        self._path = run_dir / FILE
-        self._increases = _read_increases(run_dir, initial)
+        self._path = run.micro_batches_path
+        self._increases = _read_increases(run, initial)
 
     def at(self, update: int) -> int:
         """Return the number of micro-batches of an update."""
@@ -99,18 +95,18 @@ class MicroBatchSchedule:
             replace_file(self._path, json.dumps(values, indent=2).encode() + b"\n")
 
 
-def recorded_increases(run_dir: Path) -> bytes:
+def recorded_increases(run: RunFolder) -> bytes:
     """Return the file of a run's increases as bytes, empty where there is none."""
-    path = run_dir / FILE
+    path = run.micro_batches_path
     return path.read_bytes() if path.exists() else b""
 
 
-def _read_increases(run_dir: Path, initial: int) -> list[tuple[int, int]]:
+def _read_increases(run: RunFolder, initial: int) -> list[tuple[int, int]]:
     """Return (from_update, micro-batches) of each increase, in their order."""
-    for name, key, factor in ((FILE, "micro_batches", 1), (FIRST_FILE, "pieces", initial)):
-        path = run_dir / name
-        if path.exists():
-            return [(first, factor * number) for first, number in _read_pairs(path, key)]
+    if run.micro_batches_path.exists():
+        return _read_pairs(run.micro_batches_path, "micro_batches")
+    if run.pieces_path.exists():  # version 0.1 wrote factors on the initial number
+        return [(first, initial * n) for first, n in _read_pairs(run.pieces_path, "pieces")]
     return []
 
 

@@ -28,7 +28,7 @@ from nmtkit.runtime.devices import make_deterministic, set_up
 from nmtkit.runtime.memory import forget_peak
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training.checkpointing import open_newest_checkpoint, point_best, restore
+from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution
 from nmtkit.training.distributed import Ranks, end_with_launcher, joined
 from nmtkit.training.loader import BatchLoader
@@ -36,7 +36,6 @@ from nmtkit.training.memory_search import WorstCases, check_number, find_number,
 from nmtkit.training.micro_batches import MicroBatchSchedule, fewest_micro_batches
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
-from nmtkit.training.plan import make_plan
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
@@ -111,21 +110,6 @@ def train(
             with closing(reporter), closing(trainer):
                 trainer.fit()
             reporter.message(f"done after update {progress.update}")
-
-
-def plan(
-    recipe: TrainRecipe, data_dir: Path, clock: Callable[[], float] = time.monotonic
-) -> Iterator[str]:
-    """Yield the lines of what a run will take, after some updates that are thrown away.
-
-    Raises:
-        ConfigError, DamagedError, ResourceError: those that `train` would raise at its start.
-    """
-    notes: list[str] = []
-    with temporary_run(recipe, data_dir, Ranks(), notes.append, clock) as trainer:
-        yield from notes
-        made = make_plan(trainer)
-    yield from made.lines()
 
 
 @contextmanager
@@ -233,7 +217,7 @@ def decide_micro_batches(
         if is_searched:
             worst_cases = find_worst_cases(recipe, context.dataset)
             number = searched(find_number(objective, worst_cases, ranks, is_stopping))
-        schedule = ranks.share(lambda: MicroBatchSchedule(context.folder.path, number))
+        schedule = ranks.share(lambda: MicroBatchSchedule(context.folder, number))
         if context.device.type == "cuda" and not is_searched:
             current = schedule.at(progress.update + 1)
             worst_cases = find_worst_cases(recipe, context.dataset)
@@ -332,7 +316,7 @@ def _end_complete(
     folder: RunFolder, progress: Progress, history: ValidationHistory, reporter: ProgressReporter
 ) -> None:
     """Report that there is nothing to do; a session that was killed may have left `best` behind."""
-    point_best(folder, history.best_first(), reporter.message)
+    point_best_or_report(folder, history.best_first(), reporter.message)
     reporter.message(
         f"already complete after update {progress.update}; to continue, raise the setting that "
         "ended it: --max-updates, --max-epochs, --max-minutes or --patience"
@@ -342,7 +326,7 @@ def _end_complete(
 def _logs(recipe: TrainRecipe, folder: RunFolder, progress: Progress) -> list[Log]:
     logs: list[Log] = [MetricsLog(folder.metrics_path)]
     if recipe.logging.tensorboard:
-        logs.append(TensorboardLog(folder.path, progress.update))
+        logs.append(TensorboardLog(folder.tensorboard_dir, progress.update))
     return logs
 
 

@@ -17,6 +17,7 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import MetricsLog, plain_scores
 from nmtkit.runtime.devices import set_up
+from nmtkit.storage.checkpoint import list_checkpoints, newest_scheduled
 from nmtkit.storage.durable import check_is_free, read_manifest
 from nmtkit.storage.model_folder import FORMAT, VERSION, describe_model
 from nmtkit.storage.model_path import find_model
@@ -51,7 +52,7 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
         ConfigError: there is no such run, or it has fewer of them.
         DamagedError: a checkpoint among them, or newer, is damaged.
     """
-    scheduled = _open(run).newest_scheduled(count)
+    scheduled = newest_scheduled(_open(run), count)
     if len(scheduled) < count:
         raise ConfigError(
             f"{run}: has {len(scheduled)} checkpoints made by --save-every, fewer than {count}; "
@@ -75,7 +76,7 @@ def best_checkpoints(run: Path, count: int, report: Callable[[str], None]) -> li
         DamagedError: a checkpoint, or the log of the run, is damaged.
     """
     folder = _open(run)
-    scheduled = {one.update: one.path for one in folder.checkpoints() if one.is_scheduled}
+    scheduled = {one.update: one.path for one in list_checkpoints(folder) if one.is_scheduled}
     metric = describe_model(find_model(run)).recipe.validation.best_metric
     history = ValidationHistory(metric, MetricsLog(folder.metrics_path).validations())
     validated = [update for update in history.best_first() if update in scheduled]

@@ -16,7 +16,8 @@ from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log
 from nmtkit.progress.terminal import ProgressReporter
-from nmtkit.storage.run_folder import Resumable, RunFolder
+from nmtkit.storage.checkpoint import Resumable
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import (

@@ -98,7 +98,7 @@ class Trainer:
             ToldElsewhereError: another rank reports the error.
         """
         # The last session may have been killed before it did so; or that checkpoint was damaged.
-        self.saver.point_best(self.history.best_first())
+        self.saver.keep_best(self.history.best_first())
         if self._is_validation_due():  # the last session ended during this validation
             with self.meter.excluded():
                 self._validate()
@@ -313,7 +313,7 @@ class Trainer:
         )
         self._log(record)
         context.reporter.validation(record)
-        self.saver.point_best(self.history.best_first())
+        self.saver.keep_best(self.history.best_first())
 
     def _log(self, record: Record) -> None:
         """Append to the run's logs; training continues if one cannot be written."""

@@ -10,6 +10,7 @@ import torch
 
 from nmtkit.averaging import average
 from nmtkit.errors import ConfigError
+from nmtkit.storage.checkpoint import list_checkpoints, newest_resumable, prune, write_checkpoint
 from nmtkit.storage.durable import replace_file
 from nmtkit.storage.model_folder import describe_model
 from nmtkit.storage.model_path import read_tensors
@@ -63,14 +64,14 @@ def check_old_or_new_file(root: Path) -> None:
 
 def save_first(root: Path) -> None:
     run = RunFolder.create_or_open(root / "deep" / "run")
-    run.newest_resumable(pytest.fail)
-    run.save(tiny_snapshot(1, is_scheduled=True))
-    run.prune(1, (), lambda _: None)
+    newest_resumable(run, pytest.fail)
+    write_checkpoint(run, tiny_snapshot(1, is_scheduled=True))
+    prune(run, 1, (), lambda _: None)
 
 
 def check_one_checkpoint_or_none(root: Path) -> None:
     path = root / "deep" / "run"
-    resumable = RunFolder(path).newest_resumable(pytest.fail) if is_run(path) else None
+    resumable = newest_resumable(RunFolder(path), pytest.fail) if is_run(path) else None
     if resumable is not None:
         assert resumable.update == 1
         assert_tensors(resumable.path, 1)
@@ -79,15 +80,15 @@ def check_one_checkpoint_or_none(root: Path) -> None:
 def prepare_run(root: Path) -> None:
     run = tiny_run(root / "run", 1, 2, 3)
     run.point_best([1])
-    run.prune(1, (), pytest.fail)
+    prune(run, 1, (), pytest.fail)
 
 
 def save_and_prune(root: Path) -> None:
     run = RunFolder.create_or_open(root / "run")
-    run.newest_resumable(pytest.fail)
-    run.save(tiny_snapshot(4, is_scheduled=True))
+    newest_resumable(run, pytest.fail)
+    write_checkpoint(run, tiny_snapshot(4, is_scheduled=True))
     run.point_best([4])
-    run.prune(1, (), lambda _: None)
+    prune(run, 1, (), lambda _: None)
 
 
 def check_run(root: Path) -> None:
@@ -97,9 +98,9 @@ def check_run(root: Path) -> None:
     assert best.name in ("00000001", "00000004")
     assert last is not None
     assert last.name in ("00000003", "00000004")
-    for checkpoint in run.checkpoints():
+    for checkpoint in list_checkpoints(run):
         assert_tensors(checkpoint.path, checkpoint.update)
-    resumable = run.newest_resumable(pytest.fail)
+    resumable = newest_resumable(run, pytest.fail)
     assert resumable is not None
     assert resumable.update in (3, 4)
     assert resumable.state_values["update"] == resumable.update

@@ -9,7 +9,9 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError
-from nmtkit.storage.durable import read_manifest, verify_files
+from nmtkit.storage.checkpoint import newest_resumable
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import verify_files
 from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.model_path import load_model
 from tests.snapshots import tiny_run
@@ -87,7 +89,7 @@ def test_a_damaged_training_state_is_skipped_with_a_warning(
     for position in positions(whole.rstrip(b"\n"), name)[::16]:
         path.write_bytes(harm(whole, position))
         warnings: list[str] = []
-        resumable = run.newest_resumable(warnings.append)
+        resumable = newest_resumable(run, warnings.append)
         assert resumable is not None
         assert resumable.update == 1
         assert len(warnings) == 1

@@ -15,7 +15,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import ConfigError
-from nmtkit.storage.durable import verify_files
+from nmtkit.storage.manifest import verify_files
 from tests.faults.harness import Fault, fault_points, run_in_child
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe
 

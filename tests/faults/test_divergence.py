@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-import torch
 
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.data.batch import Batch
@@ -16,23 +15,17 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import DivergedError
 from nmtkit.progress.records import MetricsLog, SkippedRecord
-from nmtkit.storage.model_path import read_tensors
-from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import trainer
 from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import TrainState
 from nmtkit.training.trainer import MAX_SKIPPED_IN_A_ROW
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
+from tests.training import assert_same_tensors, last_model
 
 NUM_UPDATES = 5
 NEVER = 100
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 def quiet_recipe(max_updates: int) -> TrainRecipe:
@@ -47,12 +40,6 @@ def quiet_recipe(max_updates: int) -> TrainRecipe:
     )
 
 
-def last_model(run: Path) -> dict[str, torch.Tensor]:
-    last = RunFolder(run).last()
-    assert last is not None
-    return read_tensors(last)
-
-
 def skipped(run: Path) -> list[SkippedRecord]:
     records = MetricsLog(run / "metrics.jsonl").records()
     return [record for record in records if isinstance(record, SkippedRecord)]
@@ -63,11 +50,6 @@ def third_update(data: Path, recipe: TrainRecipe) -> list[int]:
     sampler = Sampler(Dataset.open(data).train, recipe.training.update_tokens, recipe.seed.seed)
     _, update = next(islice(sampler.updates(Position(0, 0, 0)), 2, None))
     return [int(pair) for pair in update.pairs]
-
-
-def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
-    assert first.keys() == second.keys()
-    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, value: float, is_bad: Callable[[int], bool]) -> None:
@@ -118,7 +100,7 @@ def test_an_update_that_is_not_reported_is_skipped_all_the_same(
     assert skipped(tmp_path / "poisoned") == [
         SkippedRecord(update=3, shard=0, pairs=third_update(data, recipe))
     ]
-    assert_equal(last_model(tmp_path / "poisoned"), last_model(tmp_path / "without"))
+    assert_same_tensors(last_model(tmp_path / "poisoned"), last_model(tmp_path / "without"))
 
 
 def test_updates_that_stay_bad_end_the_run_where_the_last_checkpoint_is_good(
@@ -131,9 +113,9 @@ def test_updates_that_stay_bad_end_the_run_where_the_last_checkpoint_is_good(
         poison(patched, math.nan, lambda update: update > 3)
         with pytest.raises(DivergedError, match=rf"up to update {3 + MAX_SKIPPED_IN_A_ROW},"):
             train(quiet_recipe(NEVER), data, tmp_path / "run")
-    assert_equal(last_model(tmp_path / "run"), good)
+    assert_same_tensors(last_model(tmp_path / "run"), good)
     train(quiet_recipe(NUM_UPDATES), data, tmp_path / "run")
-    assert_equal(last_model(tmp_path / "run"), last_model(tmp_path / "undisturbed"))
+    assert_same_tensors(last_model(tmp_path / "run"), last_model(tmp_path / "undisturbed"))
 
 
 def test_a_run_that_diverges_is_validated_without_translating_and_so_is_its_resume(

@@ -27,15 +27,16 @@ from nmtkit.config.toml import dumps, loads
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.errors import ConfigError, DamagedError, NmtkitError
 from nmtkit.progress.records import MetricsLog
-from nmtkit.storage.durable import read_manifest, verify_files
-from nmtkit.storage.manifest import describe
+from nmtkit.storage.checkpoint import newest_resumable
+from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import describe, verify_files
 from nmtkit.storage.model_folder import load_tensors
 from nmtkit.storage.model_path import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
-from nmtkit.training.micro_batches import FILE, MicroBatchSchedule
+from nmtkit.training.micro_batches import MicroBatchSchedule
 from tests.faults.harness import Fault, run_in_child
 from tests.snapshots import tiny_tensors
 from tests.tiny import tiny_codec, tiny_dataset
@@ -272,9 +273,10 @@ def test_a_log_is_records_or_damaged_with_the_number_of_the_line(
 def test_increases_of_micro_batches_are_whole_numbers_or_damaged(
     content: bytes, place: Path
 ) -> None:
-    (place / FILE).write_bytes(content)
+    run = RunFolder(place)
+    run.micro_batches_path.write_bytes(content)
     with suppress(DamagedError):
-        schedule = MicroBatchSchedule(place, 1)
+        schedule = MicroBatchSchedule(run, 1)
         assert all(isinstance(schedule.at(update), int) for update in (1, 3, 10**6))
         assert schedule.at(1) >= 1
 
@@ -368,7 +370,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "weights": lambda folder: load_tensors(folder / "model.safetensors"),
     "subwords": lambda folder: Subword.load(folder / "shared.model"),
     "words": lambda folder: Words.load(folder / "shared.txt"),
-    "a run": lambda folder: RunFolder(folder).newest_resumable(lambda _: None),
+    "a run": lambda folder: newest_resumable(RunFolder(folder), lambda _: None),
 }
 FILES = (
     "manifest.json",

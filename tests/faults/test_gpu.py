@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.storage.model_path import read_tensors
-from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.training import last_model
 
 NUM_UPDATES = 8
 
@@ -31,12 +30,6 @@ def recipe_of(max_updates: int) -> TrainRecipe:
         runtime=replace(recipe.runtime, device="cuda"),
         engine=replace(recipe.engine, deterministic=True),
     )
-
-
-def last_model(run: Path) -> dict[str, torch.Tensor]:
-    last = RunFolder(run).last()
-    assert last is not None
-    return read_tensors(last)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU to train on")

@@ -14,13 +14,14 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import DamagedError
 from nmtkit.progress.records import MetricsLog
-from nmtkit.storage.durable import verify_files
+from nmtkit.storage.manifest import verify_files
 from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.power_cut import Disk, State, restore, seen_of, with_most_left
 from tests.faults.scenarios import SCENARIOS, Scenario, everything_in
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_dataset, tiny_recipe, tiny_train_recipe
+from tests.training import assert_same_tensors
 
 
 def watched(scenario: Scenario, root: Path, *, is_synced: bool = True) -> Disk:
@@ -115,7 +116,7 @@ def test_training_after_a_cut_ends_as_without_one(
         capsys.readouterr()
         train(recipe, data, run)
         assert "is skipped" not in capsys.readouterr().err
-        assert_equal(end_of(run), expected)
+        assert_same_tensors(end_of(run), expected)
         assert [path.name for path in run.rglob(".*")] == []
 
 
@@ -126,11 +127,6 @@ def end_of(run: Path) -> dict[str, torch.Tensor]:
     validations = MetricsLog(run / "metrics.jsonl").validations()
     found = {f"validation {one.update}": torch.tensor(one.nll) for one in validations}
     return {**read_tensors(last), **found}
-
-
-def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
-    assert first.keys() == second.keys()
-    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
 # ---------------------------------------------------------------------------- these tests can fail

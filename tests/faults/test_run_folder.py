@@ -16,14 +16,10 @@ from nmtkit.training.run import train
 from tests.faults.harness import held_by_another_process
 from tests.faults.moments import in_update, send
 from tests.faults.results import Result, result_of
+from tests.folders import contents
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=5, dropout=0.1)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +42,6 @@ def complete(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def expected(complete: Path) -> Result:
     return result_of(complete)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 # ---------------------------------------------------------------------------- between two sessions

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import NmtkitError
-from nmtkit.storage.run_folder import RunFolder, Snapshot
-from nmtkit.training import trainer, validation
+from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
+from nmtkit.storage.run_folder import RunFolder
+from nmtkit.training import checkpointing, trainer, validation
 from nmtkit.training.run import train
 from tests.faults.moments import in_update, preceded, send
 from tests.faults.results import Result, result_of
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=6, dropout=0.1)  # validates after updates 4 and 6
 EXIT_CODES = {signal.SIGTERM: 75, signal.SIGUSR1: 75, signal.SIGINT: 130}
@@ -28,14 +29,13 @@ MOMENTS: dict[str, tuple[object, str, Callable[..., object]]] = {
     ),
     "in validation": (validation, "gather", lambda *_: True),
     "after the translations": (validation, "score_corpus", lambda *_: True),
-    "while the first checkpoint is written": (RunFolder, "save", lambda *_: True),
-    "while the last one is written": (RunFolder, "save", lambda _, last: last.update == 6),
+    "while the first checkpoint is written": (checkpointing, "write_checkpoint", lambda *_: True),
+    "while the last one is written": (
+        checkpointing,
+        "write_checkpoint",
+        lambda _, last: last.update == 6,
+    ),
 }
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
@@ -68,19 +68,19 @@ def test_a_second_interrupt_ends_at_once_but_not_before_what_is_being_written(
     data: Path, tmp_path: Path, expected: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lock of the run ends with the session, and nobody writes without it."""
-    save, interrupt = RunFolder.save, send(signal.SIGINT)
+    interrupt = send(signal.SIGINT)
     begun: list[int] = []
     ended: list[int] = []
 
-    def save_slowly(self: RunFolder, snapshot: Snapshot) -> None:
+    def write_slowly(run: RunFolder, snapshot: Snapshot) -> None:
         begun.append(snapshot.update)
         if begun == [1, 2, 2]:  # the last one is the save of what the first interrupt ended
             interrupt()
             time.sleep(0.1)
-        save(self, snapshot)
+        write_checkpoint(run, snapshot)
         ended.append(snapshot.update)
 
-    monkeypatch.setattr(RunFolder, "save", save_slowly)
+    monkeypatch.setattr(checkpointing, "write_checkpoint", write_slowly)
     with in_update(3, interrupt), pytest.raises(KeyboardInterrupt):
         train(RECIPE, data, tmp_path / "run")
     assert begun == ended == [1, 2, 2]

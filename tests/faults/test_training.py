@@ -15,14 +15,10 @@ from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, fault_points, run_in_child
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
+from tests.training import assert_same_tensors
 
 NUM_KILLS = 6
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +43,6 @@ def final_model(run: Path) -> dict[str, torch.Tensor]:
     return read_tensors(folder)
 
 
-def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
-    assert first.keys() == second.keys()
-    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
-
-
 def test_training_can_be_killed_at_the_same_moments_every_time(
     data: Path, tmp_path: Path, undisturbed: tuple[range, dict[str, torch.Tensor]]
 ) -> None:
@@ -72,7 +63,7 @@ def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
         assert not outcome.exception, (kills, outcome)
     last = run_in_child(action, Fault("count", 0))
     assert not last.exception, (kills, last)
-    assert_equal(final_model(tmp_path / "run"), expected)
+    assert_same_tensors(final_model(tmp_path / "run"), expected)
     hidden = [p for p in (tmp_path / "run").rglob(".*") if p.name != ".lock"]
     assert hidden == [], kills
 
@@ -85,7 +76,7 @@ def test_one_failure_of_the_disk_while_saving_does_not_end_training(
     middle = len(points) // 2
     outcome = run_in_child(training(data, tmp_path / "run"), Fault(mode, middle))
     assert not outcome.exception, outcome
-    assert_equal(final_model(tmp_path / "run"), expected)
+    assert_same_tensors(final_model(tmp_path / "run"), expected)
 
 
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_taken(
@@ -105,4 +96,4 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_taken(
     told = capsys.readouterr().err
     assert "00000003/model.safetensors" in told
     assert "continuing after update 2" in told
-    assert_equal(final_model(tmp_path / "run"), expected)
+    assert_same_tensors(final_model(tmp_path / "run"), expected)

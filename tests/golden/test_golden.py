@@ -15,7 +15,7 @@ from nmtkit.config.training import CheckpointConfig
 from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler
-from nmtkit.storage.durable import verify_files
+from nmtkit.storage.manifest import verify_files
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.run import train
 from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translations

@@ -9,7 +9,7 @@ import pytest
 from nmtkit.reporting.attention.objects import as_object, packed
 from nmtkit.reporting.attention.page import page
 from nmtkit.reporting.attention.sentences import Sentence, Tokens, View
-from tests.browser import CHROMIUM, Page, browser
+from tests.integration.browser import CHROMIUM, Page, browser
 from tests.unit.reporting.attention.scenes import HOSTILE, random_weights, scene
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")

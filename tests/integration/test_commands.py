@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.toml import dumps
-from tests import commands, varlen
+from tests import commands
 from tests.commands import as_text
+from tests.doubles import pretend_flash
 from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_dataset, tiny_train_recipe
 
 COMMAND = [sys.executable, "-m", "nmtkit_cli"]
@@ -113,7 +114,7 @@ def test_what_computes_attention_is_announced(
     window: int, has_flash: bool, expected: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if has_flash:
-        varlen.pretend(monkeypatch)
+        pretend_flash(monkeypatch)
     done = train(folder, f"by-{expected}-{window}", "--window", window, "--max-updates", 1)
     assert done.returncode == 0, done.stderr
     assert f" attention={expected} compile=off" in done.stderr

@@ -16,14 +16,13 @@ from nmtkit.data.batch import Batch, batch_of
 from nmtkit.data.binary import Sequences
 from nmtkit.model.layers import PreNorm, add_and_norm
 from nmtkit.model.transformer import Transformer
-from nmtkit.storage.model_path import read_tensors
-from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import objective as objective_module
 from nmtkit.training.compiling import choose_execution, compiled
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import make_objective, train
 from tests.launching import end, start
 from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.training import last_model
 
 # torch's compiler makes use of what torch itself warns of.
 pytestmark = [
@@ -180,12 +179,6 @@ def compiled_recipe(max_updates: int, device: torch.device) -> TrainRecipe:
         runtime=replace(recipe.runtime, device=device.type),
         engine=replace(recipe.engine, compile="on"),
     )
-
-
-def last_model(run: Path) -> dict[str, Tensor]:
-    last = RunFolder(run).last()
-    assert last is not None
-    return read_tensors(last)
 
 
 @devices

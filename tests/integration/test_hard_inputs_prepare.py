@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.prepare import prepare
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.lines import count_lines, decode_lines, open_bytes, read_lines, read_pair
 from nmtkit.text.subword import Subword
 from tests.shared_data import HARD, hard_files, needs_data
-from tests.tiny import tiny_corpus, tiny_recipe
+from tests.tiny import never_warn, prepared, tiny_corpus, tiny_recipe
 
 pytestmark = needs_data
 
@@ -39,14 +37,6 @@ def num_sentences(name: str) -> int:
 def expectations(name: str) -> list[dict[str, Any]]:
     with (HARD / f"{name}.expect.jsonl").open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
-
-
-def made(recipe: PreprocessRecipe, out: Path) -> dict[str, Any]:
-    return prepare(recipe, out, workers=1, overwrite=False, report=lambda _: None)
-
-
-def never_warn(message: str) -> None:
-    raise AssertionError(message)
 
 
 def with_replacement(name: str) -> tuple[list[str], list[str]]:
@@ -87,13 +77,13 @@ def test_a_file_as_validation_text_is_stored_or_refused(tmp_path: Path, name: st
     elif name in BLANK_LINES:
         expected = rf"none of the {num_sentences(name)} pairs of .*hard can be used"
     else:
-        made(recipe, tmp_path / "data")
+        prepared(recipe, tmp_path / "data")
         dataset = Dataset.open(tmp_path / "data")
         assert len(dataset.valid_source) == num_sentences(name)
         assert dataset.valid_source == dataset.valid_target == with_replacement(name)[0]
         return
     with pytest.raises(DataError, match=expected):
-        made(recipe, tmp_path / "data")
+        prepared(recipe, tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
@@ -171,7 +161,7 @@ def test_nasty_lines_mean_what_is_said_of_them() -> None:
 
 def test_the_nasty_lines_make_a_dataset_in_which_sides_stay_together(tmp_path: Path) -> None:
     prefix = as_prefix(tmp_path, "nasty-utf8.txt", "nasty-utf8.txt")
-    counts = made(tiny_recipe(prefix, prefix), tmp_path / "data")
+    counts = prepared(tiny_recipe(prefix, prefix), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     (shard,) = dataset.train
     expected = [line.split() for line in read_lines(HARD / "nasty-utf8.txt")]
@@ -191,13 +181,13 @@ def test_unequal_files_are_refused_with_both_names_and_counts(tmp_path: Path) ->
     train = as_prefix(tmp_path, "parallel-short.src", "parallel-short.tgt")
     expected = re.escape(f"{train}.en has 3 lines, {train}.de has 2; line n of one must be")
     with pytest.raises(DataError, match=expected):
-        made(tiny_recipe(train, train), tmp_path / "data")
+        prepared(tiny_recipe(train, train), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
 def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
     train = as_prefix(tmp_path, "parallel-empty.src", "parallel-empty.tgt")
-    counts = made(tiny_recipe(train, train), tmp_path / "data")
+    counts = prepared(tiny_recipe(train, train), tmp_path / "data")
     assert (counts["train"]["read"], counts["train"]["dropped"]["empty"]) == (4, 2)
     dataset = Dataset.open(tmp_path / "data")
     decode = dataset.codec.decode_target

@@ -19,7 +19,7 @@ from nmtkit.interop.parity import TOLERANCE
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import one_line
 from tests.conversions import LINES, separate_codec, shared_codec, write_random_model
-from tests.interop_peer import LANGUAGE
+from tests.integration.interop_peer import LANGUAGE
 
 PEER = os.environ.get("NMTKIT_PEER_PYTHON", "")
 DEADLINE_S = 120
@@ -59,7 +59,7 @@ def run(python: str, *arguments: object, lines: Sequence[str] = ()) -> tuple[str
 
 
 def ask_peer(action: str, *arguments: object, lines: Sequence[str] = ()) -> Any:
-    output, _ = run(PEER, "tests.interop_peer", action, *arguments, lines=lines)
+    output, _ = run(PEER, "tests.integration.interop_peer", action, *arguments, lines=lines)
     return json.loads(output)
 
 

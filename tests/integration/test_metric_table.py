@@ -11,13 +11,12 @@ from sacrebleu.metrics.chrf import CHRF
 from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig
 from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.config.toml import dumps
-from nmtkit.data.prepare import prepare
 from nmtkit.evaluation.metric import Metric
 from nmtkit.evaluation.metrics import MAKERS
 from nmtkit.parsing.trees import parse_tree
 from nmtkit.progress.records import MetricsLog
 from tests.commands import as_text, nmtkit
-from tests.tiny import tiny_dataset, tiny_recipe, tiny_train_recipe, write_lines
+from tests.tiny import prepared, tiny_dataset, tiny_recipe, tiny_train_recipe, write_lines
 from tests.trees import TREEBANK
 
 LINES = {"text": ("a b c d e", "f g h"), "trees": TREEBANK}
@@ -86,7 +85,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
         tiny_recipe(str(folder / "train"), str(folder / "valid")),
         vocabulary=VocabularyConfig(segmentation="words", target_segmentation="trees"),
     )
-    prepare(recipe, folder / "trees", workers=1, overwrite=False, report=lambda _: None)
+    prepared(recipe, folder / "trees")
     (folder / "text").mkdir()
     return {"text": tiny_dataset(folder / "text"), "trees": folder / "trees"}
 

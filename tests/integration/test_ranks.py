@@ -13,40 +13,21 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
 from nmtkit.errors import LostRankError
-from nmtkit.storage.model_path import read_tensors
-from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import objective
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.objective import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
+from tests.launching import parameters
 from tests.ranks import DONE, NUM_UPDATES, RankEnd, once, recipe_of, run_ranks, train_on
-from tests.tiny import tiny_dataset, tiny_subword_dataset
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
-
-
-def parameters(run: Path) -> torch.Tensor:
-    folder = RunFolder(run).last()
-    assert folder is not None
-    return torch.cat([tensor.flatten() for tensor in read_tensors(folder).values()])
-
-
-def last_update(run: Path) -> int:
-    folder = RunFolder(run).last()
-    assert folder is not None
-    return int(folder.name)
+from tests.tiny import tiny_subword_dataset
+from tests.training import last_update, logged, with_updates
 
 
 def records(run: Path, event: str, *names: str) -> list[tuple[Any, ...]]:
-    lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
-    return [tuple(line[name] for name in names) for line in lines if line["event"] == event]
+    return [tuple(record[name] for name in names) for record in logged(run, event)]
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +52,6 @@ def test_any_number_of_ranks_trains_the_same_model(
         assert train_on(1, with_updates(recipe, 1), data, tmp_path) == [DONE]
     assert train_on(size, recipe, data, tmp_path) == [DONE] * size
     assert_same_model(tmp_path, whole)
-
-
-def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
-    return replace(recipe, training=replace(recipe.training, max_updates=max_updates))
 
 
 def test_without_dropout_the_number_of_micro_batches_does_not_matter_either(

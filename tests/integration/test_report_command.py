@@ -88,9 +88,11 @@ def test_a_run_that_was_continued_cost_what_an_uninterrupted_one_did(folder: Pat
 def test_one_run_is_told_of(folder: Path) -> None:
     done = report(folder, "plain")
     assert (done.returncode, done.stderr) == (0, "")
-    assert list(tables(done.stdout)) == [
-        *("Summary", "Warnings", "Validations", "Beside the paper's table 2")
-    ]
+    titles = ["Summary", "Warnings", "Validations"]
+    assert list(tables(done.stdout)) == titles
+    with_paper = report(folder, "plain --paper").stdout
+    assert list(tables(with_paper)) == [*titles, "The paper's table 2"]
+    assert with_paper.startswith(done.stdout)
 
 
 def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: Path) -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.file_server import Behaviour, serve
-from tests.recipes import make
-from tests.wmt14_recipes import PREPARED, check_result, settings, write_server
+from tests.downloads import Behaviour, serve
+from tests.recipes import PREPARED, check_result, make, settings, write_server
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wsj_recipes import TINY, TREES, check_score, run, write_sections
+from tests.recipes import TREES, WSJ_TRAIN, check_score, make_wsj, write_sections
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,14 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_missing_is_said(
     tmp_path: Path, treebank: Path, target: str, settings: list[str], message: str
 ) -> None:
-    done = run(target, tmp_path, *(setting.format(treebank=treebank) for setting in settings))
+    done = make_wsj(target, tmp_path, *(setting.format(treebank=treebank) for setting in settings))
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.glob("*/data"))
 
 
 def test_text_of_another_number_of_trees_is_not_kept(tmp_path: Path, treebank: Path) -> None:
-    done = run("wsj-only", tmp_path, f"TREEBANK={treebank}", "TRAIN_TREES=39832")
+    done = make_wsj("wsj-only", tmp_path, f"TREEBANK={treebank}", "TRAIN_TREES=39832")
     assert done.returncode == 2
     assert "sections: error: " in done.stderr
     assert "hold 30 trees, not 39,832; " in done.stderr
@@ -44,6 +44,6 @@ def test_another_treebank_takes_three_files(tmp_path: Path) -> None:
     for name, part in {"train": TREES[:30], "dev": TREES[30:35], "test": TREES[35:]}.items():
         (trees / f"{name}.mrg").write_text("\n".join(part), "utf-8")
     subprocess.run(["gzip", trees / "train.mrg"], check=True)
-    flags = (f"TRAIN_FLAGS={TINY} --max-updates 9", "AVERAGE_FLAGS=--last 8")
-    done = run("craft", tmp_path, f"TREES={trees}", *flags)
+    flags = (f"TRAIN_FLAGS={WSJ_TRAIN} --max-updates 9", "AVERAGE_FLAGS=--last 8")
+    done = make_wsj("craft", tmp_path, f"TREES={trees}", *flags)
     check_score(done)

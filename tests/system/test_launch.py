@@ -24,18 +24,12 @@ from tests.launching import (
     wait_for_checkpoint,
     wait_for_restart,
 )
-from tests.tiny import tiny_dataset
 
 LISTENING = "0A"
 IMPATIENT = """
 import nmtkit.training.launch
 nmtkit.training.launch.PATIENCE_S = 1.0
 """
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
@@ -134,18 +128,18 @@ def test_ranks_end_with_their_launcher_and_the_same_command_goes_on(
 def test_the_launcher_waits_for_a_save_that_takes_longer_than_its_patience(
     data: Path, tmp_path: Path
 ) -> None:
-    slow_save = """
+    slow_write = """
 import time
-import nmtkit.storage.run_folder
-save = nmtkit.storage.run_folder.RunFolder.save
-def save_slowly(self, snapshot):
+from nmtkit.training import checkpointing
+write = checkpointing.write_checkpoint
+def write_slowly(run, snapshot):
     time.sleep(4)
-    save(self, snapshot)
-nmtkit.storage.run_folder.RunFolder.save = save_slowly
+    write(run, snapshot)
+checkpointing.write_checkpoint = write_slowly
 """
     run = tmp_path / "run"
     settings = ("--max-updates", "1000000", "--save-every", "1000000", "--devices", "2")
-    process = start(data, run, *settings, code=slow_save + IMPATIENT)
+    process = start(data, run, *settings, code=slow_write + IMPATIENT)
     wait_for(lambda: (run / "metrics.jsonl").exists())
     process.send_signal(signal.SIGUSR1)
     code, talk = end(process)

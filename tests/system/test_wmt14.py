@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from nmtkit.text.lines import read_lines
-from tests.file_server import Behaviour, serve
+from tests.downloads import Behaviour, serve, write_wmt14
 from tests.recipes import make
 from tests.shared_data import DATA, needs_data
-from tests.wmt_archives import write_wmt14
 
 pytestmark = needs_data
 

@@ -6,9 +6,17 @@ from pathlib import Path
 from examples.demo.corpus import split, write
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
-from tests.file_server import Behaviour, serve
-from tests.recipes import WMT14, make
-from tests.wmt14_recipes import PREPARED, SIZES, TINY, check_result, settings, write_server
+from tests.downloads import Behaviour, serve
+from tests.recipes import (
+    PREPARED,
+    SIZES,
+    WMT14,
+    WMT14_TRAIN,
+    check_result,
+    make,
+    settings,
+    write_server,
+)
 
 
 def test_english_french_has_five_corpora_and_its_own_dropout(tmp_path: Path) -> None:
@@ -52,7 +60,7 @@ def test_rows_of_table_3_are_trained_on_their_own_and_stand_in_the_table(tmp_pat
     write(split(seed=5, sizes=SIZES), tmp_path / "corpus")
     arguments = (
         *("SCALE=tiny", f"WORK={tmp_path}", f"CORPUS={tmp_path / 'corpus'}"),
-        *(f"PREPROCESS_FLAGS={PREPARED}", f"TRAIN_FLAGS={TINY} --max-updates 5"),
+        *(f"PREPROCESS_FLAGS={PREPARED}", f"TRAIN_FLAGS={WMT14_TRAIN} --max-updates 5"),
     )
     done = make("table3-B1", *arguments)
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wsj_recipes import check_score, run, write_sections
+from tests.recipes import check_score, make_wsj, write_sections
 
 
 @pytest.fixture(scope="module")
@@ -15,14 +15,14 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_from_the_treebank_by_a_grid_to_section_23(tmp_path: Path, treebank: Path) -> None:
     grid = ("DROPOUTS=0.1 0.2", "ATTENTION_DROPOUTS=0.0", f"TREEBANK={treebank}")
-    done = run("wsj-only-grid", tmp_path, *grid)
+    done = make_wsj("wsj-only-grid", tmp_path, *grid)
     assert done.returncode == 0, done.stderr
     table = (tmp_path / "wsj-only" / "grid.md").read_text("utf-8")
     cells = re.findall(r"^\| ([\d.]+) +\| +([\d.]+) \| +([\d.]+) \|", table, re.MULTILINE)
     assert cells == [("0.1", "0.0", "0.5"), ("0.2", "0.0", "0.5")]
     (dropout,) = re.findall(r"DROPOUT=(\S+) ATTENTION_DROPOUT=0\.0 LEARNING_RATE=0\.5", table)
 
-    chosen = run("wsj-only", tmp_path, f"DROPOUT={dropout}", "ATTENTION_DROPOUT=0.0", *grid)
+    chosen = make_wsj("wsj-only", tmp_path, f"DROPOUT={dropout}", "ATTENTION_DROPOUT=0.0", *grid)
     check_score(chosen)
     assert " train " not in chosen.stdout
     words = (tmp_path / "wsj-text" / "test.words").read_text("utf-8").splitlines()
@@ -36,6 +36,6 @@ def test_text_of_parsers_joins_the_treebank(tmp_path: Path, treebank: Path) -> N
     silver = tmp_path / "silver"
     silver.with_suffix(".trees").write_text("(TOP (NP (NN dog)))\n" * 9, "utf-8")
     silver.with_suffix(".words").write_text("dog\n" * 9, "utf-8")
-    done = run("semi-supervised", tmp_path, f"TREEBANK={treebank}", f"SILVER={silver}=0.5")
+    done = make_wsj("semi-supervised", tmp_path, f"TREEBANK={treebank}", f"SILVER={silver}=0.5")
     check_score(done)
     assert "/silver.trees: 9 pairs" in done.stderr

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from nmtkit.reporting.attention.colours import colour
 from nmtkit.reporting.attention.selection import Selection
-from nmtkit.reporting.letters import columns, xml_text
+from nmtkit.reporting.svg_text import columns, xml_text
 
 # Pixels.
 _ROW, _CHARACTER, _GAP = 22, 8.2, 10

@@ -9,7 +9,7 @@ import pytest
 
 from nmtkit.errors import ConfigError, ResourceError
 from nmtkit_cli import streams
-from tests.clock import Clock
+from tests.doubles import Clock
 
 
 def test_lines_are_written_as_utf8_ended_by_lf_and_flushed(

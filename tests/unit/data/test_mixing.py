@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,15 +10,10 @@ from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.prepare import prepare
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.symbols import EOS_ID
-from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, write_lines
+from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import nonzero, stored, write_pairs
-
-
-def made(recipe: PreprocessRecipe, out: Path) -> dict[str, Any]:
-    return prepare(recipe, out, workers=1, overwrite=False, report=lambda _: None)
 
 
 def with_more(tmp_path: Path, *train: str, tag: tuple[str, ...] = ()) -> PreprocessRecipe:
@@ -44,7 +38,7 @@ def test_every_filter_drops_counts_and_gives_examples(tmp_path: Path) -> None:
     filters = FilterConfig(
         source_script="latin", drop_copies=True, held_out=(test,), drop_duplicates=True
     )
-    counts = made(replace(recipe, filters=filters), tmp_path / "data")
+    counts = prepared(replace(recipe, filters=filters), tmp_path / "data")
     assert stored(tmp_path / "data") == [("a b", "A B"), ("a b", "A B C")]
     dropped = {"script": 1, "copy": 1, "held out": 1, "duplicate": 1}
     assert nonzero(counts["train"]["dropped"]) == dropped
@@ -62,7 +56,7 @@ def test_every_filter_drops_counts_and_gives_examples(tmp_path: Path) -> None:
 def test_duplicates_are_found_across_corpora(tmp_path: Path) -> None:
     more = write_pairs(tmp_path, "more", [("x", "X"), (TRAIN_LINES[0], TRAIN_LINES[0].upper())])
     recipe = replace(with_more(tmp_path, more), filters=FilterConfig(drop_duplicates=True))
-    counts = made(recipe, tmp_path / "data")
+    counts = prepared(recipe, tmp_path / "data")
     assert [one["dropped"]["duplicate"] for one in counts["corpora"]] == [0, 1]
     assert counts["corpora"][1]["examples"][0]["line"] == 2
 
@@ -75,7 +69,7 @@ def test_weights_come_to_the_sampler_and_change_the_fingerprint(
     fingerprints = set()
     for weight in ("", "=1", "=2", "=0.5"):
         out = tmp_path / f"data{weight}"
-        made(with_more(tmp_path, more + weight), out)
+        prepared(with_more(tmp_path, more + weight), out)
         dataset = Dataset.open(out)
         fingerprints.add(dataset.fingerprint)
         runs = [shard.runs for shard in dataset.train]
@@ -103,7 +97,7 @@ def test_a_tagged_line_is_what_a_user_writes_to_have_it_so(
     recipe = with_more(tmp_path, more, tag=(f"{more}=<bt>",))
     size = {"words": 32_000, "bpe": 300, "unigram": 300}[segmentation]
     vocabulary = VocabularyConfig(segmentation=segmentation, vocab_size=size)
-    counts = made(replace(recipe, vocabulary=vocabulary), tmp_path / "data")
+    counts = prepared(replace(recipe, vocabulary=vocabulary), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     (shard,) = dataset.train
     num_plain = shard.runs[0][0]
@@ -133,14 +127,14 @@ def test_a_tag_that_a_given_vocabulary_lacks_is_an_error(tmp_path: Path) -> None
     )
     expected = "tag '<bt>': the source vocabulary lacks it; take one that has it as an entry, or"
     with pytest.raises(ConfigError, match=re.escape(expected)):
-        made(recipe, tmp_path / "data")
+        prepared(recipe, tmp_path / "data")
 
 
 def test_info_tells_the_table_again_and_examples(tmp_path: Path) -> None:
     more = write_pairs(tmp_path, "more", [("", "A"), ("b", "B")])
     recipe = with_more(tmp_path, f"{more}=2", tag=(f"{more}=<bt>",))
     told: list[str] = []
-    prepare(recipe, tmp_path / "data", workers=1, overwrite=False, report=told.append)
+    prepared(recipe, tmp_path / "data", told.append)
     lines = list(describe(tmp_path / "data", check=True))
     table = told[-11:]
     assert table[0].startswith("pairs")
@@ -153,7 +147,7 @@ def test_info_tells_the_table_again_and_examples(tmp_path: Path) -> None:
 
 
 def test_info_checks_hashes_on_request(tmp_path: Path) -> None:
-    made(with_more(tmp_path), tmp_path / "data")
+    prepared(with_more(tmp_path), tmp_path / "data")
     path = tmp_path / "data" / "train.00000.source.ids"
     data = bytearray(path.read_bytes())
     data[0] ^= 1
@@ -167,6 +161,6 @@ def test_a_sequence_ends_with_the_end_symbol_tag_or_not(tmp_path: Path) -> None:
     recipe = with_more(tmp_path)
     prefix = recipe.corpus.train[0]
     recipe = replace(recipe, corpus=replace(recipe.corpus, tag=(f"{prefix}=<bt>",)))
-    made(recipe, tmp_path / "data")
+    prepared(recipe, tmp_path / "data")
     (shard,) = Dataset.open(tmp_path / "data").train
     assert (shard.source.ids == EOS_ID).sum() == len(shard)

@@ -1,24 +1,15 @@
 import re
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe, SeedConfig
 from nmtkit.data.binary import Dataset
-from nmtkit.data.prepare import prepare
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.storage.durable import verify_files
-from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_corpus, tiny_recipe, write_lines
-
-
-def run(
-    recipe: PreprocessRecipe, out: Path, report: Callable[[str], None] = lambda _: None
-) -> dict[str, Any]:
-    return prepare(recipe, out, workers=1, overwrite=False, report=report)
+from nmtkit.storage.manifest import verify_files
+from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 
 
 def write_pairs(folder: Path, name: str, pairs: list[tuple[str, str]]) -> str:
@@ -52,7 +43,7 @@ def test_every_pair_is_in_one_shard_with_its_sides_together(
 ) -> None:
     monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 3)
     monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 4)
-    run(recipe, tmp_path / "data")
+    prepared(recipe, tmp_path / "data")
     assert sorted(stored(tmp_path / "data")) == sorted((s, s.upper()) for s in TRAIN_LINES)
     assert len(Dataset.open(tmp_path / "data").train) == 4
 
@@ -64,7 +55,7 @@ def test_shards_depend_on_the_seed_and_keep_the_order_of_the_corpus(
     dealt = {}
     for seed in (1, 2):
         out = tmp_path / f"data{seed}"
-        run(replace(recipe, seed=SeedConfig(seed=seed)), out)
+        prepared(replace(recipe, seed=SeedConfig(seed=seed)), out)
         dealt[seed] = [source for source, _ in stored(out)]
         num_first = len(Dataset.open(out).train[0])
         for part in (dealt[seed][:num_first], dealt[seed][num_first:]):
@@ -76,7 +67,7 @@ def test_a_dataset_is_a_function_of_text_and_recipe(
     tmp_path: Path, recipe: PreprocessRecipe
 ) -> None:
     for name in ("one", "two"):
-        run(recipe, tmp_path / name)
+        prepared(recipe, tmp_path / name)
     files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
     assert len(files) == 13
     for path in files:
@@ -91,7 +82,7 @@ def test_drops_are_counted_by_reason_and_sides_stay_together(tmp_path: Path) -> 
     train = write_pairs(tmp_path, "train", pairs)
     recipe = tiny_recipe(train, train)
     recipe = replace(recipe, filters=FilterConfig(max_length=9, max_ratio=2.0))
-    counts = run(recipe, tmp_path / "data")
+    counts = prepared(recipe, tmp_path / "data")
     assert stored(tmp_path / "data") == [("a", "A"), ("f", "F")]
     assert nonzero(counts["train"]["dropped"]) == {"empty": 2, "too long": 1, "ratio": 1}
     assert (counts["train"]["read"], counts["train"]["kept"]) == (6, 2)
@@ -107,14 +98,14 @@ def test_validation_text_is_stored_as_it_was_read(tmp_path: Path) -> None:
     lines = ["a\rb", "\u2028x ", "\t", "a\x00b", "\ufeffz"]
     write_lines(tmp_path / "nasty.en", lines)
     write_lines(tmp_path / "nasty.de", list(reversed(lines)))
-    run(tiny_recipe(train, str(tmp_path / "nasty")), tmp_path / "data")
+    prepared(tiny_recipe(train, str(tmp_path / "nasty")), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     assert dataset.valid_source == lines
     assert dataset.valid_target == ["z", *reversed(lines[:-1])]  # a mark at the file's start
 
 
 def test_the_manifest_tells_what_the_dataset_is(tmp_path: Path, recipe: PreprocessRecipe) -> None:
-    counts = run(recipe, tmp_path / "data")
+    counts = prepared(recipe, tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     manifest = dataset.manifest
     verify_files(tmp_path / "data", manifest)
@@ -136,7 +127,7 @@ def test_several_corpora_are_counted_apart_and_together(tmp_path: Path) -> None:
     more = write_pairs(tmp_path, "more", [("a", ""), ("b ?", "B")])
     recipe = tiny_recipe(train, valid)
     recipe = replace(recipe, corpus=replace(recipe.corpus, train=(train, more, more)))
-    counts = run(recipe, tmp_path / "data")
+    counts = prepared(recipe, tmp_path / "data")
     assert [(one["prefix"], one["read"], one["kept"]) for one in counts["corpora"]] == [
         (train, 10, 10),
         (more, 2, 1),
@@ -152,7 +143,7 @@ def test_progress_and_result_are_reported(
     monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 4)
     monkeypatch.setattr("nmtkit.data.prepare._REPORT_PAIRS", 5)
     lines: list[str] = []
-    run(recipe, tmp_path / "data", lines.append)
+    prepared(recipe, tmp_path / "data", lines.append)
     train = recipe.corpus.train[0]
     assert lines[:6] == [
         f"read {train}.en and {train}.de: 10 pairs",
@@ -179,7 +170,7 @@ def test_nothing_kept_is_an_error_with_the_reasons(tmp_path: Path) -> None:
         "fewer [filters]"
     )
     with pytest.raises(DataError, match=re.escape(expected)):
-        run(tiny_recipe(train, valid), tmp_path / "data")
+        prepared(tiny_recipe(train, valid), tmp_path / "data")
 
 
 def test_no_usable_validation_pair_is_an_error(tmp_path: Path) -> None:
@@ -187,7 +178,7 @@ def test_no_usable_validation_pair_is_an_error(tmp_path: Path) -> None:
     valid = write_pairs(tmp_path, "bad", [("", "a")])
     expected = f"none of the 1 pairs of {valid} can be used for validation (empty: 1); check the"
     with pytest.raises(DataError, match=re.escape(expected)):
-        run(tiny_recipe(train, valid), tmp_path / "data")
+        prepared(tiny_recipe(train, valid), tmp_path / "data")
 
 
 def test_unequal_files_are_refused_before_anything_is_learnt(
@@ -196,7 +187,7 @@ def test_unequal_files_are_refused_before_anything_is_learnt(
     write_lines(tmp_path / "valid.de", ["A"])
     reports: list[str] = []
     with pytest.raises(DataError, match=r"valid\.en has 3 lines, .*valid\.de has 1; line n of"):
-        run(recipe, tmp_path / "data", reports.append)
+        prepared(recipe, tmp_path / "data", reports.append)
     assert not any("counting" in line or "learning" in line for line in reports)
 
 
@@ -206,7 +197,7 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(
     (tmp_path / "data").mkdir()
     reports: list[str] = []
     with pytest.raises(ConfigError, match="data: already exists"):
-        run(recipe, tmp_path / "data", reports.append)
+        prepared(recipe, tmp_path / "data", reports.append)
     assert reports == []
 
 
@@ -223,5 +214,5 @@ def test_an_interrupt_leaves_nothing_behind(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(recipe, tmp_path / "data", report)
+        prepared(recipe, tmp_path / "data", report)
     assert sorted(tmp_path.iterdir()) == before

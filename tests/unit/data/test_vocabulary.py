@@ -9,7 +9,6 @@ from nmtkit.config.preprocessing import SEGMENTATIONS, Segmentation, VocabularyC
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.corpus import Corpus, sample
-from nmtkit.data.prepare import prepare
 from nmtkit.data.vocabulary import LEARNERS, make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import linearize
@@ -17,7 +16,7 @@ from nmtkit.parsing.trees import parse_tree
 from nmtkit.text.codec import KINDS, Kind, TextCodec
 from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.words import Words
-from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, write_lines
+from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 from tests.trees import TREEBANK
 
 SIZE = 277
@@ -267,7 +266,7 @@ def test_a_segmentation_is_an_entry_of_each_table(
     )
     recipe = replace(recipe, vocabulary=config)
     reports: list[str] = []
-    prepare(recipe, tmp_path / "data", 1, overwrite=False, report=reports.append)
+    prepared(recipe, tmp_path / "data", reports.append)
     assert any("unknown" in line for line in reports)
     dataset = Dataset.open(tmp_path / "data")
     assert isinstance(dataset.codec.source, Letters)

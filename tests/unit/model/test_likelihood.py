@@ -4,7 +4,7 @@ import torch
 from nmtkit.model import likelihood
 from nmtkit.model.likelihood import perplexity, token_log_probs
 from nmtkit.model.transformer import Transformer
-from tests.largest_tensor import LargestTensor
+from tests.doubles import LargestTensor
 from tests.tiny import tiny_codec, tiny_model
 
 NUM_TOKENS, CHUNK = 23, 5

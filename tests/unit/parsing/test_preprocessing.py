@@ -8,12 +8,11 @@ import pytest
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.corpus import Corpus
-from nmtkit.data.prepare import prepare
 from nmtkit.errors import DataError
 from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.parsing.vocabulary import check_parses, read_parses
 from nmtkit.text.codec import TextCodec
-from tests.tiny import write_lines
+from tests.tiny import prepared, write_lines
 from tests.trees import TREEBANK
 
 
@@ -38,7 +37,7 @@ def recipe_of(folder: Path, **vocabulary: Any) -> PreprocessRecipe:
 
 
 def make(folder: Path, recipe: PreprocessRecipe) -> TextCodec:
-    prepare(recipe, folder / "data", workers=1, overwrite=False, report=lambda _: None)
+    prepared(recipe, folder / "data")
     return TextCodec.load(folder / "data" / "codec")
 
 
@@ -99,5 +98,5 @@ def test_malformed_trees_are_found_before_the_work(
     recipe = recipe_of(tmp_path, **({"target_vocabulary": str(path)} if is_given else {}))
     told: list[str] = []
     with pytest.raises(DataError, match=f"{name}.trees:1: 'no' stands outside of brackets"):
-        prepare(recipe, tmp_path / "data", workers=1, overwrite=False, report=told.append)
+        prepared(recipe, tmp_path / "data", told.append)
     assert not [line for line in told if "words" in line and line.startswith("counting")]

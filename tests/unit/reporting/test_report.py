@@ -12,8 +12,8 @@ RUNS = [
     run_of("base", validated([3.0, 2.0], [10.0, 20.0])),
     run_of("wide", validated([3.5, 2.5], [9.0, 21.0]), {"model_size": 1024}),
 ]
-REPORT = report_on(RUNS)
-TABLE_2 = "Beside the paper's table 2"
+REPORT = report_on(RUNS, with_paper=True)
+TABLE_2 = "The paper's table 2"
 TITLES = ["Summary", "Warnings", "Settings that differ", "Validations", TABLE_2]
 
 
@@ -21,9 +21,12 @@ def titles(report: Report) -> list[str]:
     return [line.removeprefix("## ") for line in markdown_of(report) if line.startswith("## ")]
 
 
-def test_a_report_has_five_sections_and_that_on_one_run_compares_no_settings() -> None:
+def test_a_report_on_one_run_compares_no_settings_and_the_paper_is_there_on_request() -> None:
     assert titles(REPORT) == TITLES
-    assert titles(report_on(RUNS[:1])) == ["Summary", "Warnings", "Validations", TABLE_2]
+    assert titles(report_on(RUNS, with_paper=False)) == TITLES[:-1]
+    of_one = ["Summary", "Warnings", "Validations"]
+    assert titles(report_on(RUNS[:1], with_paper=False)) == of_one
+    assert titles(report_on(RUNS[:1], with_paper=True)) == [*of_one, TABLE_2]
 
 
 def test_a_page_says_what_the_lines_say(tmp_path: Path) -> None:
@@ -72,5 +75,6 @@ def test_a_page_that_cannot_be_is_refused(name: str, told: str, tmp_path: Path) 
 
 def test_a_report_follows_from_its_runs_alone(tmp_path: Path) -> None:
     for name in ("first", "second"):
-        write_page(report_on([replace(run) for run in RUNS]), tmp_path / name, overwrite=False)
+        report = report_on([replace(run) for run in RUNS], with_paper=True)
+        write_page(report, tmp_path / name, overwrite=False)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()

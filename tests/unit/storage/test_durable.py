@@ -3,18 +3,23 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.storage.durable import (
+    locked,
+    make_folder,
     new_folder,
     read_manifest,
     remove,
     remove_leftovers,
     replace_file,
 )
+from nmtkit.storage.manifest import verify_files
+from tests.faults.harness import Fault, held_by_another_process, run_in_child
 from tests.folders import FORMAT, names_in, read_folder, refusing, write_folder
 
 
@@ -247,3 +252,103 @@ def test_leftovers_of_all_names_are_cleared_at_once(tmp_path: Path) -> None:
     assert names_in(tmp_path) == [".notes", ".notes.old", "lost", "made"]
     assert read_folder(tmp_path / "lost") == "old"
     assert read_folder(tmp_path / "made") == "new"
+
+
+# -------------------------------------------------------------------------------- other writers
+
+
+def test_what_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> None:
+    def write_and_die() -> None:
+        with new_folder(tmp_path / "made", FORMAT, 1, overwrite=False) as staged:
+            (staged.path / "one").write_text("1")
+            os.kill(os.getpid(), 9)
+
+    assert run_in_child(write_and_die, Fault("count", 0)).is_killed
+    assert names_in(tmp_path) != []
+    write_folder(tmp_path / "made", "new")
+    assert names_in(tmp_path) == ["made"]
+
+
+def test_a_folder_that_is_being_written_is_not_touched_by_a_second_writer(tmp_path: Path) -> None:
+    final = tmp_path / "made"
+    with held_by_another_process(new_folder(final, FORMAT, 1, overwrite=False)) as process:
+        names = names_in(tmp_path)
+        with pytest.raises(ConfigError, match=f"made: in use by process {process} on .*; wait unt"):
+            write_folder(final, "new")
+        assert names_in(tmp_path) == names
+    assert read_folder(write_folder(final, "new")) == "new"
+
+
+def test_a_lock_keeps_others_out_until_its_holder_ends_or_is_killed(tmp_path: Path) -> None:
+    with (
+        held_by_another_process(locked(tmp_path)) as process,
+        pytest.raises(ConfigError, match=f"in use by process {process} on "),
+        locked(tmp_path),
+    ):
+        pytest.fail("two hold the lock")
+    with (
+        locked(tmp_path),
+        pytest.raises(ConfigError, match=f"in use by process {os.getpid()} on "),
+        locked(tmp_path),
+    ):
+        pytest.fail("two hold the lock")
+    with locked(tmp_path):
+        pass
+    assert names_in(tmp_path) == []
+
+
+def test_a_lock_that_its_holder_deletes_while_one_waits_to_take_it_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole_open, opened = os.open, []
+
+    def open_then_lose(path: Path, flags: int, mode: int) -> int:
+        opened.append(path)
+        descriptor = whole_open(path, flags, mode)
+        if len(opened) == 1:
+            path.unlink()
+        return descriptor
+
+    monkeypatch.setattr(os, "open", open_then_lose)
+    with locked(tmp_path):
+        assert len(opened) == 2
+        assert names_in(tmp_path) == [".lock"]
+
+
+# ----------------------------------------------------------------------- disks that refuse
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda path: replace_file(path / "file", b"new"),
+        lambda path: make_folder(path / "a" / "b"),
+        lambda path: remove(path / "made"),
+        lambda path: remove_leftovers(path),
+        lambda path: locked(path).__enter__(),
+    ],
+    ids=["replace_file", "make_folder", "remove", "remove_leftovers", "locked"],
+)
+def test_every_writer_tells_a_refusal_as_a_resource_error(
+    action: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / ".x.nmtkit-partial").write_text("1")
+    for name in ("open", "mkdir", "rename", "unlink"):
+        monkeypatch.setattr(os, name, refusing(errno.EROFS))
+    with pytest.raises(ResourceError, match=rf"^{tmp_path}.*: Read-only file system; choose"):
+        action(tmp_path)
+
+
+def test_reading_tells_a_refusal_as_a_resource_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = write_folder(tmp_path / "made", "new")
+    manifest = read_manifest(made, FORMAT, 1)
+    monkeypatch.setattr(Path, "open", refusing(errno.EIO))
+    for action in (
+        lambda: read_manifest(made, FORMAT, 1),
+        lambda: verify_files(made, manifest),
+    ):
+        with pytest.raises(ResourceError, match="made: Input/output error; the disk fails"):
+            action()

@@ -10,7 +10,7 @@ import pytest
 
 import nmtkit
 from nmtkit.errors import DamagedError
-from nmtkit.storage.manifest import MANIFEST, check_hashes, check_sizes, describe, parse
+from nmtkit.storage.manifest import MANIFEST, describe, read, verify_files
 
 FORMAT = "test-format"
 
@@ -27,9 +27,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def check(folder: Path) -> dict[str, Any]:
-    manifest = parse(folder, FORMAT, 3)
-    check_sizes(folder, manifest)
-    check_hashes(folder, manifest)
+    manifest = read(folder, FORMAT, 3)
+    verify_files(folder, manifest)
     return manifest
 
 
@@ -75,9 +74,9 @@ def test_files_that_it_does_not_name_are_let_alone(folder: Path) -> None:
 
 def test_a_missing_folder_and_a_file_are_told_apart(folder: Path) -> None:
     with pytest.raises(DamagedError, match=r"nothing: no such folder; check the path"):
-        parse(folder / "nothing", FORMAT, 3)
+        read(folder / "nothing", FORMAT, 3)
     with pytest.raises(DamagedError, match=r"two: is a file, not a folder; check the path"):
-        parse(folder / "two", FORMAT, 3)
+        read(folder / "two", FORMAT, 3)
 
 
 def test_a_folder_without_manifest_is_told(folder: Path) -> None:
@@ -85,23 +84,23 @@ def test_a_folder_without_manifest_is_told(folder: Path) -> None:
     with pytest.raises(
         DamagedError, match=r"made/manifest\.json: missing; check the path, or rest"
     ):
-        parse(folder, FORMAT, 3)
+        read(folder, FORMAT, 3)
     (folder / MANIFEST).mkdir()
     with pytest.raises(DamagedError, match=r"made/manifest\.json: missing"):
-        parse(folder, FORMAT, 3)
+        read(folder, FORMAT, 3)
 
 
 def test_another_format_is_told_with_its_name(folder: Path) -> None:
     with pytest.raises(DamagedError, match=r"made: is of format 'test-format', not 'other'; check"):
-        parse(folder, "other", 3)
+        read(folder, "other", 3)
 
 
 def test_a_later_version_is_told_and_an_earlier_one_is_read(folder: Path) -> None:
     with pytest.raises(
         DamagedError, match=r"is of version 3 of test-format, .* none later than 2;"
     ):
-        parse(folder, FORMAT, 2)
-    assert parse(folder, FORMAT, 4)["version"] == 3
+        read(folder, FORMAT, 2)
+    assert read(folder, FORMAT, 4)["version"] == 3
 
 
 # ------------------------------------------------------------------------------------- damage
@@ -115,7 +114,7 @@ def test_a_later_version_is_told_and_an_earlier_one_is_read(folder: Path) -> Non
 def test_what_is_no_manifest_is_damaged(content: bytes, folder: Path) -> None:
     (folder / MANIFEST).write_bytes(content)
     with pytest.raises(DamagedError, match=r"manifest\.json: damaged, its content is not what was"):
-        parse(folder, FORMAT, 3)
+        read(folder, FORMAT, 3)
 
 
 def test_a_changed_letter_of_a_manifest_is_noticed(folder: Path) -> None:
@@ -144,7 +143,7 @@ def test_a_changed_letter_of_a_manifest_is_noticed(folder: Path) -> None:
 def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, folder: Path) -> None:
     rewrite(folder, lambda content: content["files"].update({name: content["files"]["two"]}))
     with pytest.raises(DamagedError, match=r"manifest\.json: damaged"):
-        parse(folder, FORMAT, 3)
+        read(folder, FORMAT, 3)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, folder: Path)
 def test_files_that_are_not_described_are_damage(files: object, folder: Path) -> None:
     rewrite(folder, lambda content: content.update(files=files))
     with pytest.raises(DamagedError, match=r"manifest\.json: damaged"):
-        parse(folder, FORMAT, 3)
+        read(folder, FORMAT, 3)
 
 
 def remove(path: Path) -> None:
@@ -207,14 +206,13 @@ def test_a_file_that_is_not_as_described_is_named(
     with pytest.raises(
         DamagedError, match=rf"made/inner/one\.bin: {told}; restore the folder from"
     ):
-        check_sizes(folder, parse(folder, FORMAT, 3))
+        read(folder, FORMAT, 3)
 
 
 def test_changed_content_of_the_same_size_is_named(folder: Path) -> None:
     (folder / "inner" / "one.bin").write_bytes(bytes(256))
-    manifest = parse(folder, FORMAT, 3)
-    check_sizes(folder, manifest)
+    manifest = read(folder, FORMAT, 3)
     with pytest.raises(
         DamagedError, match=r"one\.bin: damaged, its content is not what was written"
     ):
-        check_hashes(folder, manifest)
+        verify_files(folder, manifest)

@@ -9,6 +9,7 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError
+from nmtkit.storage.checkpoint import write_checkpoint
 from nmtkit.storage.model_path import find_model, load_model, read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from tests.snapshots import tiny_run, tiny_snapshot, tiny_tensors
@@ -29,7 +30,7 @@ def real_run(path: Path) -> RunFolder:
     for update in (1, 2):
         snapshot = tiny_snapshot(update, is_scheduled=True)
         recipe = TrainRecipe(model=model.config)
-        run.save(replace(snapshot, model=model.state_dict(), recipe=recipe))
+        write_checkpoint(run, replace(snapshot, model=model.state_dict(), recipe=recipe))
     run.point_best([1])
     return run
 

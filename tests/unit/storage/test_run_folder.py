@@ -1,22 +1,16 @@
-"""What a run's folder keeps, what it lets go, and what training finds in it again."""
+"""What is a run's folder, what in it is another's, and which checkpoints it names."""
 
-import errno
-import json
 import os
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
-import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
-from nmtkit.errors import ConfigError, DamagedError, DivergedError, ResourceError
-from nmtkit.storage.durable import remove
-from nmtkit.storage.run_folder import NUM_WITH_STATE, RunFolder, is_run
-from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
+from nmtkit.errors import ConfigError
+from nmtkit.storage.checkpoint import list_checkpoints, newest_resumable
+from nmtkit.storage.run_folder import RUN_FILES, RunFolder, is_run
+from tests.snapshots import tiny_run
 
 
 @pytest.fixture(autouse=True)
@@ -24,25 +18,8 @@ def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-def checkpoint_names(run: RunFolder) -> list[str]:
-    return sorted(path.name for path in (run.path / "checkpoints").iterdir())
-
-
 def folder_of(run: RunFolder, update: int) -> Path:
     return run.path / "checkpoints" / f"{update:08d}"
-
-
-def state_of(run: RunFolder, update: int) -> Path:
-    return run.path / "checkpoints" / f"{update:08d}.state"
-
-
-def flip(path: Path) -> None:
-    """Change a file without changing its size."""
-    content = path.read_bytes()
-    path.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))
-
-
-# ----------------------------------------------------------------------------- making and saving
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -54,13 +31,13 @@ def test_a_run_begins_where_there_is_nothing(exists: bool, tmp_path: Path) -> No
     assert not is_run(path)
     run = RunFolder.create_or_open(path)
     assert is_run(path)
-    assert run.checkpoints() == []
-    assert (run.best(), run.last(), run.newest_resumable(pytest.fail)) == (None, None, None)
+    assert list_checkpoints(run) == []
+    assert (run.best(), run.last(), newest_resumable(run, pytest.fail)) == (None, None, None)
 
 
 def test_a_run_is_opened_again(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1)
-    assert len(RunFolder.create_or_open(tmp_path / "run").checkpoints()) == 1
+    assert len(list_checkpoints(RunFolder.create_or_open(tmp_path / "run"))) == 1
 
 
 def test_a_run_does_not_begin_in_a_folder_of_other_things(tmp_path: Path) -> None:
@@ -80,86 +57,53 @@ def test_a_recipe_is_read_back(tmp_path: Path) -> None:
     assert loads(text, TrainRecipe, "config.toml") == TrainRecipe()
 
 
-def test_a_saved_checkpoint_is_resumed_from_as_it_was(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 5)
-    resumable = run.newest_resumable(pytest.fail)
-    assert resumable is not None
-    expected = tiny_snapshot(5, is_scheduled=True)
-    assert resumable.path == run.last() == folder_of(run, 5)
-    assert resumable.update == 5
-    assert resumable.recipe == expected.recipe
-    assert resumable.provenance == PROVENANCE
-    assert resumable.state_values == expected.state_values
-    assert resumable.model.keys() == expected.model.keys()
-    for name, tensor in expected.model.items():
-        assert torch.equal(resumable.model[name], tensor), name
-    assert resumable.state_tensors.keys() == expected.state_tensors.keys()
-    for name, tensor in expected.state_tensors.items():
-        assert torch.equal(resumable.state_tensors[name], tensor), name
+def test_a_folder_of_another_program_is_not_taken_for_a_run(tmp_path: Path) -> None:
+    checkpoints = tmp_path / "other" / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    write_file(tmp_path / "other" / "config.toml", "name = 'mine'\n")
+    for names in ([], ["last.ckpt"], ["00000010"], ["opt.state"]):
+        for name in names:
+            (checkpoints / name).mkdir()
+        assert not is_run(tmp_path / "other")
+        with pytest.raises(ConfigError, match=r"other: is not the folder of a run, and holds 'c"):
+            RunFolder.create_or_open(tmp_path / "other")
+    assert (tmp_path / "other" / "config.toml").read_text("utf-8") == "name = 'mine'\n"
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_is_one(tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path / "run")
+    assert is_run(run.path)
+    run.write_recipe(TrainRecipe())
+    (tmp_path / "run" / "metrics.jsonl").touch()
+    assert is_run(run.path)
+    RunFolder.create_or_open(tmp_path / "run")
+
+
+def test_a_folder_that_holds_every_file_of_a_run_is_one(tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path)
+    run.write_recipe(TrainRecipe())
+    run.tensorboard_dir.mkdir()
+    for path in (run.metrics_path, run.micro_batches_path, run.pieces_path):
+        path.touch()
+    for pointer in ("last", "best"):
+        (tmp_path / pointer).touch()
+    assert {path.name for path in tmp_path.iterdir()} == RUN_FILES
+    assert is_run(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    assert not is_run(tmp_path)
+
+
+def write_file(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------------------- pointers
 
 
 def test_last_is_a_line_that_names_what_was_saved_last(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 9, 10)
     assert (tmp_path / "run" / "last").read_bytes() == b"00000010\n"
     assert run.last() == folder_of(run, 10)
-
-
-def test_checkpoints_are_in_the_order_of_updates_whenever_they_were_written(tmp_path: Path) -> None:
-    run = RunFolder.create_or_open(tmp_path / "run")
-    updates = (100_000_000, 20, 3, 99_999_999)
-    for update in updates:
-        run.save(tiny_snapshot(update, is_scheduled=update != 3))
-    os.utime(folder_of(run, 3), (2e9, 2e9))
-    checkpoints = run.checkpoints()
-    assert [one.update for one in checkpoints] == sorted(updates)
-    assert [one.path for one in checkpoints] == [
-        folder_of(run, update) for update in sorted(updates)
-    ]
-    assert [one.is_scheduled for one in checkpoints] == [False, True, True, True]
-
-
-def test_a_whole_checkpoint_is_not_written_again(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1, 2)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
-    run.save(tiny_snapshot(2, is_scheduled=True))
-    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
-
-
-@pytest.mark.parametrize("part", ["model", "state"])
-def test_a_damaged_checkpoint_is_written_again_with_both_parts(part: str, tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1)
-    name = {
-        "model": "00000001/model.safetensors",
-        "state": "00000001.state/state.safetensors",
-    }[part]
-    flip(run.path / "checkpoints" / name)
-    run.save(tiny_snapshot(1, is_scheduled=True))
-    resumable = run.newest_resumable(pytest.fail)
-    assert resumable is not None
-    assert torch.equal(resumable.model["weight"], tiny_tensors(1)["weight"])
-
-
-def test_a_state_of_a_killed_save_is_not_mixed_with_a_model_saved_later(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1)
-    remove(folder_of(run, 1))
-    snapshot = tiny_snapshot(1, is_scheduled=True)
-    run.save(replace(snapshot, state_tensors={"moment": torch.zeros(2)}))
-    resumable = run.newest_resumable(pytest.fail)
-    assert resumable is not None
-    assert torch.equal(resumable.state_tensors["moment"], torch.zeros(2))
-
-
-def test_a_diverged_model_is_not_saved_and_the_last_one_stays(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1)
-    snapshot = tiny_snapshot(2, is_scheduled=True)
-    broken = replace(snapshot, model={"weight": torch.tensor(float("nan"))})
-    with pytest.raises(DivergedError, match="00000002: not written, because weight holds values"):
-        run.save(broken)
-    assert run.last() == folder_of(run, 1)
-    assert checkpoint_names(run) == ["00000001", "00000001.state"]
-
-
-# ------------------------------------------------------------------------------------- pointers
 
 
 def test_best_is_what_it_was_pointed_to(tmp_path: Path) -> None:
@@ -190,174 +134,5 @@ def test_a_missing_or_dangling_pointer_is_the_newest_and_is_rebuilt(
             pointer.write_bytes(content)
     assert run.last() == folder_of(run, 2)
     assert run.best() is None
-    run.newest_resumable(pytest.fail)
+    newest_resumable(run, pytest.fail)
     assert (tmp_path / "run" / "last").read_bytes() == b"00000002\n"
-
-
-# ------------------------------------------------------------------------------------- resuming
-
-
-DAMAGE: dict[str, Callable[[RunFolder], object]] = {
-    "a flipped bit of the model": lambda run: flip(folder_of(run, 2) / "model.safetensors"),
-    "a flipped bit of the codec": lambda run: flip(folder_of(run, 2) / "codec" / "codec.json"),
-    "a flipped bit of the state": lambda run: flip(state_of(run, 2) / "state.safetensors"),
-    "a flipped bit of the values": lambda run: flip(state_of(run, 2) / "state.json"),
-    "no manifest": lambda run: (folder_of(run, 2) / "manifest.json").unlink(),
-    "no state": lambda run: state_of(run, 2).rename(run.path / "elsewhere"),
-    "another name": lambda run: folder_of(run, 2).rename(folder_of(run, 3)),
-}
-
-
-@pytest.mark.parametrize("harm", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(
-    harm: Callable[[RunFolder], object], tmp_path: Path
-) -> None:
-    run = tiny_run(tmp_path / "run", 1, 2)
-    harm(run)
-    warnings: list[str] = []
-    resumable = run.newest_resumable(warnings.append)
-    assert resumable is not None
-    assert resumable.update == 1
-    assert run.last() == folder_of(run, 1)
-    (warning,) = warnings
-    assert warning.startswith(
-        ("checkpoint 00000002 is skipped: ", "checkpoint 00000003 is skipped")
-    )
-
-
-def test_a_run_without_any_whole_checkpoint_is_damaged(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1, 2)
-    for update in (1, 2):
-        flip(folder_of(run, update) / "model.safetensors")
-    warnings: list[str] = []
-    with pytest.raises(
-        DamagedError, match="run: training can go on from none of its checkpoints; "
-    ):
-        run.newest_resumable(warnings.append)
-    assert len(warnings) == 2
-
-
-def test_a_folder_that_is_no_checkpoint_of_the_run_is_named(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1)
-    tiny_model_folder(folder_of(run, 2), 7, tiny_tensors(2))
-    with pytest.raises(
-        DamagedError, match="00000002: is not the checkpoint of update 2; move it els"
-    ):
-        run.checkpoints()
-
-
-# ------------------------------------------------------------------------------------ retention
-
-
-def saved_run(path: Path, scheduled: tuple[int, ...], by_time: tuple[int, ...]) -> RunFolder:
-    run = RunFolder.create_or_open(path)
-    for update in sorted(scheduled + by_time):
-        run.save(tiny_snapshot(update, is_scheduled=update in scheduled))
-    return run
-
-
-@pytest.mark.parametrize(
-    ("keep", "best", "kept"),
-    [
-        (1, None, [4, 5, 6]),
-        (2, None, [2, 4, 5, 6]),
-        (2, 1, [1, 2, 4, 5, 6]),
-        (3, 5, [1, 2, 4, 5, 6]),
-        (9, None, [1, 2, 4, 5, 6]),
-    ],
-)
-def test_pruning_keeps_what_averaging_best_and_resuming_need(
-    keep: int, best: int | None, kept: list[int], tmp_path: Path
-) -> None:
-    run = saved_run(tmp_path / "run", scheduled=(1, 2, 4), by_time=(3, 5, 6))
-    if best is not None:
-        run.point_best([best])
-    run.prune(keep, (), pytest.fail)
-    assert [one.update for one in run.checkpoints()] == kept
-    states = [name for name in checkpoint_names(run) if name.endswith(".state")]
-    assert states == ["00000005.state", "00000006.state"]
-    assert len(states) == NUM_WITH_STATE
-
-
-def test_pruning_keeps_what_last_names(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
-    (tmp_path / "run" / "last").write_bytes(b"00000001\n")
-    run.prune(1, (), pytest.fail)
-    assert [one.update for one in run.checkpoints()] == [1, 3, 4]
-    assert state_of(run, 1).exists()
-
-
-def test_training_that_went_on_from_before_damaged_checkpoints_can_go_on_again(
-    tmp_path: Path,
-) -> None:
-    run = tiny_run(tmp_path / "run", 1, 8, 9)
-    for update in (8, 9):
-        flip(folder_of(run, update) / "model.safetensors")
-    run.save(tiny_snapshot(2, is_scheduled=True))
-    run.prune(1, (), pytest.fail)
-    resumable = run.newest_resumable(lambda _: None)
-    assert resumable is not None
-    assert resumable.update == 2
-
-
-def test_pruning_removes_what_killed_saves_left(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1, 2)
-    state_of(run, 2).rename(state_of(run, 7))
-    (run.path / "checkpoints" / ".00000009.nmtkit-partial").mkdir()
-    (run.path / "checkpoints" / ".00000009.nmtkit-lock").write_text("1")
-    run.prune(1, (), pytest.fail)
-    assert checkpoint_names(run) == ["00000001", "00000001.state", "00000002"]
-
-
-def test_pruning_lets_a_damaged_checkpoint_alone(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
-    (folder_of(run, 1) / "manifest.json").write_text("{")
-    run.prune(1, (), pytest.fail)
-    models = [name for name in checkpoint_names(run) if not name.endswith(".state")]
-    assert models == ["00000001", "00000003", "00000004"]
-
-
-def test_what_cannot_be_deleted_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-
-    run = tiny_run(tmp_path / "run", 1, 2, 3)
-    (run.path / "checkpoints" / ".00000009.nmtkit-lock").write_text("1")
-    warnings: list[str] = []
-    monkeypatch.setattr(os, "rename", refuse)
-    monkeypatch.setattr(os, "unlink", refuse)
-    run.prune(1, (), warnings.append)
-    assert [text.partition(": ")[0] for text in warnings] == [
-        "not deleted, though not needed any more"
-    ] * 3  # the model and the state of update 1, and the leftover
-
-
-# ---------------------------------------------------------------------------------------- files
-
-
-def test_the_state_is_plain_json_and_says_its_update(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 3)
-    values = json.loads((state_of(run, 3) / "state.json").read_bytes())
-    manifest = json.loads((state_of(run, 3) / "manifest.json").read_bytes())
-    assert values == tiny_snapshot(3, is_scheduled=True).state_values
-    assert manifest["format"] == "nmtkit-training-state"
-    assert (manifest["version"], manifest["update"]) == (2, 3)
-
-
-def test_a_full_disk_keeps_the_checkpoints_that_were_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    run = tiny_run(tmp_path / "run", 1)
-    names = checkpoint_names(run)
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", refuse)
-        with pytest.raises(ResourceError, match=r"00000002\.state: No space left on device; free"):
-            run.save(tiny_snapshot(2, is_scheduled=True))
-    assert checkpoint_names(run) == names
-    run.save(tiny_snapshot(2, is_scheduled=True))
-    assert run.last() == folder_of(run, 2)

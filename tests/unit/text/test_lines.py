@@ -20,12 +20,9 @@ from nmtkit.text.lines import (
     read_pair,
     resolve,
 )
+from tests.tiny import never_warn
 
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-
-
-def never_warn(message: str) -> None:
-    raise AssertionError(message)
 
 
 def lines_of(data: bytes) -> list[str]:

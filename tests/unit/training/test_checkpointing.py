@@ -14,12 +14,14 @@ from nmtkit.config.training import CheckpointConfig
 from nmtkit.config.validate import check_values
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
-from nmtkit.storage.run_folder import Resumable, RunFolder, Snapshot
+from nmtkit.storage.checkpoint import Resumable, Snapshot, list_checkpoints, write_checkpoint
+from nmtkit.storage.run_folder import RunFolder
+from nmtkit.training import checkpointing
 from nmtkit.training.checkpointing import Saver, check_same_run
 from nmtkit.training.selection import last_checkpoints
 from nmtkit.training.state import Progress, TrainState
-from tests.clock import Clock
-from tests.tiny import tiny_codec, tiny_dataset, tiny_model
+from tests.doubles import Clock
+from tests.tiny import tiny_codec, tiny_model
 from tests.training import run_context
 
 FIELDS = fields_of(TrainRecipe)
@@ -32,11 +34,6 @@ FIXED_IN_VALIDATION = {"best_metric"}
 
 NEVER = 10**6
 """More updates than any run here has."""
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return Dataset.open(tiny_dataset(tmp_path_factory.mktemp("corpus")))
 
 
 @pytest.fixture
@@ -73,7 +70,7 @@ def run(tmp_path: Path, dataset: Dataset, clock: Clock) -> SavedRun:
 
 def saved(folder: Path) -> list[tuple[int, bool]]:
     """Return the update of each checkpoint, and whether it is scheduled."""
-    return [(one.update, one.is_scheduled) for one in RunFolder(folder).checkpoints()]
+    return [(one.update, one.is_scheduled) for one in list_checkpoints(RunFolder(folder))]
 
 
 def save_if_due(run: SavedRun, saver: Saver, update: int) -> None:
@@ -85,14 +82,13 @@ def save_if_due(run: SavedRun, saver: Saver, update: int) -> None:
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, *updates: int) -> None:
     """Have the checkpoints of some updates not find room."""
-    save = RunFolder.save
 
-    def save_or_fail(self: RunFolder, snapshot: Snapshot) -> None:
+    def write_or_fail(run: RunFolder, snapshot: Snapshot) -> None:
         if snapshot.update in updates:
             raise ResourceError("no room")
-        save(self, snapshot)
+        write_checkpoint(run, snapshot)
 
-    monkeypatch.setattr(RunFolder, "save", save_or_fail)
+    monkeypatch.setattr(checkpointing, "write_checkpoint", write_or_fail)
 
 
 def test_a_save_by_time_is_made_when_none_was_for_long_and_averaging_does_not_count_it(
@@ -149,7 +145,7 @@ def test_the_best_checkpoint_stays_beside_the_two_to_go_on_from(
     for update in range(1, 6):
         save_if_due(run, saver, update)
         if update == 2:
-            saver.point_best([2])
+            saver.keep_best([2])
     best = RunFolder(tmp_path).best()
     assert best is not None
     assert best.name == "00000002"
@@ -165,7 +161,7 @@ def test_a_best_that_cannot_be_named_is_told_and_training_goes_on(
         raise ResourceError("no room")
 
     monkeypatch.setattr(RunFolder, "point_best", refuse)
-    saver.point_best([2])
+    saver.keep_best([2])
     assert run.stream.getvalue() == "`best` still names the checkpoint before: no room\n"
 
 
@@ -174,10 +170,10 @@ def test_what_cannot_be_tidied_up_is_told_and_training_goes_on(
 ) -> None:
     saver = run.saver(CheckpointConfig(save_every=1))
 
-    def refuse(_self: RunFolder, _keep: int, _best: object, _warn: object) -> None:
+    def refuse(_run: RunFolder, _keep: int, _best: object, _warn: object) -> None:
         raise ResourceError("no permission")
 
-    monkeypatch.setattr(RunFolder, "prune", refuse)
+    monkeypatch.setattr(checkpointing, "prune", refuse)
     for update in (1, 2):
         save_if_due(run, saver, update)
     assert saved(tmp_path) == [(1, True), (2, True)]
@@ -229,10 +225,13 @@ def test_a_failed_save_at_the_end_is_an_error_at_once(
         saver.save_now()
 
 
+RUN = Path("exp/run")
+
+
 def resumable(fingerprint: str) -> Resumable:
     """Return a checkpoint of a run with the settings of `OLD`."""
     return Resumable(
-        path=Path("exp/run/checkpoints/00000007"),
+        path=RUN / "checkpoints" / "00000007",
         update=7,
         model={},
         recipe=OLD,
@@ -286,10 +285,10 @@ def test_a_fixed_setting_that_changes_is_refused_by_name_and_a_free_one_is_not(
     recipe, old = with_values(**values), resumable(dataset.fingerprint)
     assert recipe != OLD
     if field.setting.on_resume == "free":
-        check_same_run(old, recipe, dataset)
+        check_same_run(RUN, old, recipe, dataset)
         return
     with pytest.raises(ConfigError) as raised:
-        check_same_run(old, recipe, dataset)
+        check_same_run(RUN, old, recipe, dataset)
     assert str(raised.value) == (
         "exp/run: cannot continue this run with other settings: "
         f"{field.name} was {field.default!r} and is now {new!r}; "
@@ -302,10 +301,10 @@ def test_all_settings_that_changed_are_named_at_once(dataset: Dataset) -> None:
     with pytest.raises(
         ConfigError, match="settings: heads was 8 and is now 4; seed was 1 and is now 2; run"
     ):
-        check_same_run(resumable(dataset.fingerprint), recipe, dataset)
+        check_same_run(RUN, resumable(dataset.fingerprint), recipe, dataset)
 
 
 def test_the_same_settings_with_another_dataset_are_refused(dataset: Dataset) -> None:
-    check_same_run(resumable(dataset.fingerprint), OLD, dataset)
+    check_same_run(RUN, resumable(dataset.fingerprint), OLD, dataset)
     with pytest.raises(DamagedError, match=r"^exp/run: this run was begun with other data"):
-        check_same_run(resumable("0123"), OLD, dataset)
+        check_same_run(RUN, resumable("0123"), OLD, dataset)

@@ -20,18 +20,13 @@ from nmtkit.training.loader import BatchLoader, LoadedUpdate, useful_workers
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.update_reader import UpdateReader, UpdateStream
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 
 CPU = torch.device("cpu")
 BEGIN = Position(0, 0, 0)
 TINY = tiny_train_recipe(max_updates=1, dropout=0.0)
 # The first update of it has three pairs, the second one seven.
 RECIPE = replace(TINY, training=replace(TINY.training, update_tokens=30))
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return Dataset.open(tiny_dataset(tmp_path_factory.mktemp("corpus")))
 
 
 def loader_of(dataset: Dataset, num_ahead: int = 0, rank: int = 0, size: int = 1) -> BatchLoader:

@@ -32,7 +32,6 @@ from nmtkit.training.memory_search import (
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import make_adam, optimizer_tensors
-from tests.tiny import tiny_dataset
 
 CPU = torch.device("cpu")
 MODEL = ModelConfig(encoder_layers=1, decoder_layers=1, model_size=8, feed_forward_size=8, heads=2)
@@ -57,11 +56,6 @@ class Shard:
     @property
     def runs(self) -> list[tuple[int, float]]:
         return [(len(self.source.of_each), 1.0)]
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return Dataset.open(tiny_dataset(tmp_path_factory.mktemp("corpus")))
 
 
 @pytest.fixture

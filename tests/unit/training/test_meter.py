@@ -9,7 +9,7 @@ from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.model.estimate.cost import Work, training_operations
 from nmtkit.training.meter import Costs, Meter, UpdateStats
 from nmtkit.training.state import Progress
-from tests.clock import Clock
+from tests.doubles import Clock
 
 EPOCH = 3
 NUM_PAIRS = 20

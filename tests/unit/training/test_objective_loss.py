@@ -9,7 +9,7 @@ from torch import Tensor
 
 from benchmarks.products import record
 from nmtkit.training.objective import Losses, normalize, smoothed_cross_entropy
-from tests.largest_tensor import LargestTensor
+from tests.doubles import LargestTensor
 
 TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
 EXACT = 1e-10

@@ -1,5 +1,6 @@
 """What the parts of a run hand to one another."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from nmtkit.data.binary import Dataset
 from nmtkit.training import run
+from nmtkit.training.distributed import Ranks
 from nmtkit.training.memory_search import WorstCases
 from nmtkit.training.subword_sampling import SubwordSampling
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
@@ -16,7 +18,7 @@ UPDATE_TOKENS = 60
 
 
 class _SeenError(Exception):
-    """Ends a plan once it is known what would be tried out."""
+    """Ends a run once it is known what would be tried out."""
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +46,11 @@ def test_what_is_tried_for_memory_has_the_lengths_of_texts_that_are_drawn(
         raise _SeenError
 
     monkeypatch.setattr(run, "find_number", see)
-    with pytest.raises(_SeenError):
-        next(run.plan(recipe, data))
+    with (
+        pytest.raises(_SeenError),
+        run.temporary_run(recipe, data, Ranks(), print, time.monotonic),
+    ):
+        pytest.fail("the search for memory is part of making a trainer")
 
     dataset = Dataset.open(data)
     (pairs,) = dataset.train

@@ -16,6 +16,7 @@ from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.progress.records import MetricsLog, ValidationRecord
+from nmtkit.storage.checkpoint import write_checkpoint
 from nmtkit.storage.durable import remove
 from nmtkit.storage.model_folder import describe_model
 from nmtkit.storage.model_path import load_model, read_tensors
@@ -47,7 +48,7 @@ def updates(folders: Sequence[Path]) -> list[int]:
 def test_the_newest_scheduled_checkpoints_are_taken(tmp_path: Path) -> None:
     run = RunFolder.create_or_open(tmp_path / "run")
     for update in range(1, 8):
-        run.save(tiny_snapshot(update, is_scheduled=update in (1, 3, 4, 6)))
+        write_checkpoint(run, tiny_snapshot(update, is_scheduled=update in (1, 3, 4, 6)))
     assert updates(last_checkpoints(tmp_path / "run", 3)) == [3, 4, 6]
 
 
@@ -75,7 +76,7 @@ def validated_run(
     recipe = TrainRecipe(validation=ValidationConfig(best_metric=metric))
     for update, (loss, bleu) in enumerate(zip(losses, BLEUS, strict=True), 1):
         snapshot = tiny_snapshot(update, is_scheduled=update != unscheduled)
-        run.save(replace(snapshot, recipe=recipe))
+        write_checkpoint(run, replace(snapshot, recipe=recipe))
         log_validation(run, update, loss, bleu)
     return run
 
@@ -118,7 +119,7 @@ def test_one_that_is_deleted_or_not_scheduled_or_not_validated_is_not_among_the_
 ) -> None:
     run = validated_run(tmp_path, unscheduled=4)
     remove(tmp_path / "checkpoints" / "00000002")
-    run.save(tiny_snapshot(6, is_scheduled=True))
+    write_checkpoint(run, tiny_snapshot(6, is_scheduled=True))
     told: list[str] = []
     assert updates(best_checkpoints(tmp_path, 3, told.append)) == [1, 3, 5]
     assert told == [
@@ -135,7 +136,7 @@ def test_fewer_that_were_validated_than_asked_for_is_an_error_that_tells_how_man
     tmp_path: Path,
 ) -> None:
     run = validated_run(tmp_path / "run")
-    run.save(tiny_snapshot(6, is_scheduled=True))
+    write_checkpoint(run, tiny_snapshot(6, is_scheduled=True))
     with pytest.raises(
         ConfigError,
         match="run: has 5 checkpoints made by --save-every that were validated, fewer than 6; ask "
@@ -165,11 +166,6 @@ def test_what_is_no_run_has_neither_last_nor_best(
 
 
 # ----------------------------------------------------------------------- as many as do best
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

@@ -14,18 +14,13 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
 from nmtkit.training.validation import Validation, Validator
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 
 CPU = torch.device("cpu")
 # What the validations of a run say, one after every update; by nll the third is the best of the
 # first four, by BLEU the first.
 LOSSES = (5.0, 4.0, 3.0, 3.5, 3.2, 3.1, 9.0, 8.0)
 BLEUS = (20.0, 10.0, 20.0, 15.0, 30.0, 12.0, 13.0, 14.0)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +108,7 @@ def test_a_best_that_a_killed_session_did_not_name_is_named_by_the_next(
 ) -> None:
     train(recipe_by("nll", 1), data, tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(Saver, "point_best", killed)
+        patched.setattr(Saver, "keep_best", killed)
         with pytest.raises(KeyboardInterrupt):
             train(recipe_by("nll", 2), data, tmp_path)
     assert named(RunFolder(tmp_path).best()) == 1

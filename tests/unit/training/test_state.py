@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
@@ -12,15 +11,10 @@ from nmtkit.storage.model_path import load_model, read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from nmtkit.training.state import Progress, TrainState
-from tests.tiny import tiny_codec, tiny_dataset, tiny_model, tiny_train_recipe
+from tests.tiny import tiny_codec, tiny_model, tiny_train_recipe
 
 NUM_UPDATES = 8
 DECAY = 0.9
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 def recipe_of(max_updates: int, decay: float) -> TrainRecipe:

@@ -8,12 +8,12 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
-from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.run import train
 from nmtkit.training.trainer import Trainer
-from tests.clock import Clock
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.doubles import Clock
+from tests.tiny import tiny_train_recipe
+from tests.training import last_update
 
 MANY_UPDATES = 50
 
@@ -34,20 +34,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
-
-
 def recipe_of_minutes(max_minutes: float, max_updates: int = MANY_UPDATES) -> TrainRecipe:
     recipe = tiny_train_recipe(max_updates, dropout=0.0)
     return replace(recipe, training=replace(recipe.training, max_minutes=max_minutes))
-
-
-def last_update(run: Path) -> int:
-    folder = RunFolder(run).last()
-    assert folder is not None
-    return int(folder.name)
 
 
 @pytest.mark.parametrize(("max_minutes", "updates"), [(3.0, 3), (2.5, 3), (0.1, 1)])

@@ -1,6 +1,5 @@
 """The laws of a run: what stops it, what resumes it, what it may depend on."""
 
-import json
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,44 +11,17 @@ import torch
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
-from nmtkit.storage.model_path import read_tensors
-from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import run as running
 from nmtkit.training import trainer as training
 from nmtkit.training.optimizer import SCHEDULES
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.validation import Validation, Validator
-from tests.clock import Clock
+from tests.doubles import Clock
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_subword_dataset, tiny_train_recipe
+from tests.training import assert_same_tensors, last_model, logged, with_updates
 
 NUM_UPDATES = 9
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
-
-
-def last_model(run: Path) -> dict[str, torch.Tensor]:
-    folder = RunFolder.create_or_open(run).last()
-    assert folder is not None
-    return read_tensors(folder)
-
-
-def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
-    assert first.keys() == second.keys()
-    for name, tensor in first.items():
-        assert torch.equal(tensor, second[name]), name
-
-
-def records(run: Path) -> list[dict[str, object]]:
-    lines = (run / "metrics.jsonl").read_bytes().decode().split("\n")
-    return [json.loads(line) for line in lines if line]
-
-
-def with_updates(recipe: TrainRecipe, max_updates: int) -> TrainRecipe:
-    return replace(recipe, training=replace(recipe.training, max_updates=max_updates))
 
 
 def poisoned_with(value: float) -> Callable[..., torch.Tensor]:
@@ -70,8 +42,8 @@ def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
     train(recipe, data, tmp_path / "whole")
     for update in range(1, NUM_UPDATES + 1):
         train(with_updates(recipe, update), data, tmp_path / "parts")
-    assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
-    epochs = [one["epoch"] for one in records(tmp_path / "parts") if "epoch" in one]
+    assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+    epochs = [one["epoch"] for one in logged(tmp_path / "parts") if "epoch" in one]
     assert len(set(epochs)) > 2  # sessions end before, at and after the end of an epoch
 
 
@@ -83,7 +55,7 @@ def test_a_resumed_run_cuts_texts_as_the_uninterrupted_one(tmp_path: Path) -> No
     train(recipe, data, tmp_path / "whole")
     for update in (2, 3, 6):
         train(with_updates(recipe, update), data, tmp_path / "parts")
-    assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+    assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
 
 
 def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
@@ -95,7 +67,7 @@ def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
         search=SearchConfig(),
     )
     train(quiet, data, tmp_path / "without")
-    assert_equal(last_model(tmp_path / "with"), last_model(tmp_path / "without"))
+    assert_same_tensors(last_model(tmp_path / "with"), last_model(tmp_path / "without"))
 
 
 def test_the_number_of_micro_batches_changes_nothing_but_rounding_without_dropout(
@@ -106,7 +78,7 @@ def test_the_number_of_micro_batches_changes_nothing_but_rounding_without_dropou
         recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
         recipe = replace(recipe, training=replace(recipe.training, max_tokens=max_tokens))
         train(recipe, data, tmp_path / str(max_tokens))
-        runs.append([r for r in records(tmp_path / str(max_tokens)) if "gradient_norm" in r])
+        runs.append([r for r in logged(tmp_path / str(max_tokens)) if "gradient_norm" in r])
     # Not the parameters: the loss does not depend on the biases of keys, whose gradients are
     # rounding alone, and Adam makes steps of full size of them.
     for key in ("loss", "nll", "gradient_norm"):
@@ -132,14 +104,14 @@ def test_a_stop_request_drops_the_unfinished_update_and_the_run_goes_on(
     with pytest.raises(StoppedError, match=r"stopped by SIGTERM after update \d+, which is saved"):
         train(recipe, data, tmp_path / "parts")
     train(recipe, data, tmp_path / "parts")
-    assert_equal(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+    assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
 
 
 def test_metrics_hold_each_update_once_after_a_resume(data: Path, tmp_path: Path) -> None:
     recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
     train(with_updates(recipe, 2), data, tmp_path)
     train(recipe, data, tmp_path)
-    updates = [r["update"] for r in records(tmp_path) if "learning_rate" in r]
+    updates = [r["update"] for r in logged(tmp_path) if "learning_rate" in r]
     assert updates == [1, 2, 3, 4]
 
 
@@ -189,7 +161,7 @@ def test_gradients_that_stay_infinite_end_the_run_and_keep_the_last_checkpoint(
     monkeypatch.setattr(torch.nn.utils, "get_total_norm", poisoned_with(float("inf")))
     with pytest.raises(DivergedError, match="10 updates in a row, up to update 12"):
         train(with_updates(recipe, 40), data, tmp_path)
-    assert_equal(before, last_model(tmp_path))
+    assert_same_tensors(before, last_model(tmp_path))
 
 
 def test_one_infinite_gradient_skips_its_update_only(
@@ -200,9 +172,9 @@ def test_one_infinite_gradient_skips_its_update_only(
     before = last_model(tmp_path)
     monkeypatch.setattr(torch.nn.utils, "get_total_norm", poisoned_with(float("nan")))
     train(with_updates(recipe, 2), data, tmp_path)
-    assert_equal(before, last_model(tmp_path))
-    assert records(tmp_path)[-1]["update"] == 2
-    assert [r["skipped_updates"] for r in records(tmp_path) if "skipped_updates" in r][-1] == 1
+    assert_same_tensors(before, last_model(tmp_path))
+    assert logged(tmp_path)[-1]["update"] == 2
+    assert [r["skipped_updates"] for r in logged(tmp_path) if "skipped_updates" in r][-1] == 1
 
 
 def test_patience_stops_a_run_that_does_not_improve(data: Path, tmp_path: Path) -> None:
@@ -217,13 +189,13 @@ def test_patience_stops_a_run_that_does_not_improve(data: Path, tmp_path: Path) 
     )
     train(recipe, data, tmp_path)
     # The first is the best, as nothing is learnt; the second and third are stale.
-    assert records(tmp_path)[-1]["update"] == 3
+    assert logged(tmp_path)[-1]["update"] == 3
 
 
 def test_epochs_stop_a_run_at_the_end_of_the_corpus(data: Path, tmp_path: Path) -> None:
     recipe = tiny_train_recipe(max_updates=1000, dropout=0.0)
     train(replace(recipe, training=replace(recipe.training, max_epochs=1)), data, tmp_path)
-    epochs = [r["epoch"] for r in records(tmp_path) if "epoch" in r]
+    epochs = [r["epoch"] for r in logged(tmp_path) if "epoch" in r]
     assert max(int(str(e)) for e in epochs) <= 2
     assert 1 < len(epochs) < 1000
 
@@ -236,8 +208,8 @@ def test_what_a_checkpoint_has_behind_it_is_logged(data: Path, tmp_path: Path) -
         checkpoints=replace(recipe.checkpoints, save_every=4),
     )
     train(recipe, data, tmp_path)
-    logged = [one["update"] for one in records(tmp_path) if one["event"] == "training"]
-    assert logged == [4, 8, NUM_UPDATES]
+    logged_updates = [one["update"] for one in logged(tmp_path, "training")]
+    assert logged_updates == [4, 8, NUM_UPDATES]
 
 
 def test_what_is_found_to_fit_holds_for_validation_and_its_time_is_in_no_rate(
@@ -264,7 +236,7 @@ def test_what_is_found_to_fit_holds_for_validation_and_its_time_is_in_no_rate(
     recipe = replace(recipe, training=replace(recipe.training, max_tokens=0))
     train(recipe, data, tmp_path, tick)
     assert batch_tokens == [recipe.training.update_tokens // 2]
-    first, *_, last = [one for one in records(tmp_path) if one["event"] == "training"]
+    first, *_, last = logged(tmp_path, "training")
     assert isinstance(first["updates_per_second"], float)
     assert first["updates_per_second"] > 1
     assert isinstance(last["elapsed_s"], float)
@@ -282,7 +254,7 @@ def test_every_schedule_trains_and_a_new_entry_needs_no_other_edit(
     recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
     training = replace(recipe.training, schedule=schedule, learning_rate=0.01)
     train(replace(recipe, training=training), data, tmp_path)
-    rates = [one["learning_rate"] for one in records(tmp_path) if "learning_rate" in one]
+    rates = [one["learning_rate"] for one in logged(tmp_path) if "learning_rate" in one]
     size = recipe.model.model_size
     assert rates == [SCHEDULES[schedule](update, size, training) for update in range(1, 7)]
 

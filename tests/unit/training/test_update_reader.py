@@ -9,14 +9,9 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.update_reader import UpdateIds, UpdateReader
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 
 BEGIN = (Position(0, 0, 0), 1, 2)
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return Dataset.open(tiny_dataset(tmp_path_factory.mktemp("corpus")))
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import TrainRecipe, TranslateRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
-from nmtkit.data.prepare import prepare
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
@@ -27,7 +26,7 @@ from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
 from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
-from tests.tiny import tiny_corpus, tiny_recipe, tiny_train_recipe, write_lines
+from tests.tiny import prepared, tiny_corpus, tiny_recipe, tiny_train_recipe, write_lines
 
 CPU = torch.device("cpu")
 NUM_UPDATES = 24
@@ -50,7 +49,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(folder / "valid.de", [line.upper() for line in VALID_LINES])
     recipe = tiny_recipe(train_prefix, valid_prefix)
     recipe = replace(recipe, filters=replace(recipe.filters, max_length=8))
-    prepare(recipe, folder / "data", workers=1, overwrite=False, report=lambda _: None)
+    prepared(recipe, folder / "data")
     return folder / "data"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from examples.wmt14.archive import check_digest, record_digest, unpack
 from examples.wmt14.trouble import DAMAGED, FetchError
-from tests.wmt_archives import write_tar
+from tests.downloads import write_tar
 
 NOISE = Random(1).randbytes(50_000)
 FILES = {"training/a.en": NOISE, "training/b.en": b"other\n", "training/a.de": b"zwei\n"}

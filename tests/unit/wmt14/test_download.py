@@ -10,7 +10,7 @@ import pytest
 
 from examples.wmt14.download import MAX_FAILURES, download
 from examples.wmt14.trouble import NO_ROOM, TRY_AGAIN, USAGE, FetchError
-from tests.file_server import Behaviour, serve
+from tests.downloads import Behaviour, serve
 
 CONTENT = Random(1).randbytes(300_000)
 

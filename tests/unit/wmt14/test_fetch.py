@@ -12,8 +12,7 @@ import pytest
 from examples.wmt14 import fetch as module
 from examples.wmt14.fetch import CORPORA, fetch, main
 from examples.wmt14.trouble import BAD_TEXT, DAMAGED, INTERRUPTED, NO_ROOM, USAGE, FetchError
-from tests.file_server import Behaviour, serve
-from tests.wmt_archives import plain_text, write_tar, write_wmt14
+from tests.downloads import Behaviour, plain_text, serve, write_tar, write_wmt14
 
 TRAINING = [(f"Line {n} & more.", f"Zeile {n} & m\u00eahr.") for n in range(40)]
 VALID = [(f"valid {n} <b>", f"g\u00fcltig {n} &amp;") for n in range(10)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from examples.wmt14.testset import segments_of, write_test_set
 from examples.wmt14.trouble import BAD_TEXT, FetchError
-from tests.wmt_archives import sgm
+from tests.downloads import sgm
 
 NAMES = ("newstest-src.en.sgm", "newstest-ref.de.sgm")
 

@@ -9,7 +9,7 @@ from nmtkit.model.kernels.attend import Projection, attend, attend_step, attenti
 from nmtkit.model.kernels.padded import heads_first
 from nmtkit.model.kernels.reach import CAUSAL, EVERYTHING, Reach
 from nmtkit.packed import Layout
-from tests import varlen
+from tests.doubles import pretend_flash
 
 CPU = torch.device("cpu")
 HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 4
@@ -76,7 +76,7 @@ def test_flash_attention_receives_the_same_sequences_and_reach(
 ) -> None:
     joint = joint_projection()
     expected = attend([joint], HEADS, reach, 0.0)
-    varlen.pretend(monkeypatch)
+    pretend_flash(monkeypatch)
     monkeypatch.delattr(padded, "attend")  # the other kernels need it
     assert_same(attend([joint], HEADS, reach, 0.0), expected)
 
@@ -104,7 +104,7 @@ def test_a_window_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_with_dropout_of_weights_flash_attention_is_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    varlen.pretend(monkeypatch)
+    pretend_flash(monkeypatch)
     monkeypatch.setattr(flash, "attend", refuse)
     for reach in (CAUSAL, Reach(1, 1)):
         attend([joint_projection()], HEADS, reach, 0.1)

@@ -13,7 +13,7 @@ from nmtkit.model.attention import MemoryAttention, SelfAttention
 from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Layout, Packed, pack_sequences
-from tests import varlen
+from tests.doubles import pretend_flash
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 MODEL_SIZE, HEADS = 6, 2
@@ -64,7 +64,7 @@ def test_self_attention_is_that_in_a_padded_block(
         return with_gradients(attention(x, Layout(lengths, CPU), is_causal), leaves)
 
     with pytest.MonkeyPatch.context() as patch:
-        varlen.pretend(patch)
+        pretend_flash(patch)
         actual = list(attend())
     assert_same(iter(actual), attend())
 
@@ -89,7 +89,7 @@ def test_memory_attention_is_that_in_a_padded_block(
         return with_gradients(attention(x, Layout(target, CPU), packed), leaves)
 
     with pytest.MonkeyPatch.context() as patch:
-        varlen.pretend(patch)
+        pretend_flash(patch)
         actual = list(attend())
     assert_same(iter(actual), attend())
 
@@ -121,7 +121,7 @@ def test_no_block_is_padded_in_a_model_that_takes_it(
         )
 
     expected = list(compute())
-    varlen.pretend(monkeypatch)
+    pretend_flash(monkeypatch)
     for name in ("pack", "unpack"):
         monkeypatch.delattr(Layout, name)
     assert_same(compute(), iter(expected))

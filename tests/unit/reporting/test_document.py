@@ -3,8 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.document import Cell, Section, Table
-from nmtkit.reporting.markdown import markdown
+from nmtkit.reporting.document import Cell, Section, Table, markdown
 from tests.unit.reporting.builders import HOSTILE
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12)

@@ -1,4 +1,4 @@
-"""Flash attention where there is no GPU: torch's `varlen_attn`, sequence by sequence."""
+"""Test doubles: a clock, flash attention without a GPU, and a watch on the largest tensor."""
 
 from itertools import pairwise
 from typing import Any
@@ -7,8 +7,39 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from nmtkit.model.kernels import flash
+
+
+class Clock:
+    """Returns `now`, in seconds, until a test changes it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class LargestTensor(TorchDispatchMode):
+    """Watches every operation for the largest storage that it returns."""
+
+    num_elements = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                self.num_elements = max(self.num_elements, leaf.numel())
+        return result
 
 
 def varlen_attn(
@@ -40,7 +71,7 @@ def varlen_attn(
     return torch.cat(contexts)
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
+def pretend_flash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have attention without dropout take this for flash attention, whatever the device."""
     monkeypatch.setattr(flash, "varlen_attn", varlen_attn)
     monkeypatch.setattr(flash, "takes", lambda _device, _dtype, _sizes, dropout: dropout == 0)

@@ -1,4 +1,4 @@
-"""Text in pictures: how wide it is, and what of it a file of XML can hold."""
+"""Text in SVG: its estimated width, and its XML."""
 
 import re
 from html import escape

@@ -1,6 +1,8 @@
 """What the tests of conversions ask of the real libraries: run by an interpreter that has them.
 
-python -m tests.interop_peer ACTION FOLDER [EXTRA_LENGTH] reads lines and prints a JSON list.
+python -m tests.integration.interop_peer ACTION FOLDER [EXTRA_LENGTH]
+
+It reads lines and prints a JSON list.
 """
 
 import json

@@ -1,15 +1,14 @@
-"""What a model comes to before there is one: shape, parameters, operations, memory.
+"""A model in numbers: shape, parameters, operations, disk, memory.
 
-All of it follows from a recipe and the size of the vocabulary, which both sides share. Where the
-paper has a figure it stands beside, with the size of the vocabulary that gives it.
+All of it follows from a recipe and the size of the vocabulary, which both sides share.
 """
 
+import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from nmtkit.config.fields import fields_of, recipe_of
-from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
+from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
@@ -23,12 +22,13 @@ from nmtkit.model.estimate.cost import (
 from nmtkit.model.estimate.memory import (
     BFLOAT16_BYTES,
     FLOAT32_BYTES,
+    NUM_MOMENTS,
     Activations,
     TrainingMemory,
     activations,
 )
 from nmtkit.model.kernels.rows import chunk_size
-from nmtkit.reporting.paper import TABLE_3
+from nmtkit.reporting.paper import PaperParameters
 from nmtkit.units import prefixed
 
 SENTENCE_TOKENS = 25
@@ -39,7 +39,7 @@ DEVICE_GB = (24, 80)
 
 GB = 10**9
 
-BYTES_TO_TRAIN = 16
+BYTES_TO_TRAIN = (2 + NUM_MOMENTS) * FLOAT32_BYTES
 """Of a parameter: the weight, its gradient, and two moments of Adam's, in float32."""
 
 LARGEST_VOCABULARY = 2**32
@@ -64,8 +64,8 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Anatomy:
-    """What a model comes to.
+class ModelSummary:
+    """A model in numbers.
 
     Attributes:
         recipe: its settings.
@@ -73,7 +73,6 @@ class Anatomy:
         parameters: how many, by part.
         source_operations, target_operations: of a forward pass, a token of either side.
         memory: what is kept for the backward pass, by the precision of matrix products.
-        paper_millions: of parameters that the paper's table 3 has; None where it has none.
     """
 
     recipe: TrainRecipe
@@ -82,16 +81,17 @@ class Anatomy:
     source_operations: float
     target_operations: float
     memory: dict[str, Memory]
-    paper_millions: int | None
 
     @property
-    def paper_vocab_size(self) -> int | None:
-        """Entries of the vocabulary with which the model would have the paper's parameters."""
-        if self.paper_millions is None:
-            return None
-        size = self.recipe.model.model_size
-        rest = self.parameters.total - self.vocab_size * size
-        return round((self.paper_millions * 1e6 - rest) / size)
+    def checkpoint_bytes(self) -> int:
+        """Bytes of the weights on disk."""
+        return self.parameters.total * FLOAT32_BYTES
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of what training needs with a checkpoint to continue from it."""
+        has_average = bool(self.recipe.training.average_decay)
+        return self.checkpoint_bytes * (NUM_MOMENTS + has_average)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, with numbers of operations and bytes as they are."""
@@ -100,13 +100,13 @@ class Anatomy:
             "model": asdict(self.recipe.model),
             "vocab_size": self.vocab_size,
             "parameters": {**asdict(self.parameters), "total": self.parameters.total},
-            "paper_millions": self.paper_millions,
-            "paper_vocab_size": self.paper_vocab_size,
             "sentence_tokens": SENTENCE_TOKENS,
             "operations": {
                 side: {"forward": number, "training": BACKWARD_AND_FORWARD * number}
                 for side, number in sides.items()
             },
+            "checkpoint_bytes": self.checkpoint_bytes,
+            "state_bytes": self.state_bytes,
             "bytes_to_train": BYTES_TO_TRAIN * self.parameters.total,
             "activation_bytes": {
                 name: {"kept": asdict(one.kept), "recomputed": asdict(one.recomputed)}
@@ -140,13 +140,12 @@ class Anatomy:
         yield _line("  embeddings", f"{part.embeddings:,}, with the output projection")
         yield _line("  encoder", f"{part.encoder:,}")
         yield _line("  decoder", f"{part.decoder:,}")
-        if self.paper_millions is not None:
-            yield _line(
-                "  the paper",
-                f"{self.paper_millions} million, which takes {self.paper_vocab_size:,} entries; of "
-                "its table, base's rows take about 41,000 and big 36,000: no vocabulary has both",
-            )
         yield from self._operation_lines()
+        yield _line(
+            "disk",
+            f"{prefixed(self.checkpoint_bytes)}B a checkpoint, {prefixed(self.state_bytes)}B more "
+            "for each of the newest, from which training can continue",
+        )
         yield _line(
             "memory",
             f"{prefixed(BYTES_TO_TRAIN * part.total)}B for weights, gradients and Adam's moments",
@@ -168,8 +167,32 @@ class Anatomy:
             )
 
 
-def anatomy(recipe: TrainRecipe, vocab_size: int) -> Anatomy:
-    """Count what a model comes to.
+def describe_model(
+    recipe: TrainRecipe, vocab_size: int, with_paper: bool, as_json: bool
+) -> Iterator[str]:
+    """Yield a model in numbers, a line a fact, or one JSON object.
+
+    Args:
+        recipe: its settings.
+        vocab_size: entries of the vocabulary that both sides share.
+        with_paper: compare its parameters with the paper's.
+        as_json: yield JSON.
+
+    Raises:
+        ConfigError: no vocabulary has that size.
+    """
+    found = summarize_model(recipe, vocab_size)
+    paper = PaperParameters.of(recipe.model, found.parameters.total, vocab_size)
+    if as_json:
+        yield json.dumps(found.to_json() | (paper.to_json() if with_paper else {}))
+        return
+    yield from found.lines()
+    if with_paper:
+        yield _line("the paper", str(paper))
+
+
+def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
+    """Count the parameters, operations and bytes of a model.
 
     Args:
         recipe: its settings.
@@ -188,7 +211,7 @@ def anatomy(recipe: TrainRecipe, vocab_size: int) -> Anatomy:
     model = recipe.model
     length = SENTENCE_TOKENS
     parameters = count_parameters(model, vocab_size, vocab_size, is_shared=True)
-    return Anatomy(
+    return ModelSummary(
         recipe=recipe,
         vocab_size=vocab_size,
         parameters=parameters,
@@ -198,7 +221,6 @@ def anatomy(recipe: TrainRecipe, vocab_size: int) -> Anatomy:
             name: _memory(model, parameters, vocab_size, size)
             for name, size in (("float32", FLOAT32_BYTES), ("bfloat16", BFLOAT16_BYTES))
         },
-        paper_millions=_paper_millions(model),
     )
 
 
@@ -218,26 +240,6 @@ def _memory(
         largest=largest(recompute=False),
         largest_recomputed=largest(recompute=True),
     )
-
-
-def _paper_millions(model: ModelConfig) -> int | None:
-    """Return what table 3 has for a shape; None for another one.
-
-    It leaves open what is as in base; of learned positions, which base does not have, nothing.
-    """
-    base = TrainRecipe().model
-    for name, row in TABLE_3.items():
-        of_row = recipe_of(TrainRecipe, PRESETS[PRESET_OF_ROW[name]]).model
-        own = replace(
-            of_row,
-            dropout=model.dropout,
-            attention_dropout=model.attention_dropout,
-            activation_dropout=model.activation_dropout,
-        )
-        if own == model:
-            is_as_base = own.positions == base.positions
-            return row.millions or (TABLE_3["base"].millions if is_as_base else None)
-    return None
 
 
 def _sides(bytes_kept: Activations) -> str:

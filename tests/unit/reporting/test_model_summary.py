@@ -1,4 +1,4 @@
-"""What a model comes to is told in lines and as JSON, beside the paper's figure."""
+"""A model in numbers, as lines and as JSON."""
 
 import json
 
@@ -9,14 +9,14 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 from nmtkit.model.estimate.cost import Work, training_operations
-from nmtkit.reporting.anatomy import Anatomy, anatomy
+from nmtkit.reporting.model_summary import ModelSummary, describe_model, summarize_model
 
 
-def of_preset(name: str, vocab_size: int = 37_000) -> Anatomy:
-    return anatomy(build(TrainRecipe, PRESETS[name]), vocab_size)
+def of_preset(name: str, vocab_size: int = 37_000) -> ModelSummary:
+    return summarize_model(build(TrainRecipe, PRESETS[name]), vocab_size)
 
 
-def told(found: Anatomy) -> dict[str, str]:
+def told(found: ModelSummary) -> dict[str, str]:
     return {line[:14].strip(): line[15:] for line in found.lines()}
 
 
@@ -29,8 +29,13 @@ def test_base_is_told_in_lines() -> None:
     assert lines["parameters"] == "63,082,496, with 37,000 entries"
     parts = (lines[part].split(",", 3)[:3] for part in ("embeddings", "encoder", "decoder"))
     assert sum(int("".join(part)) for part in parts) == 63_082_496
-    assert lines["the paper"].startswith("65 million, which takes 40,745 entries; ")
+    assert lines["disk"].startswith("252 MB a checkpoint, 505 MB more for each of the newest")
     assert lines["memory"].startswith("1.01 GB for weights, ")  # 16 bytes each
+
+
+def test_a_moving_average_of_the_weights_costs_disk() -> None:
+    averaged = summarize_model(build(TrainRecipe, {"average_decay": 0.9}), 37_000)
+    assert averaged.state_bytes == 3 * averaged.checkpoint_bytes
 
 
 def test_head_sizes_of_their_own_are_told() -> None:
@@ -38,39 +43,11 @@ def test_head_sizes_of_their_own_are_told() -> None:
     assert "32 heads, d_k 16, d_v 16" in told(of_preset("table3-A4"))["shape"]
 
 
-@pytest.mark.parametrize("preset", ["base", "table3-A1", "table3-C5", "big"])
-def test_with_the_vocabulary_that_is_named_the_model_has_the_paper_s_parameters(
-    preset: str,
-) -> None:
-    found = of_preset(preset)
-    assert found.paper_vocab_size is not None
-    again = of_preset(preset, found.paper_vocab_size)
-    assert again.parameters.total / 1e6 == pytest.approx(found.paper_millions, abs=0.001)
-
-
-def test_dropout_takes_no_parameters_from_the_paper_s() -> None:
-    assert of_preset("big-en-fr").paper_millions == 213
-    recipe = build(TrainRecipe, {**PRESETS["table3-C4"], "attention_dropout": 0.1})
-    assert anatomy(recipe, 37_000).paper_millions == 28
-
-
-def test_the_row_of_learned_positions_has_no_figure_as_base_s_is_of_a_model_without() -> None:
-    found = of_preset("table3-E")
-    assert (found.paper_millions, found.paper_vocab_size) == (None, None)
-    assert of_preset("table3-A1").paper_millions == 65
-
-
 def test_a_window_is_told() -> None:
-    lines = told(anatomy(build(TrainRecipe, {"window": 4}), 37_000))
+    lines = told(summarize_model(build(TrainRecipe, {"window": 4}), 37_000))
     assert lines["shape"].endswith("sinusoidal positions, window 4")
     assert lines["--window"].startswith("the masks of its blocks come on top")
     assert "--window" not in told(of_preset("base"))
-
-
-def test_a_model_that_the_paper_does_not_have_stands_alone() -> None:
-    for found in (of_preset("small"), anatomy(build(TrainRecipe, {"norm": "pre"}), 37_000)):
-        assert (found.paper_millions, found.paper_vocab_size) == (None, None)
-        assert "the paper" not in told(found)
 
 
 def test_json_says_what_lines_say_with_all_digits() -> None:
@@ -78,7 +55,8 @@ def test_json_says_what_lines_say_with_all_digits() -> None:
     values = json.loads(json.dumps(found.to_json()))
     assert values["parameters"]["total"] == 63_082_496
     assert values["parameters"]["embeddings"] == 37_000 * 512
-    assert values["paper_millions"] == 65
+    assert values["checkpoint_bytes"] == 4 * 63_082_496
+    assert values["state_bytes"] == 2 * values["checkpoint_bytes"]
     a_pair = sum(
         values["operations"][side]["training"] for side in ("source_token", "target_token")
     )
@@ -109,3 +87,18 @@ def test_a_vocabulary_of_a_size_that_there_is_not_is_refused(vocab_size: int) ->
         match=rf"^--vocab-size \({vocab_size}\) must be a whole number from 8 to 4,294,967,296; ",
     ):
         of_preset("base", vocab_size)
+
+
+def test_the_paper_s_parameters_are_there_on_request() -> None:
+    base = build(TrainRecipe, PRESETS["base"])
+    alone = list(describe_model(base, 37_000, with_paper=False, as_json=False))
+    *lines, paper = describe_model(base, 37_000, with_paper=True, as_json=False)
+    assert lines == alone == list(of_preset("base").lines())
+    assert paper.startswith("the paper      65 million parameters, which takes 40,745 entries; ")
+    (of_model,), (of_both,) = (
+        describe_model(base, 37_000, with_paper=with_paper, as_json=True)
+        for with_paper in (False, True)
+    )
+    added = {"paper_millions": 65, "paper_vocab_size": 40_745}
+    assert json.loads(of_both) == json.loads(of_model) | added
+    assert json.loads(of_model).keys().isdisjoint(added)

@@ -1,0 +1,173 @@
+"""Tables of runs: results and costs, settings that differ, validations by update."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+
+from nmtkit.config.fields import fields_of, values_of
+from nmtkit.config.metrics import METRICS, NLL, cost
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import literal
+from nmtkit.progress.records import ValidationRecord
+from nmtkit.reporting.curves import buckets
+from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
+from nmtkit.units import duration
+
+_PROGRESS = ("run", "updates", "epoch", "time", "best dev nll", "perplexity")
+_COSTS = ("tokens/s", "skipped", "device-hours", "FLOPs", "FLOPs by time")
+_NOTES = (
+    "time: in training, all sessions together, with validation; tokens/s: source and target "
+    "tokens, without validation; skipped: updates whose gradients were not finite",
+    "device-hours: the time, times the processes that trained together",
+    "FLOPs: of matrix products, forward and backward, counted from the model's shape",
+    "FLOPs by time: the count of the paper, device-hours x sustained rate of a device; CPUs have "
+    "no known rate",
+)
+
+_SECONDS_AN_HOUR = 3600
+
+_MAX_ROWS = 12
+"""Of the table of validations, except where the best of several runs need more."""
+
+
+def summary(runs: Sequence[Run]) -> Section:
+    """Return the table of results and costs; of several runs, the best results stand out."""
+    is_contest = len(runs) > 1
+    metrics = validated_metrics(runs)
+    labels = [f"best {METRICS[metric].label}" for metric in metrics]
+    nlls = _bests(NLL, runs, is_contest and have_one_vocabulary(runs))
+    scores = [_bests(metric, runs, is_contest) for metric in metrics]
+    results = zip(map(_progress, runs), nlls, *scores, map(_cost, runs), strict=True)
+    rows = [
+        [Cell(run.name), *(cell for part in parts for cell in part)]
+        for run, parts in zip(runs, results, strict=True)
+    ]
+    notes = ["bold: the best of the runs", *_NOTES] if is_contest else _NOTES
+    return Section("Summary", Table((*_PROGRESS, *labels, *_COSTS), rows), notes)
+
+
+def settings(runs: Sequence[Run]) -> Section:
+    """Return the table of the settings that are not the same in all runs, as in their recipes."""
+    values = [values_of(run.recipe) for run in runs]
+    rows = [
+        [Cell(f"{field.section}.{name}"), *(Cell(literal(field, one[name])) for one in values)]
+        for name, field in fields_of(TrainRecipe).items()
+        if any(one[name] != values[0][name] for one in values)
+    ]
+    if not rows:
+        return Section("Settings that differ", None, ["all settings are equal"])
+    headers = ["setting", *(run.name for run in runs)]
+    return Section("Settings that differ", Table(headers, rows), [])
+
+
+def validations(runs: Sequence[Run]) -> Section:
+    """Return the table of validations, thinned where there are many; the best stand out."""
+    times = Counter(record.update for run in runs for record in run.validations)
+    if not times:
+        return Section("Validations", None, ["none yet"])
+    updates = _shown(times, {update for run in runs for update in _required(run)})
+    columns = [("update", [Cell(f"{update:,}") for update in updates])]
+    for run in runs:
+        columns += _columns(run, updates, f"{run.name}: " if len(runs) > 1 else "")
+    rows = list(zip(*(cells for _, cells in columns), strict=True))
+    sentences = ["bold: the best of a run"]
+    for metric in validated_metrics(runs):
+        label = METRICS[metric].label
+        sentences += [f"{label}: {signature}" for signature in signatures(runs, metric)]
+    if len(updates) < len(times):
+        sentences.append(f"{len(updates)} of {len(times):,} validated updates are shown")
+    return Section("Validations", Table([header for header, _ in columns], rows), sentences)
+
+
+def operations_cell(operations: float | None) -> Cell:
+    """Write floating-point operations; None is not known."""
+    return NOTHING if operations is None else Cell(f"{operations:.1e}")
+
+
+def _progress(run: Run) -> list[Cell]:
+    last = run.last
+    return [Cell(f"{last.update:,}"), Cell(f"{last.epoch:,}"), Cell(duration(last.elapsed_s))]
+
+
+def _bests(metric: str, runs: Sequence[Run], is_contest: bool) -> list[list[Cell]]:
+    """Return the cells of each run's best validation by a metric."""
+    bests = [run.best(metric) for run in runs]
+    costs = [cost(metric, best.nll, best.scores) for best in bests if best]
+
+    def cells(best: ValidationRecord | None) -> list[Cell]:
+        if best is None:
+            return [NOTHING] * (2 if metric == NLL else 1)
+        stands_out = is_contest and cost(metric, best.nll, best.scores) == min(costs)
+        value = f"{best.nll:.4f}" if metric == NLL else f"{best.scores[metric]:.2f}"
+        found = [Cell(f"{value} at {best.update:,}", stands_out)]
+        return [*found, Cell(f"{best.perplexity:,.2f}", stands_out)] if metric == NLL else found
+
+    return [cells(best) for best in bests]
+
+
+def _cost(run: Run) -> list[Cell]:
+    counts = [record.num_source_tokens + record.num_target_tokens for record in run.training]
+    seconds = sum(
+        count / record.tokens_per_second
+        for count, record in zip(counts, run.training, strict=True)
+        if record.tokens_per_second
+    )
+    num_tokens = sum(counts)
+    starts = [0.0, *(record.elapsed_s for record in run.training)]
+    device_seconds = sum(
+        (record.elapsed_s - start) * record.ranks
+        for start, record in zip(starts, run.training, strict=False)
+    )
+    return [
+        Cell(f"{num_tokens / seconds:,.0f}") if seconds else NOTHING,
+        Cell(f"{run.last.skipped_updates:,}"),
+        Cell(f"{device_seconds / _SECONDS_AN_HOUR:.2f}"),
+        operations_cell(run.operations),
+        operations_cell(run.paper_operations),
+    ]
+
+
+def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[str, list[Cell]]]:
+    """Yield header and cells of nll and of each metric."""
+    by_update = {record.update: record for record in run.validations}
+    records = [by_update.get(update) for update in updates]
+    best = run.best(NLL)
+    yield (
+        f"{prefix}dev nll",
+        [Cell(f"{one.nll:.4f}", one is best) if one else NOTHING for one in records],
+    )
+    for metric in validated_metrics([run]):
+        best = run.best(metric)
+        yield (
+            f"{prefix}{METRICS[metric].label}",
+            [
+                Cell(f"{one.scores[metric]:.2f}", one is best)
+                if one and metric in one.scores
+                else NOTHING
+                for one in records
+            ],
+        )
+
+
+def _shown(times: Mapping[int, int], required: Set[int]) -> list[int]:
+    """Choose updates evenly, preferring the required ones, then those that most runs validated.
+
+    Args:
+        times: the validated updates, each with its number of runs.
+        required: the required updates.
+    """
+    updates = sorted(times)
+    if len(updates) <= _MAX_ROWS:
+        return updates
+    shown = []
+    for bucket in buckets(updates, _MAX_ROWS):
+        usual = max(bucket, key=lambda update: (times[update], update))
+        shown += [update for update in bucket if update in required] or [usual]
+    return shown
+
+
+def _required(run: Run) -> Iterator[int]:
+    """Yield the updates of the best validations and of the last."""
+    best = (run.best(metric) for metric in (NLL, *validated_metrics([run])))
+    yield from (record.update for record in best if record)
+    yield from (record.update for record in run.validations[-1:])

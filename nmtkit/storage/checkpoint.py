@@ -1,0 +1,262 @@
+"""The checkpoints of a run on disk: written, listed, read, deleted.
+
+A checkpoint is a model folder and, next to it, a training state: the tensors and values that
+training continues with. `RunFolder` says where they are, `nmtkit.training.checkpointing` when to
+write one and what to continue from.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.errors import DamagedError, NmtkitError, ResourceError
+from nmtkit.storage.durable import new_folder, read_manifest, remove, remove_leftovers
+from nmtkit.storage.manifest import Json, verify_files
+from nmtkit.storage.model_folder import (
+    FORMAT,
+    VERSION,
+    describe_model,
+    load_tensors,
+    read_parameters,
+    save_tensors,
+    write_model,
+)
+from nmtkit.storage.run_folder import RunFolder, state_dir_of
+from nmtkit.text.codec import TextCodec
+
+STATE_FORMAT = "nmtkit-training-state"
+STATE_VERSION = 2
+
+NUM_WITH_STATE = 2
+"""Number of newest checkpoints that keep their training state, should one be damaged."""
+
+_STATE_TENSORS, _STATE_VALUES = "state.safetensors", "state.json"
+
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The content of a checkpoint that is to be written.
+
+    Attributes:
+        update: optimiser updates done.
+        is_scheduled: it is due by --save-every, so that averaging takes it.
+        model: the parameters as `Transformer.state_dict` names them.
+        recipe, codec: settings and codec of the model folder.
+        provenance: facts about the run for the manifest.
+        state_tensors, state_values: the training state.
+    """
+
+    update: int
+    is_scheduled: bool
+    model: Mapping[str, Tensor]
+    recipe: TrainRecipe
+    codec: TextCodec
+    provenance: Mapping[str, str]
+    state_tensors: Mapping[str, Tensor]
+    state_values: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class Resumable:
+    """A whole checkpoint as read: its model folder, and the content as in `Snapshot`."""
+
+    path: Path
+    update: int
+    model: dict[str, Tensor]
+    recipe: TrainRecipe
+    provenance: dict[str, str]
+    state_tensors: dict[str, Tensor]
+    state_values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An entry of a run's list: the update, the model folder, and whether --save-every made it."""
+
+    update: int
+    path: Path
+    is_scheduled: bool
+
+
+def write_checkpoint(run: RunFolder, snapshot: Snapshot) -> None:
+    """Write a checkpoint and let `last` name it; one that is whole already stays unchanged.
+
+    The state is written first: training can continue from whatever model is visible.
+
+    Raises:
+        DivergedError: a parameter is not finite.
+        ResourceError: it cannot be written.
+    """
+    folder = run.model_dir(snapshot.update)
+    state = state_dir_of(folder)
+    if not (_is_whole(folder, FORMAT, VERSION) and _is_whole(state, STATE_FORMAT, STATE_VERSION)):
+        remove(folder)
+        remove(state)
+        _write_state(state, snapshot)
+        fields: dict[str, Json] = {
+            "update": snapshot.update,
+            "is_scheduled": snapshot.is_scheduled,
+            "provenance": snapshot.provenance,
+        }
+        try:
+            write_model(folder, snapshot.model, snapshot.recipe, snapshot.codec, fields, False)
+        except NmtkitError:
+            if not folder.exists():
+                remove(state)  # it would fill the disk that may be full
+            raise
+    run.point_last(snapshot.update)
+
+
+def list_checkpoints(run: RunFolder) -> list[Checkpoint]:
+    """Return all checkpoints by update; DamagedError if one of them cannot be read."""
+    return [_read_checkpoint(folder) for folder in run.model_dirs()]
+
+
+def newest_scheduled(run: RunFolder, count: int) -> list[Checkpoint]:
+    """Return the newest scheduled checkpoints by update, at most `count`.
+
+    Raises:
+        DamagedError: one of them, or a newer one, cannot be read.
+    """
+    found: list[Checkpoint] = []
+    for folder in reversed(run.model_dirs()):
+        checkpoint = _read_checkpoint(folder)
+        if checkpoint.is_scheduled:
+            found.append(checkpoint)
+        if len(found) == count:
+            break
+    return found[::-1]
+
+
+def newest_resumable(run: RunFolder, warn: Warn) -> Resumable | None:
+    """Return the newest checkpoint that is whole with its state; None if there is none at all.
+
+    `last` names it afterwards.
+
+    Args:
+        run: the folder of the run.
+        warn: takes a line for each newer one, with what is wrong with it.
+
+    Raises:
+        DamagedError: there are checkpoints, but none to continue from.
+    """
+    folders = run.model_dirs()
+    for folder in reversed(folders):
+        try:
+            resumable = _read_resumable(folder)
+        except DamagedError as error:
+            warn(f"checkpoint {folder.name} is skipped: {error}")
+            continue
+        run.point_last(resumable.update)
+        return resumable
+    if folders:
+        raise DamagedError(
+            f"{run.path}: training can go on from none of its checkpoints; restore one of "
+            "them with its state from a copy, or choose another --out"
+        )
+    return None
+
+
+def prune(run: RunFolder, keep: int, best: Collection[int], warn: Warn) -> None:
+    """Delete the checkpoints that are not needed, and what killed writers left.
+
+    Models stay of the newest scheduled checkpoints, the best ones, the last and the two newest;
+    states stay of the last and the two newest, which differ if training has continued from before
+    damaged ones. A checkpoint that cannot be read stays.
+
+    Args:
+        run: the folder of the run.
+        keep: how many of the newest scheduled checkpoints stay.
+        best: updates whose checkpoints stay, besides the one that `best` names.
+        warn: takes a line for each folder that could not be deleted.
+    """
+    checkpoints = _readable_checkpoints(run)
+    scheduled = [one.path for one in checkpoints if one.is_scheduled]
+    newest = [one.path for one in checkpoints[-NUM_WITH_STATE:]]
+    resumable = {folder for folder in (*newest, run.last()) if folder is not None}
+    readable = {one.path for one in checkpoints}
+    best_ones = {run.best(), *map(run.model_dir, best)}
+    models = readable - {*scheduled[-keep:], *resumable, *best_ones}
+    unreadable = set(run.model_dirs()) - readable
+    states = run.state_dirs() - {state_dir_of(folder) for folder in (*resumable, *unreadable)}
+    for folder in sorted(models | states):
+        _try_to(remove, folder, warn)
+    clear_leftovers(run, warn)
+
+
+def clear_leftovers(run: RunFolder, warn: Warn) -> None:
+    """Delete what killed sessions left half written or half deleted; `warn` as in `prune`."""
+    _try_to(remove_leftovers, run.checkpoints_dir, warn)
+
+
+def _readable_checkpoints(run: RunFolder) -> list[Checkpoint]:
+    readable = []
+    for folder in run.model_dirs():
+        with suppress(DamagedError):
+            readable.append(_read_checkpoint(folder))
+    return readable
+
+
+def _read_checkpoint(folder: Path) -> Checkpoint:
+    manifest = read_manifest(folder, FORMAT, VERSION)
+    update, is_scheduled = manifest.get("update"), manifest.get("is_scheduled")
+    if update != int(folder.name) or not isinstance(is_scheduled, bool):
+        raise DamagedError(
+            f"{folder}: is not the checkpoint of update {int(folder.name)}; move it elsewhere"
+        )
+    return Checkpoint(update, folder, is_scheduled)
+
+
+def _read_resumable(folder: Path) -> Resumable:
+    checkpoint, described = _read_checkpoint(folder), describe_model(folder)
+    state = state_dir_of(folder)
+    manifest = read_manifest(state, STATE_FORMAT, STATE_VERSION)
+    verify_files(state, manifest)
+    values = json.loads((state / _STATE_VALUES).read_text("utf-8"))
+    return Resumable(
+        path=folder,
+        update=checkpoint.update,
+        model=read_parameters(folder, described),
+        recipe=described.recipe,
+        provenance=described.manifest["provenance"],
+        state_tensors=load_tensors(state / _STATE_TENSORS),
+        state_values=_upgraded(values, manifest["version"]),
+    )
+
+
+def _upgraded(values: dict[str, Any], version: int) -> dict[str, Any]:
+    """Return the values of a training state as the newest version names them."""
+    if version < 2 and "num_slots" in values:
+        values["num_micro_batches"] = values.pop("num_slots")
+    return values
+
+
+def _write_state(folder: Path, snapshot: Snapshot) -> None:
+    with new_folder(folder, STATE_FORMAT, STATE_VERSION, overwrite=False) as staged:
+        save_tensors(snapshot.state_tensors, staged.path / _STATE_TENSORS)
+        text = json.dumps(snapshot.state_values, indent=2) + "\n"
+        (staged.path / _STATE_VALUES).write_text(text, encoding="utf-8")
+        staged.fields["update"] = snapshot.update
+
+
+def _is_whole(folder: Path, format: str, version: int) -> bool:
+    try:
+        verify_files(folder, read_manifest(folder, format, version))
+    except DamagedError:
+        return False
+    return True
+
+
+def _try_to(delete: Callable[[Path], None], path: Path, warn: Warn) -> None:
+    try:
+        delete(path)
+    except ResourceError as error:
+        warn(f"not deleted, though not needed any more: {error}")

@@ -1,0 +1,266 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtkit.config.fields import Field, Value, fields_of, recipe_of
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import loads
+from nmtkit.reporting.document import NOTHING, Cell, Table
+from nmtkit.reporting.run_tables import settings, summary, validations
+from nmtkit.reporting.runs import Run
+from tests.unit.reporting.builders import SIGNATURE, run_of, training, validated, validation
+
+FIELDS = fields_of(TrainRecipe)
+
+
+def rows(*runs: Run) -> list[dict[str, Cell]]:
+    table = summary(runs).table
+    assert table is not None
+    return [dict(zip(table.headers, row, strict=True)) for row in table.rows]
+
+
+def test_a_run_is_a_row_of_what_it_came_to() -> None:
+    run = run_of("a run", validated([3.0, 2.0, 2.5], [10.0, 20.0, 30.0]))
+    (row,) = rows(run)
+    assert {name: cell.text for name, cell in row.items()} == {
+        "run": "a run",
+        "updates": "1,000",
+        "epoch": "1",
+        "time": "16m40s",
+        "best dev nll": "2.0000 at 200",
+        "perplexity": "7.39",
+        "best BLEU": "30.00 at 300",
+        "tokens/s": "1,000",
+        "skipped": "0",
+        "device-hours": "0.28",
+        "FLOPs": "2.0e+16",
+        "FLOPs by time": "3.0e+16",
+    }
+
+
+def test_what_is_not_known_is_left_open() -> None:
+    untold = replace(training(100), operations=None, paper_operations=None)
+    (row,) = rows(replace(run_of(), training=[training(50), untold]))
+    unknown = {name for name, cell in row.items() if cell is NOTHING}
+    assert unknown == {"best dev nll", "perplexity", "FLOPs", "FLOPs by time"}
+
+
+def test_speed_is_all_tokens_by_all_the_time_that_they_took() -> None:
+    slow = replace(training(100), num_source_tokens=30, num_target_tokens=70, tokens_per_second=10)
+    fast = replace(
+        training(200), num_source_tokens=9000, num_target_tokens=0, tokens_per_second=900
+    )
+    (row,) = rows(replace(run_of(), training=[slow, fast]))
+    assert row["tokens/s"].text == f"{(100 + 9000) / (10 + 10):.0f}"
+
+
+def test_a_speed_that_was_never_measured_is_left_open() -> None:
+    (row,) = rows(replace(run_of(), training=[replace(training(1), tokens_per_second=0.0)]))
+    assert row["tokens/s"] is NOTHING
+
+
+def test_hours_count_for_each_process_while_there_were_so_many() -> None:
+    one = replace(training(100), elapsed_s=3600.0)
+    eight = replace(training(200), elapsed_s=5400.0, ranks=8)
+    (row,) = rows(replace(run_of(), training=[one, eight]))
+    assert row["device-hours"].text == "5.00"
+
+
+def best_cells(*runs: Run) -> set[tuple[str, str]]:
+    return {
+        (row["run"].text, name) for row in rows(*runs) for name, cell in row.items() if cell.is_best
+    }
+
+
+def test_the_best_of_several_runs_stands_out() -> None:
+    first = run_of("first", validated([3.0, 2.0], [10.0, 20.0]))
+    second = run_of("second", validated([3.0, 2.5], [10.0, 25.0]))
+    assert best_cells(first, second, run_of("third")) == {
+        ("first", "best dev nll"),
+        ("first", "perplexity"),
+        ("second", "best BLEU"),
+    }
+    assert best_cells(first) == set()
+
+
+def test_what_stands_out_is_explained() -> None:
+    assert summary([run_of("a"), run_of("b")]).sentences[0] == "bold: the best of the runs"
+    assert not any("bold" in sentence for sentence in summary([run_of()]).sentences)
+
+
+def test_losses_of_different_vocabularies_do_not_compete() -> None:
+    first = run_of("first", validated([3.0], [10.0]))
+    second = replace(run_of("second", validated([4.0], [11.0])), codec="another")
+    assert best_cells(first, second) == {("second", "best BLEU")}
+
+
+def test_each_metric_has_a_column_and_the_lowest_error_rate_is_the_best() -> None:
+    runs = [
+        run_of(name, [replace(validation(100, 3.0), scores=scores)])
+        for name, scores in (
+            ("first", {"ter": 50.0, "bleu": 10.0}),
+            ("second", {"ter": 60.0, "bleu": 20.0}),
+            ("third", {"bleu": 15.0}),
+        )
+    ]
+    found = rows(*runs)
+    assert [row["best TER"].text for row in found] == ["50.00 at 100", "60.00 at 100", "-"]
+    assert {("first", "best TER"), ("second", "best BLEU")} <= best_cells(*runs)
+    assert list(found[0])[4:8] == ["best dev nll", "perplexity", "best BLEU", "best TER"]
+
+
+def settings_table(*runs: Run) -> Table:
+    found = settings(runs).table
+    assert found is not None
+    return found
+
+
+def other_value(field: Field) -> Value:
+    """Return a value that is not the default, permitted or not."""
+    if field.kind is bool:
+        return not field.default
+    if isinstance(field.default, str):
+        return field.default + " "
+    assert isinstance(field.default, int | float), f"{field.name} is of a new kind"
+    return field.default + 1
+
+
+@given(st.sets(st.sampled_from(list(FIELDS))), st.sets(st.sampled_from(list(FIELDS))))
+def test_the_table_of_settings_names_exactly_the_settings_that_differ(
+    first: set[str], second: set[str]
+) -> None:
+    defaults = {name: field.default for name, field in FIELDS.items()}
+    runs = [
+        run_of(settings={**defaults, **{name: other_value(FIELDS[name]) for name in chosen}})
+        for chosen in (set[str](), first, second)
+    ]
+    differing = [f"{FIELDS[name].section}.{name}" for name in FIELDS if name in first | second]
+    if not differing:
+        assert settings(runs).sentences == ["all settings are equal"]
+        assert settings(runs).table is None
+    else:
+        assert [row[0].text for row in settings_table(*runs).rows] == differing
+
+
+def test_each_run_has_a_column_with_what_its_recipe_says() -> None:
+    changed: dict[str, Value] = {
+        "norm": "pre",
+        "devices": 2,
+        "tie_embeddings": False,
+        "dropout": 0.25,
+    }
+    found = settings_table(run_of("base"), run_of("changed", settings=changed))
+    assert found.headers == ["setting", "base", "changed"]
+    assert [[cell.text for cell in row] for row in found.rows] == [
+        ["model.dropout", "0.1", "0.25"],
+        ["model.norm", '"post"', '"pre"'],
+        ["model.tie_embeddings", "true", "false"],
+        ["ranks.devices", '"auto"', "2"],
+    ]
+
+
+def test_a_value_is_written_as_a_recipe_takes_it() -> None:
+    recipe = recipe_of(TrainRecipe, {"norm": "pre", "max_updates": 7, "adam_epsilon": 1e-12})
+    other = run_of(settings={"max_updates": 9})
+    run = run_of(settings={"norm": "pre", "max_updates": 7, "adam_epsilon": 1e-12})
+    lines = []
+    for name, value, _ in settings_table(run, other).rows:
+        section, setting = name.text.split(".")
+        lines += [f"[{section}]\n{setting} = {value.text}"]
+    merged = "\n".join(dict.fromkeys("\n".join(lines).split("\n")))
+    assert loads(merged, TrainRecipe, "table") == recipe
+
+
+def validations_table(*runs: Run) -> Table:
+    found = validations(runs).table
+    assert found is not None
+    return found
+
+
+def texts(*runs: Run) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in validations_table(*runs).rows]
+
+
+def test_every_validation_is_a_row_and_the_best_stand_out() -> None:
+    run = run_of(validations=validated([3.0, 2.0, 2.5], [10.0, None, 30.0]))
+    assert validations_table(run).headers == ["update", "dev nll", "BLEU"]
+    assert texts(run) == [
+        ["100", "3.0000", "10.00"],
+        ["200", "2.0000", "-"],
+        ["300", "2.5000", "30.00"],
+    ]
+    best = {cell.text for row in validations_table(run).rows for cell in row if cell.is_best}
+    assert best == {"2.0000", "30.00"}
+    assert validations([run]).sentences == ["bold: the best of a run", f"BLEU: {SIGNATURE}"]
+
+
+def test_bleu_has_no_column_where_there_is_none() -> None:
+    assert validations_table(run_of(validations=validated([3.0], [None]))).headers == [
+        "update",
+        "dev nll",
+    ]
+
+
+def test_several_runs_have_columns_of_their_own_and_share_the_rows() -> None:
+    first = run_of("first", validated([3.0, 2.0], [None, None]))
+    later = [replace(one, update=one.update + 100) for one in validated([5.0, 4.0], [1.0, 2.0])]
+    second, third = run_of("second", later), run_of("third")
+    found = validations_table(first, second, third)
+    assert found.headers == [
+        "update",
+        "first: dev nll",
+        "second: dev nll",
+        "second: BLEU",
+        "third: dev nll",
+    ]
+    assert texts(first, second, third) == [
+        ["100", "3.0000", "-", "-", "-"],
+        ["200", "2.0000", "5.0000", "1.00", "-"],
+        ["300", "-", "4.0000", "2.00", "-"],
+    ]
+    assert all(row[-1] is NOTHING for row in found.rows)
+
+
+@pytest.mark.parametrize(("best", "best_bleu"), [(0, 1), (36, 3), (57, 58), (99, 99), (50, 50)])
+def test_many_validations_are_thinned_but_the_best_and_the_last_stay(
+    best: int, best_bleu: int
+) -> None:
+    losses = [1.0 if index == best else 2.0 for index in range(100)]
+    bleus = [9.0 if index == best_bleu else 8.0 for index in range(100)]
+    run = run_of(validations=validated(losses, bleus))
+    shown = [int(row[0].replace(",", "")) for row in texts(run)]
+    assert {100 * (best + 1), 100 * (best_bleu + 1), 10_000} <= set(shown)
+    assert 12 <= len(shown) <= 14
+    assert shown == sorted(shown)
+    assert max(later - earlier for earlier, later in pairwise(shown)) <= 1700
+    assert validations([run]).sentences[-1] == f"{len(shown)} of 100 validated updates are shown"
+
+
+def test_rows_that_several_runs_have_are_preferred() -> None:
+    often = run_of("often", validated([4.0] * 120, [None] * 120))
+    seldom = run_of("seldom", [one for one in often.validations if one.update % 500 == 0])
+    shown = [int(row[0].replace(",", "")) for row in texts(often, seldom)]
+    assert {update for update in shown if update % 500} == {100}  # the first of equal ones
+
+
+def test_before_the_first_validation_there_is_no_table() -> None:
+    section = validations([run_of()])
+    assert (section.table, section.sentences) == (None, ["none yet"])
+
+
+def test_each_metric_has_its_column_and_signature() -> None:
+    scores = [{"ter": 60.0, "bleu": 20.0}, {"ter": 50.0, "bleu": 10.0}]
+    run = run_of(
+        validations=[
+            replace(one, scores=found, signatures={"ter": "tok:tercom"})
+            for one, found in zip(validated([3.0, 2.0], [None, None]), scores, strict=True)
+        ]
+    )
+    assert validations_table(run).headers == ["update", "dev nll", "BLEU", "TER"]
+    assert texts(run) == [["100", "3.0000", "20.00", "60.00"], ["200", "2.0000", "10.00", "50.00"]]
+    best = {cell.text for row in validations_table(run).rows for cell in row if cell.is_best}
+    assert best == {"2.0000", "20.00", "50.00"}
+    assert validations([run]).sentences == ["bold: the best of a run", "TER: tok:tercom"]

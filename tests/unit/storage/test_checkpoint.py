@@ -1,0 +1,326 @@
+"""Which checkpoints a run keeps, which it deletes, and what training finds in them again."""
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import torch
+
+from nmtkit.errors import DamagedError, DivergedError, ResourceError
+from nmtkit.storage.checkpoint import (
+    NUM_WITH_STATE,
+    list_checkpoints,
+    newest_resumable,
+    prune,
+    write_checkpoint,
+)
+from nmtkit.storage.durable import remove
+from nmtkit.storage.run_folder import RunFolder
+from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
+
+
+@pytest.fixture(autouse=True)
+def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def checkpoint_names(run: RunFolder) -> list[str]:
+    return sorted(path.name for path in (run.path / "checkpoints").iterdir())
+
+
+def folder_of(run: RunFolder, update: int) -> Path:
+    return run.path / "checkpoints" / f"{update:08d}"
+
+
+def state_of(run: RunFolder, update: int) -> Path:
+    return run.path / "checkpoints" / f"{update:08d}.state"
+
+
+def flip(path: Path) -> None:
+    """Change a file without changing its size."""
+    content = path.read_bytes()
+    path.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))
+
+
+# ----------------------------------------------------------------------------- writing
+
+
+def test_a_saved_checkpoint_is_resumed_from_as_it_was(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 5)
+    resumable = newest_resumable(run, pytest.fail)
+    assert resumable is not None
+    expected = tiny_snapshot(5, is_scheduled=True)
+    assert resumable.path == run.last() == folder_of(run, 5)
+    assert resumable.update == 5
+    assert resumable.recipe == expected.recipe
+    assert resumable.provenance == PROVENANCE
+    assert resumable.state_values == expected.state_values
+    assert resumable.model.keys() == expected.model.keys()
+    for name, tensor in expected.model.items():
+        assert torch.equal(resumable.model[name], tensor), name
+    assert resumable.state_tensors.keys() == expected.state_tensors.keys()
+    for name, tensor in expected.state_tensors.items():
+        assert torch.equal(resumable.state_tensors[name], tensor), name
+
+
+def test_checkpoints_are_in_the_order_of_updates_whenever_they_were_written(tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path / "run")
+    updates = (100_000_000, 20, 3, 99_999_999)
+    for update in updates:
+        write_checkpoint(run, tiny_snapshot(update, is_scheduled=update != 3))
+    os.utime(folder_of(run, 3), (2e9, 2e9))
+    checkpoints = list_checkpoints(run)
+    assert [one.update for one in checkpoints] == sorted(updates)
+    assert [one.path for one in checkpoints] == [
+        folder_of(run, update) for update in sorted(updates)
+    ]
+    assert [one.is_scheduled for one in checkpoints] == [False, True, True, True]
+
+
+def test_a_whole_checkpoint_is_not_written_again(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+
+
+@pytest.mark.parametrize("part", ["model", "state"])
+def test_a_damaged_checkpoint_is_written_again_with_both_parts(part: str, tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1)
+    name = {
+        "model": "00000001/model.safetensors",
+        "state": "00000001.state/state.safetensors",
+    }[part]
+    flip(run.path / "checkpoints" / name)
+    write_checkpoint(run, tiny_snapshot(1, is_scheduled=True))
+    resumable = newest_resumable(run, pytest.fail)
+    assert resumable is not None
+    assert torch.equal(resumable.model["weight"], tiny_tensors(1)["weight"])
+
+
+def test_a_state_of_a_killed_save_is_not_mixed_with_a_model_saved_later(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1)
+    remove(folder_of(run, 1))
+    snapshot = tiny_snapshot(1, is_scheduled=True)
+    write_checkpoint(run, replace(snapshot, state_tensors={"moment": torch.zeros(2)}))
+    resumable = newest_resumable(run, pytest.fail)
+    assert resumable is not None
+    assert torch.equal(resumable.state_tensors["moment"], torch.zeros(2))
+
+
+def test_a_diverged_model_is_not_saved_and_the_last_one_stays(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1)
+    snapshot = tiny_snapshot(2, is_scheduled=True)
+    broken = replace(snapshot, model={"weight": torch.tensor(float("nan"))})
+    with pytest.raises(DivergedError, match="00000002: not written, because weight holds values"):
+        write_checkpoint(run, broken)
+    assert run.last() == folder_of(run, 1)
+    assert checkpoint_names(run) == ["00000001", "00000001.state"]
+
+
+# ------------------------------------------------------------------------------------- resuming
+
+
+DAMAGE: dict[str, Callable[[RunFolder], object]] = {
+    "a flipped bit of the model": lambda run: flip(folder_of(run, 2) / "model.safetensors"),
+    "a flipped bit of the codec": lambda run: flip(folder_of(run, 2) / "codec" / "codec.json"),
+    "a flipped bit of the state": lambda run: flip(state_of(run, 2) / "state.safetensors"),
+    "a flipped bit of the values": lambda run: flip(state_of(run, 2) / "state.json"),
+    "no manifest": lambda run: (folder_of(run, 2) / "manifest.json").unlink(),
+    "no state": lambda run: state_of(run, 2).rename(run.path / "elsewhere"),
+    "another name": lambda run: folder_of(run, 2).rename(folder_of(run, 3)),
+}
+
+
+@pytest.mark.parametrize("harm", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(
+    harm: Callable[[RunFolder], object], tmp_path: Path
+) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2)
+    harm(run)
+    warnings: list[str] = []
+    resumable = newest_resumable(run, warnings.append)
+    assert resumable is not None
+    assert resumable.update == 1
+    assert run.last() == folder_of(run, 1)
+    (warning,) = warnings
+    assert warning.startswith(
+        ("checkpoint 00000002 is skipped: ", "checkpoint 00000003 is skipped")
+    )
+
+
+def test_a_run_without_any_whole_checkpoint_is_damaged(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2)
+    for update in (1, 2):
+        flip(folder_of(run, update) / "model.safetensors")
+    warnings: list[str] = []
+    with pytest.raises(
+        DamagedError, match="run: training can go on from none of its checkpoints; "
+    ):
+        newest_resumable(run, warnings.append)
+    assert len(warnings) == 2
+
+
+def test_a_folder_that_is_no_checkpoint_of_the_run_is_named(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1)
+    tiny_model_folder(folder_of(run, 2), 7, tiny_tensors(2))
+    with pytest.raises(
+        DamagedError, match="00000002: is not the checkpoint of update 2; move it els"
+    ):
+        list_checkpoints(run)
+
+
+# ------------------------------------------------------------------------------------ retention
+
+
+def saved_run(path: Path, scheduled: tuple[int, ...], by_time: tuple[int, ...]) -> RunFolder:
+    run = RunFolder.create_or_open(path)
+    for update in sorted(scheduled + by_time):
+        write_checkpoint(run, tiny_snapshot(update, is_scheduled=update in scheduled))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("keep", "best", "kept"),
+    [
+        (1, None, [4, 5, 6]),
+        (2, None, [2, 4, 5, 6]),
+        (2, 1, [1, 2, 4, 5, 6]),
+        (3, 5, [1, 2, 4, 5, 6]),
+        (9, None, [1, 2, 4, 5, 6]),
+    ],
+)
+def test_pruning_keeps_what_averaging_best_and_resuming_need(
+    keep: int, best: int | None, kept: list[int], tmp_path: Path
+) -> None:
+    run = saved_run(tmp_path / "run", scheduled=(1, 2, 4), by_time=(3, 5, 6))
+    if best is not None:
+        run.point_best([best])
+    prune(run, keep, (), pytest.fail)
+    assert [one.update for one in list_checkpoints(run)] == kept
+    states = [name for name in checkpoint_names(run) if name.endswith(".state")]
+    assert states == ["00000005.state", "00000006.state"]
+    assert len(states) == NUM_WITH_STATE
+
+
+def test_pruning_keeps_what_last_names(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
+    (tmp_path / "run" / "last").write_bytes(b"00000001\n")
+    prune(run, 1, (), pytest.fail)
+    assert [one.update for one in list_checkpoints(run)] == [1, 3, 4]
+    assert state_of(run, 1).exists()
+
+
+def test_training_that_went_on_from_before_damaged_checkpoints_can_go_on_again(
+    tmp_path: Path,
+) -> None:
+    run = tiny_run(tmp_path / "run", 1, 8, 9)
+    for update in (8, 9):
+        flip(folder_of(run, update) / "model.safetensors")
+    write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
+    prune(run, 1, (), pytest.fail)
+    resumable = newest_resumable(run, lambda _: None)
+    assert resumable is not None
+    assert resumable.update == 2
+
+
+def test_pruning_removes_what_killed_saves_left(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2)
+    state_of(run, 2).rename(state_of(run, 7))
+    (run.path / "checkpoints" / ".00000009.nmtkit-partial").mkdir()
+    (run.path / "checkpoints" / ".00000009.nmtkit-lock").write_text("1")
+    prune(run, 1, (), pytest.fail)
+    assert checkpoint_names(run) == ["00000001", "00000001.state", "00000002"]
+
+
+def test_pruning_lets_a_damaged_checkpoint_alone(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
+    (folder_of(run, 1) / "manifest.json").write_text("{")
+    prune(run, 1, (), pytest.fail)
+    models = [name for name in checkpoint_names(run) if not name.endswith(".state")]
+    assert models == ["00000001", "00000003", "00000004"]
+
+
+def test_what_cannot_be_deleted_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    run = tiny_run(tmp_path / "run", 1, 2, 3)
+    (run.path / "checkpoints" / ".00000009.nmtkit-lock").write_text("1")
+    warnings: list[str] = []
+    monkeypatch.setattr(os, "rename", refuse)
+    monkeypatch.setattr(os, "unlink", refuse)
+    prune(run, 1, (), warnings.append)
+    assert [text.partition(": ")[0] for text in warnings] == [
+        "not deleted, though not needed any more"
+    ] * 3  # the model and the state of update 1, and the leftover
+
+
+def test_pruning_keeps_the_best_ones_that_it_is_told(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4, 5)
+    run.point_best([2])
+    prune(run, 1, [3, 1, 99], pytest.fail)
+    assert [one.update for one in list_checkpoints(run)] == [1, 2, 3, 4, 5]
+    prune(run, 1, [2], pytest.fail)
+    assert [one.update for one in list_checkpoints(run)] == [2, 4, 5]
+
+
+def test_pruning_touches_nothing_that_is_not_a_checkpoint_s(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
+    checkpoints = tmp_path / "run" / "checkpoints"
+    write_file(checkpoints / "mine.state", "kept")
+    write_file(checkpoints / "00000009.state", "a file")
+    (checkpoints / "00000001.backup.state").mkdir()
+    write_file(checkpoints / "00000001" / "manifest.json", "damaged")
+    prune(run, 1, (), pytest.fail)
+    assert {path.name for path in checkpoints.iterdir()} == {
+        "mine.state",
+        "00000009.state",
+        "00000001.backup.state",
+        "00000001",
+        "00000001.state",
+        "00000003",
+        "00000003.state",
+        "00000004",
+        "00000004.state",
+    }
+
+
+def write_file(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+# ---------------------------------------------------------------------------------------- files
+
+
+def test_the_state_is_plain_json_and_says_its_update(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 3)
+    values = json.loads((state_of(run, 3) / "state.json").read_bytes())
+    manifest = json.loads((state_of(run, 3) / "manifest.json").read_bytes())
+    assert values == tiny_snapshot(3, is_scheduled=True).state_values
+    assert manifest["format"] == "nmtkit-training-state"
+    assert (manifest["version"], manifest["update"]) == (2, 3)
+
+
+def test_a_full_disk_keeps_the_checkpoints_that_were_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    run = tiny_run(tmp_path / "run", 1)
+    names = checkpoint_names(run)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", refuse)
+        with pytest.raises(ResourceError, match=r"00000002\.state: No space left on device; free"):
+            write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
+    assert checkpoint_names(run) == names
+    write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
+    assert run.last() == folder_of(run, 2)
