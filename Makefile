@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test test-system test-faults check format docs golden bench bench-gpu clean
+.PHONY: help install demo test test-system test-faults check format docs golden bench bench-gpu dist clean
 
 help:  ## list the chores
 	@sed -n 's/^\([a-z0-9%-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -55,6 +55,14 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 
 bench-gpu: $(INSTALLED)  ## the benchmarks of a GPU: half an hour on an H100 or H200
 	$(BIN)/python -m benchmarks.gpu
+
+dist: $(INSTALLED)  ## the source distribution, and the wheel that it builds, in dist/
+	rm -rf build dist
+	mkdir dist
+	$(BIN)/python -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")' > /dev/null
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation \
+	  --wheel-dir dist dist/*.tar.gz
+	@ls dist/*
 
 wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*

@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from nmtkit import __version__
 from tests.architecture.source_tree import ROOT
 
-FOLDERS = {".ci", "benchmarks", "docs", "examples", "nmtkit", "nmtkit_cli", "tests"}
+FOLDERS = {".ci", ".github", "benchmarks", "docs", "examples", "nmtkit", "nmtkit_cli", "tests"}
 
 
 def ignored_patterns() -> list[str]:
