@@ -1,4 +1,4 @@
-"""What is known of a setting beside its type and default; schema.py holds the settings."""
+"""Facts about a setting besides its type and default; schema.py holds the settings."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of a field beside its type and default.
+    """Facts about a field besides its type and default.
 
     Attributes:
         help: what it sets, then the details, for `--help-all` and the documentation; `--help`
