@@ -24,7 +24,7 @@ def command(model: Path, format: str, out: Path, overwrite: bool) -> None:
 
     FORMAT is ctranslate2, or marian for Hugging Face's transformers. The library must be
     installed: it computes the scores of sample sentences with what was written, and if they are
-    not those of nmtkit, OUT does not appear. The largest difference is told.
+    not those of nmtkit, OUT does not appear. The largest difference is printed.
     """
     from nmtkit.interop.conversion import export
 

@@ -23,7 +23,7 @@ def command(format: str, folder: Path, out: Path, overwrite: bool) -> None:  # n
 
     FORMAT is marian: DIR is a folder of Hugging Face's MarianMTModel, as OPUS-MT models are
     published. transformers must be installed: it scores sample sentences with the model, and if
-    nmtkit's scores are others, OUT does not appear. The largest difference is told.
+    nmtkit's scores are others, OUT does not appear. The largest difference is printed.
     """
     from nmtkit.interop.conversion import import_marian
 

@@ -8,7 +8,7 @@ from nmtkit_cli.command import FOLDER, Command
 from nmtkit_cli.streams import say
 
 EXAMPLES = """\
-# after `nmtkit preprocess ... --shard 1/4 --out part-1`, and likewise 2/4, 3/4, 4/4
+# after `nmtkit preprocess ... --shard 1/4 --out part-1`, and the same for 2/4, 3/4, 4/4
 nmtkit join part-1 part-2 part-3 part-4 --out data/"""
 
 

@@ -143,7 +143,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code; errors are told on standard error."""
+    """Run one command line and return its exit code; errors are reported on standard error."""
     session = Session(tuple(arguments))
     try:
         return _invoke(arguments, session)
@@ -154,7 +154,7 @@ def run(arguments: list[str]) -> int:
 
 
 def report(error: BaseException) -> int:
-    """Tell an error in one line, unless it is none to the user, and return its exit code."""
+    """Report an error in one line, unless it is none to the user, and return its exit code."""
     if isinstance(error, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     if isinstance(error, BrokenPipeError):
@@ -183,7 +183,7 @@ def _invoke(arguments: list[str], session: Session) -> int:
 
 
 def _as_told(error: BaseException) -> NmtkitError:
-    """Return the error to tell the user for whatever was raised."""
+    """Return the error to report for whatever was raised."""
     if isinstance(error, NmtkitError):
         return error
     if isinstance(error, click.UsageError):

@@ -1,8 +1,8 @@
 """Options from the recipes' dataclasses: a flag a setting, --config, --preset, --print-config.
 
 A flag that is not given has no value: defaults are the schema's. The order of precedence, from
-weak to strong: default, preset, file, flag. Wrong values pass through here as they are, so that
-validation tells all of them at once, in the same words for files and flags.
+weak to strong: default, preset, file, flag. Wrong values pass through here unchanged, so that
+validation reports all of them together, in the same words for files and flags.
 """
 
 import functools
@@ -42,8 +42,8 @@ def recipe_command(
 ) -> Callable[[Body], RecipeCommand]:
     """Make a command of a function that takes a recipe and the command's own parameters.
 
-    Parameters that the function declares itself are compulsory, but for those with a default, and
-    but for --print-config, which runs nothing. Declare them with `required=False`.
+    Parameters that the function declares itself are compulsory, except those with a default, and
+    except for --print-config, which runs nothing. Declare them with `required=False`.
 
     Args:
         name: the command's name.

@@ -48,7 +48,7 @@ def command(
 
     Reads PREFIX.SOURCE and PREFIX.TARGET in lock-step, learns a vocabulary or takes a given one,
     drops pairs, and writes ids to a new folder, which appears when it is complete. It holds all
-    that training needs. A table tells what became of the text.
+    that training needs. A table shows what became of the text.
     """
     from nmtkit.data.binary import Part
     from nmtkit.data.prepare import prepare, prepare_part

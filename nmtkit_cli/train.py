@@ -16,7 +16,7 @@ nmtkit train data/ --out run/ --preset base
 nmtkit train data/ --out run/ --preset big --devices auto
 torchrun --nnodes 2 --nproc-per-node 8 ... -m nmtkit_cli train data/ --out run/ --preset big
 
-# what a recipe comes to, as a file to edit and to train from
+# all settings of a recipe, as a file to edit and to train from
 nmtkit train --preset small --dropout 0.2 --print-config > recipe.toml
 nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of a field beside its type and default.
+    """Facts about a field besides its type and default.
 
     Attributes:
         help: what it sets, then the details, for `--help-all` and the documentation; `--help`

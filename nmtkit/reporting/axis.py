@@ -40,7 +40,7 @@ class Axis:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int, least_step: float) -> list[Tick]:
-        """Return up to so many ticks, give or take one, at round values of the range."""
+        """Return `most` ticks, give or take one, at round values of the range."""
         wanted = max((self.high - self.low) / most, least_step)
         power = 10.0 ** _exponent(wanted)
         step = next(one * power for one in _MANTISSAS if one * power >= wanted * (1 - _EQUAL))
@@ -69,7 +69,7 @@ def spanning(values: Iterable[float], pixels: tuple[float, float], *, from_zero:
 
 
 def _label(value: float, step: float) -> str:
-    """Write a tick with as many digits as tell it from the next."""
+    """Write a tick with as many digits as distinguish it from the next."""
     if value == 0:
         return "0"
     exponent = _exponent(step)

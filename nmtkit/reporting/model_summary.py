@@ -35,7 +35,7 @@ SENTENCE_TOKENS = 25
 """Tokens of a sentence on either side, on which the operations of attention depend."""
 
 DEVICE_GB = (24, 80)
-"""Of a device's memory, as two usual ones have it, for which the largest updates are told."""
+"""Memory of two usual devices, for which the largest updates are counted."""
 
 GB = 10**9
 
@@ -52,9 +52,9 @@ class Memory:
 
     Attributes:
         kept: a token.
-        recomputed: likewise with --recompute, which needs those of one layer at a time beside.
+        recomputed: the same with --recompute, which also needs those of one layer at a time.
         largest: tokens a side of the largest update that is computed at once, by the device's GB.
-        largest_recomputed: likewise with --recompute.
+        largest_recomputed: the same with --recompute.
     """
 
     kept: Activations
@@ -119,7 +119,7 @@ class ModelSummary:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield what to tell, a line a fact."""
+        """Yield a line per fact."""
         recipe, part = self.recipe, self.parameters
         model, training = recipe.model, recipe.training
         key_size, value_size = model.head_sizes
@@ -250,7 +250,7 @@ def _sides(bytes_kept: Activations) -> str:
 
 
 def _tokens(memory: Memory) -> str:
-    """Tell the largest updates."""
+    """Write the largest updates."""
     return "; ".join(
         f"{_rounded(memory.largest[size])} tokens a side in {size} GB, "
         f"{_rounded(memory.largest_recomputed[size])} with --recompute"
@@ -259,7 +259,7 @@ def _tokens(memory: Memory) -> str:
 
 
 def _rounded(tokens: int) -> str:
-    """Tell a number of tokens, down to two digits: it is counted to within 15 percent."""
+    """Write a number of tokens, down to two digits: it is counted to within 15 percent."""
     digits = max(len(str(tokens)) - 2, 0)
     return f"{tokens // 10**digits * 10**digits:,}"
 

@@ -141,7 +141,7 @@ def _group(number: int, content: str) -> str:
 
 
 def _legend(names: Mapping[int, str]) -> Iterator[list[str]]:
-    """Yield the rows of a legend: entries beside each other as far as there is room."""
+    """Yield the rows of a legend: entries next to each other as far as there is room."""
     row: list[str] = []
     x: float = _LEFT
     y = _TITLE

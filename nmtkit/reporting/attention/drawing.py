@@ -24,7 +24,7 @@ _STEP = 2
 _MARK = 9
 """The width of what shows how much a head gives to a word."""
 _THINNEST = 0.5
-"""The same, where there are so many heads that no gap is left between theirs."""
+"""The same, where many heads leave no gap between theirs."""
 _SWATCH = 30
 """The width of a head's number in the legend."""
 
@@ -75,7 +75,7 @@ def colour(head: int) -> str:
 
 
 def colour_variables() -> str:
-    """Return a style sheet that names the colours --head-1 and so on, and tells their number."""
+    """Return a style sheet that names the colours --head-1 and so on, and gives their number."""
     light, dark = (
         "".join(f"--head-{number}: {name}; " for number, name in enumerate(colours, 1))
         for colours in (_ON_WHITE, _ON_BLACK)
