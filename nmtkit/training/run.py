@@ -22,9 +22,10 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.kernels import flash
 from nmtkit.model.layers import attention_shape
 from nmtkit.model.transformer import Transformer
-from nmtkit.progress.records import Log, MetricsLog
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import Log
+from nmtkit.progress.reporter import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
-from nmtkit.progress.terminal import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.runtime.devices import forget_peak, make_deterministic, set_up
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder

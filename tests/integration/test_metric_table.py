@@ -14,7 +14,7 @@ from nmtkit.config.toml import dumps
 from nmtkit.data.prepare import prepare
 from nmtkit.evaluation.metrics import MAKERS, Metric
 from nmtkit.parsing.trees import parse_tree
-from nmtkit.progress.records import MetricsLog
+from nmtkit.progress.metrics_log import MetricsLog
 from tests.commands import as_text, nmtkit
 from tests.tiny import tiny_dataset, tiny_recipe, tiny_train_recipe, write_lines
 from tests.trees import TREEBANK
