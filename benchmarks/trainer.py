@@ -22,7 +22,8 @@ from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, read_values
-from nmtkit.progress.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import TrainingRecord, ValidationRecord
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train

@@ -12,7 +12,7 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.progress.terminal import PlainReporter
+from nmtkit.progress.plain import PlainReporter
 from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from nmtkit.errors import ConfigError
-from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord
+from nmtkit.progress.records import Record, SkippedRecord
 from nmtkit.storage.disk_errors import disk_errors
 
 
@@ -35,11 +35,10 @@ class TensorboardLog:
         """Add the numbers of a record; ResourceError if they cannot be written."""
         if isinstance(record, SkippedRecord):
             return  # the records of training count them
-        event = "training" if isinstance(record, TrainingRecord) else "validation"
         values = dataclasses.asdict(record)
         values |= values.get("scores", {})
         with disk_errors(Path(self._writer.log_dir)):
             for name, value in values.items():
                 if isinstance(value, int | float) and name != "update":
-                    self._writer.add_scalar(f"{event}/{name}", value, record.update)
+                    self._writer.add_scalar(f"{record.event}/{name}", value, record.update)
             self._writer.flush()

@@ -1,12 +1,8 @@
-"""The display of training: live on a terminal, plain lines elsewhere.
+"""The live display of a run on a terminal, drawn by rich."""
 
-records.py declares the displayed fields and their formats.
-"""
-
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from nmtkit.progress.records import Record, TrainingRecord, ValidationRecord, displays
 
@@ -14,99 +10,6 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 BAR_WIDTH = 40
-
-
-class ProgressReporter(Protocol):
-    """Displays a run."""
-
-    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
-        """Begin, after `update` of `max_updates` updates and these validations."""
-
-    def update(self, record: TrainingRecord) -> None:
-        """Show progress."""
-
-    def glance(self, record: Callable[[], TrainingRecord]) -> None:
-        """Refresh a live display between two reports."""
-
-    def validation(self, record: ValidationRecord) -> None:
-        """Show a validation."""
-
-    def message(self, text: str) -> None:
-        """Show one line; also before the start and after the end."""
-
-    def close(self) -> None:
-        """End."""
-
-
-def make_reporter(stream: TextIO) -> ProgressReporter:
-    """Return a live display for a terminal that can show one, and plain lines for the rest."""
-    can_move_cursor = os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-    return (
-        TerminalReporter(stream) if stream.isatty() and can_move_cursor else PlainReporter(stream)
-    )
-
-
-class PlainReporter:
-    """One line of key=value per event."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._max_updates = 0
-        self._best_update = 0
-
-    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
-        """Write where the run begins."""
-        self._max_updates = max_updates
-        self._best_update = next((v.update for v in reversed(validations) if v.is_best), 0)
-        self.message(f"event=start update={update}/{max_updates}")
-
-    def update(self, record: TrainingRecord) -> None:
-        """Write a line of progress."""
-        self._event("training", record)
-
-    def glance(self, record: Callable[[], TrainingRecord]) -> None:
-        """Write nothing; there would be too many lines."""
-
-    def validation(self, record: ValidationRecord) -> None:
-        """Write a line of validation."""
-        self._best_update = record.update if record.is_best else self._best_update
-        self._event("validation", record, f"best_update={self._best_update}")
-
-    def message(self, text: str) -> None:
-        """Write a line; training continues when the stream is closed."""
-        with suppress(OSError):
-            self._stream.write(text + "\n")
-            self._stream.flush()
-
-    def close(self) -> None:
-        """Do nothing: every line is written already."""
-
-    def _event(self, event: str, record: TrainingRecord | ValidationRecord, *more: str) -> None:
-        place = f"event={event} update={record.update}/{self._max_updates}"
-        texts = [display.plain(value) for display, value in displays(record)]
-        self.message(" ".join(filter(None, [place, *texts, *more])))
-
-
-class SilentReporter:
-    """Displays nothing: only the first rank reports."""
-
-    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
-        """Do nothing."""
-
-    def update(self, record: TrainingRecord) -> None:
-        """Do nothing."""
-
-    def glance(self, record: Callable[[], TrainingRecord]) -> None:
-        """Do nothing."""
-
-    def validation(self, record: ValidationRecord) -> None:
-        """Do nothing."""
-
-    def message(self, text: str) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class TerminalReporter:

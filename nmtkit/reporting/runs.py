@@ -10,7 +10,8 @@ from nmtkit.config.metrics import METRICS, NLL, cost
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
 from nmtkit.errors import ConfigError
-from nmtkit.progress.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import TrainingRecord, ValidationRecord
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.manifest import MANIFEST, load
 from nmtkit.storage.run_folder import RunFolder

@@ -21,9 +21,10 @@ from nmtkit.data.sampler import check_budget
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
-from nmtkit.progress.records import Log, MetricsLog
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import Log
+from nmtkit.progress.reporter import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
-from nmtkit.progress.terminal import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.runtime.devices import make_deterministic, set_up
 from nmtkit.runtime.memory import forget_peak
 from nmtkit.storage.durable import locked

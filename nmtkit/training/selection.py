@@ -15,7 +15,8 @@ from nmtkit.config.schema import RuntimeConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.likelihood import perplexity
-from nmtkit.progress.records import MetricsLog, plain_scores
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import plain_scores
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.checkpoint import list_checkpoints, newest_scheduled
 from nmtkit.storage.durable import check_is_free, read_manifest

@@ -15,7 +15,7 @@ from nmtkit.data.sampler import Position
 from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log
-from nmtkit.progress.terminal import ProgressReporter
+from nmtkit.progress.reporter import ProgressReporter
 from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.progress.records import MetricsLog
+from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.run_folder import RunFolder
 
 

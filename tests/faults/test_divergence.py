@@ -14,7 +14,8 @@ from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import DivergedError
-from nmtkit.progress.records import MetricsLog, SkippedRecord
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import SkippedRecord
 from nmtkit.training import trainer
 from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.run import train

@@ -26,7 +26,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.errors import ConfigError, DamagedError, NmtkitError
-from nmtkit.progress.records import MetricsLog
+from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.checkpoint import newest_resumable
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import describe, verify_files

@@ -13,7 +13,7 @@ from nmtkit.config.training import CheckpointConfig, LoggingConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import DamagedError
-from nmtkit.progress.records import MetricsLog
+from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.manifest import verify_files
 from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder

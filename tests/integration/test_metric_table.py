@@ -14,7 +14,7 @@ from nmtkit.config.toml import dumps
 from nmtkit.evaluation.metric import Metric
 from nmtkit.evaluation.metrics import MAKERS
 from nmtkit.parsing.trees import parse_tree
-from nmtkit.progress.records import MetricsLog
+from nmtkit.progress.metrics_log import MetricsLog
 from tests.commands import as_text, nmtkit
 from tests.tiny import prepared, tiny_dataset, tiny_recipe, tiny_train_recipe, write_lines
 from tests.trees import TREEBANK

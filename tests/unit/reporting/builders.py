@@ -8,7 +8,8 @@ from pathlib import Path
 from nmtkit.config.fields import Value, recipe_of
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps
-from nmtkit.progress.records import MetricsLog, TrainingRecord, ValidationRecord
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import TrainingRecord, ValidationRecord
 from nmtkit.reporting.runs import Run
 
 SIGNATURE = "nrefs:1|case:mixed|tok:13a"

@@ -15,7 +15,8 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.progress.records import MetricsLog, ValidationRecord
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import ValidationRecord
 from nmtkit.storage.checkpoint import write_checkpoint
 from nmtkit.storage.durable import remove
 from nmtkit.storage.model_folder import describe_model

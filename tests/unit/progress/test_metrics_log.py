@@ -1,0 +1,236 @@
+"""Records are read back as they were written, or refused with the number of their line."""
+
+import dataclasses
+import errno
+import json
+import math
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from nmtkit.errors import DamagedError, NmtkitError, ResourceError
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import Record, TrainingRecord
+from tests.faults.harness import Fault, run_in_child
+from tests.folders import refusing
+from tests.golden.freeze import FROZEN
+from tests.records import TRAINING, VALIDATION
+
+
+def later(update: int) -> TrainingRecord:
+    return dataclasses.replace(TRAINING, update=update)
+
+
+def records(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_record_is_one_line_of_json_with_its_kind(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(TRAINING)
+    log.append(VALIDATION)
+    assert records(log.path) == [
+        {"event": "training", **dataclasses.asdict(TRAINING)},
+        {"event": "validation", **dataclasses.asdict(VALIDATION)},
+    ]
+
+
+def test_what_is_not_finite_is_null_in_the_log(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(dataclasses.replace(TRAINING, loss=math.nan, perplexity=math.inf))
+    assert [records(log.path)[0][name] for name in ("loss", "perplexity")] == [None, None]
+
+
+def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "file" / "metrics.jsonl")
+    (tmp_path / "file").touch()
+    with pytest.raises(NmtkitError, match=r"metrics\.jsonl: Not a directory; "):
+        log.append(TRAINING)
+
+
+def test_cutting_drops_the_records_of_later_updates_and_a_torn_line(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    for update in (100, 200, 300):
+        log.append(later(update))
+    with log.path.open("a", encoding="utf-8") as stream:
+        stream.write('{"event": "training", "upd')
+    log.cut(200)
+    assert [record["update"] for record in records(log.path)] == [100, 200]
+    log.append(later(300))
+    assert [record["update"] for record in records(log.path)] == [100, 200, 300]
+
+
+def test_validations_are_read_back_as_they_were(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    assert log.validations() == []
+    log.append(TRAINING)
+    log.append(VALIDATION)
+    without_bleu = dataclasses.replace(VALIDATION, update=900, scores={}, signatures={})
+    log.append(without_bleu)
+    assert log.validations() == [VALIDATION, without_bleu]
+
+
+def test_all_records_are_read_back_in_their_order_but_a_torn_one(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    assert list(log.records()) == []
+    written: list[Record] = [TRAINING, VALIDATION, later(200)]
+    for record in written:
+        log.append(record)
+    with log.path.open("a", encoding="utf-8") as stream:
+        stream.write('{"event": "training", "upd')
+    assert list(log.records()) == written
+
+
+def test_what_was_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(dataclasses.replace(TRAINING, loss=math.nan, gradient_norm=-math.inf))
+    log.append(dataclasses.replace(VALIDATION, nll=math.nan, scores={}, signatures={}))
+    training, validation = log.records()
+    assert training == dataclasses.replace(TRAINING, loss=math.inf, gradient_norm=math.inf)
+    assert validation == dataclasses.replace(VALIDATION, nll=math.inf, scores={}, signatures={})
+
+
+FIELDS = dataclasses.asdict(TRAINING)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        FIELDS,
+        {**FIELDS, "event": "else"},
+        {**FIELDS, "event": ["training"]},
+        {**FIELDS, "event": "validation"},
+        {**FIELDS, "event": "training", "loss": "high"},
+        {**FIELDS, "event": "training", "epoch": None},
+        {**FIELDS, "event": "training", "epoch": 1.5},
+        {"event": "training", "update": 200},
+    ],
+)
+def test_a_line_that_lacks_something_is_refused_with_its_number(
+    tmp_path: Path, values: dict[str, object]
+) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(TRAINING)
+    with log.path.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(values) + "\n")
+    message = r"metrics\.jsonl:2: not a record of training; delete the line"
+    with pytest.raises(DamagedError, match=message):
+        list(log.records())
+    with pytest.raises(DamagedError, match=message):
+        log.validations()
+
+
+def test_cutting_what_needs_no_cut_does_not_touch_the_file(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.cut(100)
+    assert not log.path.exists()
+    log.append(TRAINING)
+    before = log.path.stat()
+    log.cut(100)
+    assert log.path.stat() == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        pytest.param("[" * 100_000, id="deep"),
+        '{"event": "training"}',
+        '{"update": 1}',
+        '{"event": "validation", "update": 1}',
+        "17",
+        "",
+    ],
+)
+def test_a_damaged_line_in_the_middle_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(TRAINING)
+    with log.path.open("a", encoding="utf-8") as stream:
+        stream.write(line + "\n")
+    log.append(later(200))
+    message = r"metrics\.jsonl:2: not a record of training; delete the line"
+    with pytest.raises(DamagedError, match=message):
+        log.cut(200)
+
+
+def test_a_validation_that_could_not_be_written_comes_with_the_next_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", refusing(errno.ENOSPC))
+        for record in (VALIDATION, later(150)):
+            with pytest.raises(ResourceError):
+                log.append(record)
+    assert log.path.read_bytes() == b""
+    log.append(later(200))
+    assert list(log.records()) == [VALIDATION, later(200)]
+
+
+def test_what_a_filling_disk_takes_in_part_is_taken_back(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(TRAINING)
+    whole = log.path.read_bytes()
+
+    def append_within_a_limit() -> None:
+        limit = len(whole) + 10
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        log.append(later(200))
+
+    outcome = run_in_child(append_within_a_limit, Fault("count", 0))
+    assert "metrics.jsonl: File too large" in outcome.exception
+    assert log.path.read_bytes() == whole
+
+
+def test_validations_of_earlier_versions_are_read_with_today_s_names() -> None:
+    path = FROZEN / "run" / "metrics.jsonl"
+    old = [record for record in records(path) if record["event"] == "validation"]
+    assert old
+    assert all("nll" not in record for record in old)
+    read = MetricsLog(path).validations()
+    assert [(one.update, one.nll) for one in read] == [(one["update"], one["loss"]) for one in old]
+    assert [one.scores for one in read] == [{"bleu": one["bleu"]} for one in old]
+    assert [one.signatures for one in read] == [{"bleu": one["signature"]} for one in old]
+
+
+OLD = '"update": 5, "perplexity": 2.0, "is_best": true, "took_s": 1.0}\n'
+"""The rest of a validation of an earlier version."""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('"loss": 3.5, "bleu": 7.25, "signature": "tok:13a"', (3.5, {"bleu": 7.25})),
+        ('"loss": 3.5, "bleu": null, "signature": null', (3.5, {})),
+        ('"loss": null, "bleu": 0.0, "signature": null', (math.inf, {"bleu": 0.0})),
+    ],
+)
+def test_a_validation_of_an_earlier_version_may_lack_bleu(
+    line: str, expected: tuple[float, dict[str, float]], tmp_path: Path
+) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.path.write_text(f'{{"event": "validation", {line}, {OLD}', encoding="utf-8")
+    (record,) = log.validations()
+    assert (record.nll, record.scores) == expected
+    log.append(VALIDATION)
+    assert log.validations() == [record, VALIDATION]
+
+
+def test_a_score_that_is_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(dataclasses.replace(VALIDATION, scores={"ter": math.inf, "bleu": 0.0}))
+    assert b"Infinity" not in log.path.read_bytes()
+    (record,) = log.validations()
+    assert record.scores == {"ter": math.inf, "bleu": 0.0}
+
+
+@pytest.mark.parametrize("scores", [None, "high", ["bleu"], {"bleu": "high"}, {"bleu": [1.0]}])
+def test_scores_that_are_no_numbers_are_refused(scores: object, tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    values = {"event": "validation", **dataclasses.asdict(VALIDATION), "scores": scores}
+    log.path.write_text(json.dumps(values) + "\n", encoding="utf-8")
+    with pytest.raises(DamagedError, match=r"metrics\.jsonl:1: not a record of training"):
+        log.validations()
