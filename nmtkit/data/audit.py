@@ -10,10 +10,10 @@ from typing import Any
 from nmtkit.config.corpora import TrainingText
 from nmtkit.config.preprocessing import SEGMENTATIONS
 from nmtkit.data.binary import FORMAT, VERSION, Contents
-from nmtkit.data.corpus import Pair
 from nmtkit.data.filters import REASONS, Reason
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
+from nmtkit.text.corpus import Pair
 
 _NUM_EXAMPLES = 3
 _MAX_CHARACTERS = 80

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
 from nmtkit.data.binary import Part, Sequences
-from nmtkit.data.corpus import Chunk
 from nmtkit.data.filters import REASONS, HeldOut, drop_reason
 from nmtkit.data.repeats import Repeats
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.corpus import Chunk
 
 _REMEDY = "run with fewer workers [--workers]"
 

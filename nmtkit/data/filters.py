@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.corpus import Pair, line_key
+from nmtkit.text.corpus import Pair, line_key
 
 Reason = Literal["empty", "too long", "ratio", "script", "copy", "held out", "duplicate"]
 REASONS: tuple[Reason, ...] = get_args(Reason)

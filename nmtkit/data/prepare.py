@@ -21,7 +21,6 @@ from nmtkit.config.preprocessing import (
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import Audit, CorpusAudit, Example, PairCounts, first_of_each, unknown_name
 from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Part, id_type_for
-from nmtkit.data.corpus import Corpus, chunks
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.filters import HeldOut
 from nmtkit.data.repeats import find_repeats
@@ -30,6 +29,7 @@ from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.corpus import Corpus, chunks
 
 Report = Callable[[str], None]
 

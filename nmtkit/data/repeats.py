@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.data.corpus import Corpus, line_key
+from nmtkit.text.corpus import Corpus, line_key
 
 _PART_PAIRS = 2**22
 _BATCH_PAIRS = 2**18

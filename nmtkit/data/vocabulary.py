@@ -12,10 +12,10 @@ from nmtkit.config.preprocessing import (
     segmentations,
 )
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.corpus import Corpus, sample
 from nmtkit.errors import DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
 from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenised
+from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword

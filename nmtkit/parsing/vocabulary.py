@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from nmtkit.data.corpus import Corpus
 from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import ANY_TAG, is_closing, is_opening, linearize
 from nmtkit.parsing.trees import Tree, parse_tree, split_words
+from nmtkit.text.corpus import Corpus
 from nmtkit.text.words import Words
 
 

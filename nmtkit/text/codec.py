@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nmtkit.config.metrics import TargetType
-from nmtkit.data.corpus import Corpus
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import complete
 from nmtkit.parsing.vocabulary import TreeTokens, check_parses
 from nmtkit.storage.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.corpus import Corpus
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised

@@ -29,8 +29,6 @@ LAYERS: dict[str, int] = {
     "nmtkit.runtime.allocator": 1,
     "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,
-    "nmtkit.text.lines": 1,
-    "nmtkit.data.corpus": 2,
     "nmtkit.model.kernels": 2,
     "nmtkit.model.estimate": 2,
     "nmtkit.parsing": 3,

@@ -17,10 +17,10 @@ import pytest
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import WHOLE, Part
-from nmtkit.data.corpus import Chunk
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.prepare import prepare, prepare_part
 from nmtkit.errors import ResourceError
+from nmtkit.text.corpus import Chunk
 from tests.launching import is_running, wait_for
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
 
@@ -81,7 +81,7 @@ def compress(path: Path) -> None:
 def test_the_dataset_does_not_depend_on_the_number_of_workers_or_on_compression(
     part: Part, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 2)
+    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 2)
     monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
     recipe = eventful_recipe(tmp_path)
     alone, shared = tmp_path / "alone", tmp_path / "shared"
@@ -161,7 +161,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     script.write_text(
         "import itertools, multiprocessing, time\n"
         "from nmtkit.config.preprocessing import FilterConfig\n"
-        "from nmtkit.data.corpus import Chunk\n"
+        "from nmtkit.text.corpus import Chunk\n"
         "from nmtkit.data.encode import encode_in_order\n"
         "from tests.tiny import tiny_encoder\n"
         "if __name__ == '__main__':\n"

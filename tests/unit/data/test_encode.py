@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import SideCounts
 from nmtkit.data.binary import Sequences
-from nmtkit.data.corpus import Chunk
 from nmtkit.data.encode import Encoder, deal, encode_in_order
+from nmtkit.text.corpus import Chunk
 from tests.tiny import WORDS, tiny_codec, tiny_encoder
 
 SEEDS = st.integers(0, 2**70)

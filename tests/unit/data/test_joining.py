@@ -24,7 +24,7 @@ NUM_SHARDS = 4
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreprocessRecipe:
     """Return a recipe with weights, tags, drops and duplicates, of a text of four shards."""
     monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 3)
+    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 3)
     more = write_pairs(tmp_path, "more", [("a", "A"), ("a", "A"), ("", "x"), ("b", "")])
     recipe = tiny_recipe(*tiny_corpus(tmp_path))
     corpus = replace(

@@ -42,7 +42,7 @@ def test_every_pair_is_in_one_shard_with_its_sides_together(
     tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 3)
-    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 4)
+    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 4)
     prepared(recipe, tmp_path / "data")
     assert sorted(stored(tmp_path / "data")) == sorted((s, s.upper()) for s in TRAIN_LINES)
     assert len(Dataset.open(tmp_path / "data").train) == 4
@@ -140,7 +140,7 @@ def test_several_corpora_are_counted_apart_and_together(tmp_path: Path) -> None:
 def test_progress_and_result_are_reported(
     tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmtkit.data.corpus._CHUNK_PAIRS", 4)
+    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 4)
     monkeypatch.setattr("nmtkit.data.prepare._REPORT_PAIRS", 5)
     lines: list[str] = []
     prepared(recipe, tmp_path / "data", lines.append)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.data import repeats as module
-from nmtkit.data.corpus import Corpus
 from nmtkit.data.repeats import Repeats, find_repeats
+from nmtkit.text.corpus import Corpus
 from tests.tiny import write_lines
 
 PAIRS = st.lists(st.tuples(*[st.sampled_from(["a", "b", " a ", "a b", "a  b"])] * 2), min_size=1)

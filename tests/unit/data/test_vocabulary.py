@@ -8,12 +8,12 @@ from nmtkit.config.fields import fields_of
 from nmtkit.config.preprocessing import SEGMENTATIONS, Segmentation, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.data.corpus import Corpus, sample
 from nmtkit.data.vocabulary import LEARNERS, make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import parse_tree
 from nmtkit.text.codec import KINDS, Kind, TextCodec
+from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.words import Words
 from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines

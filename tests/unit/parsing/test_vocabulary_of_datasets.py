@@ -7,11 +7,11 @@ import pytest
 
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.corpus import Corpus
 from nmtkit.errors import DataError
 from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.parsing.vocabulary import check_parses, read_parses
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.corpus import Corpus
 from tests.tiny import prepared, write_lines
 from tests.trees import TREEBANK
 

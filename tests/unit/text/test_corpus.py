@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtkit.data import corpus as module
-from nmtkit.data.corpus import Corpus, chunks, line_key, sample
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.text import corpus as module
+from nmtkit.text.corpus import Corpus, chunks, line_key, sample
 from tests.tiny import write_lines
 
 
