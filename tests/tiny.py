@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, SearchConfig, TrainRecipe
@@ -23,6 +24,8 @@ from nmtkit.data.prepare import prepare
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
+
+Module = TypeVar("Module", bound=nn.Module)
 
 WORDS = ("a", "b", "c", "d", "e", "f", "g", "h")
 
@@ -134,6 +137,13 @@ def tiny_model(codec: TextCodec, seed: int = 1) -> Transformer:
         if "memory_attention" in name:
             parameter.data.mul_(2)
     return model.eval()
+
+
+def randomize(module: Module) -> Module:
+    """Give every parameter values other than 0 and 1, so that forgetting one shows."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.double()
 
 
 def tiny_train_recipe(max_updates: int, dropout: float) -> TrainRecipe:

@@ -23,12 +23,6 @@ from tests.launching import (
     wait_for_checkpoint,
     wait_for_restart,
 )
-from tests.tiny import tiny_dataset
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from nmtkit.training import distributed, memory_search
@@ -17,11 +16,6 @@ from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
 from tests.ranks import DONE, RankEnd, once, recipe_of, run_ranks, train_on
 from tests.tiny import TRAIN_LINES, tiny_dataset
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
 def test_a_rank_that_is_merely_late_is_not_called_lost(data: Path, tmp_path: Path) -> None:

@@ -111,11 +111,6 @@ def test_what_is_fetched_is_trained_on(target: str, settings: list[str], corpora
     assert f"/text/newstest2014.{target[3:5]} " in found["score"]
 
 
-def test_own_flags_do_not_take_the_papers_dropout_away() -> None:
-    line = commands("en-fr-big", "TRAIN_FLAGS=--max-minutes 5")["train"]
-    assert re.search("--max-minutes 5 +--dropout 0.1", line)
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_makefile_of_the_repository_passes_targets_on(target: str) -> None:
     settings = ("INSTALLED=README.md", "NMTKIT=nmtkit", "WORK=work")

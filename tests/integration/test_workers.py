@@ -21,6 +21,7 @@ from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.prepare import prepare, prepare_part
 from nmtkit.errors import ResourceError
 from nmtkit.text.corpus import Chunk
+from tests.folders import contents
 from tests.launching import is_running, wait_for
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
 
@@ -34,14 +35,6 @@ def endless() -> Iterator[Chunk]:
     while True:
         yield Chunk(0, number, [("a b", "A B")] * (number + 1))
         number += 1
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def eventful_recipe(folder: Path) -> PreprocessRecipe:

@@ -8,11 +8,6 @@ import pytest
 from tests.recipes import TREES, WSJ_TRAIN, check_score, make_wsj, write_sections
 
 
-@pytest.fixture(scope="module")
-def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sections(tmp_path_factory.mktemp("treebank") / "wsj")
-
-
 @pytest.mark.parametrize(
     ("target", "settings", "message"),
     [
@@ -22,15 +17,17 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_what_is_missing_is_said(
-    tmp_path: Path, treebank: Path, target: str, settings: list[str], message: str
+    tmp_path: Path, target: str, settings: list[str], message: str
 ) -> None:
+    treebank = write_sections(tmp_path / "wsj")
     done = make_wsj(target, tmp_path, *(setting.format(treebank=treebank) for setting in settings))
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.glob("*/data"))
 
 
-def test_text_of_another_number_of_trees_is_not_kept(tmp_path: Path, treebank: Path) -> None:
+def test_text_of_another_number_of_trees_is_not_kept(tmp_path: Path) -> None:
+    treebank = write_sections(tmp_path / "wsj")
     done = make_wsj("wsj-only", tmp_path, f"TREEBANK={treebank}", "TRAIN_TREES=39832")
     assert done.returncode == 2
     assert "sections: error: " in done.stderr

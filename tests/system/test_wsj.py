@@ -3,17 +3,11 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.recipes import check_score, make_wsj, write_sections
 
 
-@pytest.fixture(scope="module")
-def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sections(tmp_path_factory.mktemp("treebank") / "wsj")
-
-
-def test_from_the_treebank_by_a_grid_to_section_23(tmp_path: Path, treebank: Path) -> None:
+def test_from_the_treebank_by_a_grid_to_section_23(tmp_path: Path) -> None:
+    treebank = write_sections(tmp_path / "wsj")
     grid = ("DROPOUTS=0.1 0.2", "ATTENTION_DROPOUTS=0.0", f"TREEBANK={treebank}")
     done = make_wsj("wsj-only-grid", tmp_path, *grid)
     assert done.returncode == 0, done.stderr
@@ -32,7 +26,8 @@ def test_from_the_treebank_by_a_grid_to_section_23(tmp_path: Path, treebank: Pat
     ]
 
 
-def test_text_of_parsers_joins_the_treebank(tmp_path: Path, treebank: Path) -> None:
+def test_text_of_parsers_joins_the_treebank(tmp_path: Path) -> None:
+    treebank = write_sections(tmp_path / "wsj")
     silver = tmp_path / "silver"
     silver.with_suffix(".trees").write_text("(TOP (NP (NN dog)))\n" * 9, "utf-8")
     silver.with_suffix(".words").write_text("dog\n" * 9, "utf-8")

@@ -2,7 +2,6 @@
 
 import gc
 import math
-import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,11 +29,6 @@ from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensor
 from tests.tiny import tiny_codec, tiny_model
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def bits(tensor: Tensor) -> bytes:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from nmtkit.model.attention import MemoryAttention, SelfAttention, recorded_weights
 from nmtkit.packed import Layout, Packed
+from tests.tiny import randomize
 
 CPU = torch.device("cpu")
 MODEL_SIZE, HEADS = 12, 3
@@ -17,28 +18,16 @@ TOLERANCE = 1e-12
 Attention = TypeVar("Attention", SelfAttention, MemoryAttention)
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
-
-
 def random_values(sizes: list[int]) -> Tensor:
     return torch.randn(sum(sizes), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
 
 
 def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
-    return randomized(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0))
+    return randomize(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0))
 
 
 def memory_attention(key_size: int, value_size: int, dropout: float) -> MemoryAttention:
-    return randomized(MemoryAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
-
-
-def randomized(module: Attention) -> Attention:
-    """Give biases values other than 0, so that forgetting one shows."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return module.double()
+    return randomize(MemoryAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
 
 
 def torch_attention(in_weight: Tensor, in_bias: Tensor, output: nn.Linear) -> nn.MultiheadAttention:

@@ -23,11 +23,6 @@ FLOAT32 = 1e-6
 """Values between -1 and 1, rounded to float32 once, with room for a sum of two."""
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
-
-
 def test_every_choice_of_positions_has_an_implementation() -> None:
     choices = fields_of(TrainRecipe)["positions"].setting.choices
     assert [*POSITIONS] == [*training.POSITIONS] == [*choices]

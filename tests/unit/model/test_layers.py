@@ -21,6 +21,7 @@ from nmtkit.model.layers import (
     Residual,
 )
 from nmtkit.packed import Layout, Packed
+from tests.tiny import randomize
 
 CPU = torch.device("cpu")
 MODEL_SIZE, HEADS, FEED_FORWARD_SIZE = 12, 3, 20
@@ -29,11 +30,6 @@ TOLERANCE = 1e-11
 """In float64 another order of summation changes less than this."""
 
 norms = pytest.mark.parametrize("norm", NORMS)
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
 
 
 def config(norm: str, dropout: float, activation_dropout: float) -> ModelConfig:
@@ -106,13 +102,6 @@ def copy_rest(
     for residual, layer_norm in zip(layer.residuals, layer_norms, strict=True):
         assert isinstance(residual, Residual)
         layer_norm.load_state_dict(residual.norm.state_dict())
-
-
-def randomize(module: nn.Module) -> None:
-    """Give biases and norms values other than 0 and 1, so that forgetting one shows."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    module.double()
 
 
 def causal_mask(size: int) -> Tensor:

@@ -36,11 +36,6 @@ NEVER = 10**6
 """More updates than any run here has."""
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 class SavedRun:
     """A run whose model stays as it is while its updates are counted."""
 

@@ -16,11 +16,6 @@ NUM_PAIRS = 20
 SHAPE = ModelConfig(encoder_layers=1, decoder_layers=2, model_size=16, feed_forward_size=8)
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 def update_of(
     num_source: int, num_target: int, loss: float, nll: float, gradient_norm: float = 1.0
 ) -> UpdateStats:

@@ -1,16 +1,27 @@
-"""Laws of the synchronous grammar, over many sentences."""
+"""Laws of the synchronous grammar, over many sentences.
+
+With few words the same sentence is drawn again and again, so that a law of functions is tried.
+"""
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import islice
+from random import Random
+from typing import TypeVar
 
 import pytest
 
+from examples.demo import english, german
+from examples.demo.constituents import Constituents
+from examples.demo.german import Order
 from examples.demo.grammar import LONGEST, SHORTEST, Grammar
-from examples.demo.lexicon import Phrase, load_lexicon
+from examples.demo.lexicon import Lexicon, Phrase, load_lexicon
 
+Item = TypeVar("Item")
 NUM_SENTENCES = 6000
+TENSES = ("present", "past", "will", "want to")
 
 
 @cache
@@ -22,6 +33,40 @@ def word_types(texts: list[str]) -> set[str]:
     """Words in lower case, without those that hold digits."""
     words = {word for text in texts for word in re.split(r"[\s.,?]+", text.lower())}
     return {word for word in words if not re.search(r"[\d]|^$", word)}
+
+
+def one_word_per_class(number: int) -> Lexicon:
+    """Return the lexicon with one word of each class."""
+    lexicon = load_lexicon()
+
+    def one(families: dict[str, tuple[Item, ...]]) -> dict[str, tuple[Item, ...]]:
+        return {name: (words[number % len(words)],) for name, words in families.items()}
+
+    return replace(
+        lexicon,
+        nouns=one(lexicon.nouns),
+        compounds={},
+        adjectives=one(lexicon.adjectives),
+        verbs=one(lexicon.verbs),
+        first_names=lexicon.first_names[:1],
+        last_names=lexicon.last_names[:1],
+        cities=lexicon.cities[:1],
+    )
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_a_clause_in_german_is_a_function_of_the_clause_in_english(number: int) -> None:
+    lexicon = one_word_per_class(number)
+    parts = Constituents(lexicon, Random(number))
+    rendered: dict[str, tuple[str, ...]] = {}
+    num_clauses = 4000
+    for _ in range(num_clauses):
+        tense = parts.pick(TENSES)
+        clause = parts.short_clause(parts.person(), tense, parts.negation(tense))
+        said = english.statement(clause, is_time_first=False)
+        gesagt = tuple(german.clause(clause, order, lexicon) for order in Order)
+        assert rendered.setdefault(said, gesagt) == gesagt, said
+    assert len(rendered) < 0.95 * num_clauses  # enough come twice for the test to mean something
 
 
 def test_german_is_a_function_of_english() -> None:
@@ -65,21 +110,6 @@ def test_names_and_digits_survive_translation() -> None:
         assert digits == sorted(re.findall(r"\d+", pair.german)), pair
 
 
-def test_german_puts_time_before_place_and_english_after_it() -> None:
-    pairs = [pair for pair in sentences() if re.search(r"\bin Berlin yesterday\b", pair.english)]
-    assert pairs
-    for pair in pairs:
-        assert re.search(r"[Gg]estern .*\bin Berlin\b", pair.german), pair
-
-
-def test_clauses_with_because_end_with_their_finite_verb() -> None:
-    subject = re.compile(r"weil (?:es|er) .*?(regnet|schneit|hat|ist)[.,]")
-    pairs = [pair for pair in sentences() if re.search(r"\bbecause it (rain|snow)", pair.english)]
-    assert pairs
-    for pair in pairs:
-        assert subject.search(pair.german), pair
-
-
 def test_indefinite_articles_sound_right() -> None:
     for pair in sentences():
         assert not re.search(r"\b[Aa] [aeiou]", pair.english), pair
@@ -113,14 +143,3 @@ def test_a_kind_of_sentence_has_its_form_in_both_languages(
         pair = draw()
         assert re.search(said, pair.english), pair
         assert re.search(gesagt, pair.german), pair
-
-
-def test_every_word_of_the_lexicon_is_used() -> None:
-    used = word_types([pair.english for pair in sentences()])
-    lexicon = load_lexicon()
-    nouns = [noun for family in lexicon.nouns.values() for noun in family]
-    adjectives = [word for family in lexicon.adjectives.values() for word in family]
-    verbs = [verb for family in lexicon.verbs.values() for verb in family]
-    assert {noun.english.split()[0] for noun in nouns} <= used
-    assert {adjective.english for adjective in adjectives} <= used
-    assert {verb.english_past.split()[0] for verb in verbs} - used <= {"left"}  # trains leave now

@@ -16,11 +16,6 @@ CONTENT = Random(1).randbytes(300_000)
 
 
 @pytest.fixture
-def behaviour() -> Behaviour:
-    return Behaviour()
-
-
-@pytest.fixture
 def address(tmp_path: Path, behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("no_proxy", "*")
     folder = tmp_path / "server"
@@ -92,22 +87,10 @@ def test_a_part_that_is_whole_is_not_downloaded_again(address: str, path: Path) 
     assert path.read_bytes() == CONTENT
 
 
-def test_what_is_longer_than_the_file_is_no_part_of_it(address: str, path: Path) -> None:
-    part_of(path).write_bytes(CONTENT + b"more")
-    fetch(address, path)
-    assert path.read_bytes() == CONTENT
-
-
 def test_pauses_grow_while_the_server_fails(address: str, path: Path, behaviour: Behaviour) -> None:
     behaviour.failures = [500, 503, 429]
     assert fetch(address, path) == [1, 2, 4]
     assert path.read_bytes() == CONTENT
-
-
-def test_progress_makes_pauses_short_again(address: str, path: Path, behaviour: Behaviour) -> None:
-    behaviour.failures = [500, 500]
-    behaviour.cuts = [10, 0, 10]
-    assert fetch(address, path) == [1, 2, 1, 2, 1]
 
 
 def test_too_many_failures_in_a_row_are_an_error(
@@ -146,15 +129,6 @@ def test_a_disk_without_room_is_an_error_before_anything_comes(
         fetch(address, path)
     assert caught.value.exit_code == NO_ROOM
     assert list(path.parent.glob("archive*")) == []
-
-
-def test_the_room_for_the_rest_is_enough(
-    address: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part_of(path).write_bytes(CONTENT[:250_000])
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=50_000))
-    fetch(address, path)
-    assert path.read_bytes() == CONTENT
 
 
 def test_a_disk_that_fills_up_is_an_error(address: str, path: Path) -> None:

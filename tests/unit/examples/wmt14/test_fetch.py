@@ -11,7 +11,7 @@ import pytest
 
 from examples.wmt14 import fetch as module
 from examples.wmt14.fetch import CORPORA, fetch, main
-from examples.wmt14.trouble import BAD_TEXT, DAMAGED, INTERRUPTED, NO_ROOM, USAGE, FetchError
+from examples.wmt14.trouble import BAD_TEXT, DAMAGED, NO_ROOM, USAGE, FetchError
 from tests.downloads import Behaviour, plain_text, serve, write_tar, write_wmt14
 
 TRAINING = [(f"Line {n} & more.", f"Zeile {n} & m\u00eahr.") for n in range(40)]
@@ -87,11 +87,6 @@ def test_every_archive_has_a_name_of_its_own() -> None:
 
 
 @pytest.fixture
-def behaviour() -> Behaviour:
-    return Behaviour()
-
-
-@pytest.fixture
 def server(mirror: Path, behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("no_proxy", "*")
     with serve(mirror, behaviour) as address:
@@ -108,12 +103,6 @@ def test_what_is_there_is_not_downloaded_again(
     assert (out / "europarl-v7.de").exists()
     assert behaviour.asked == [("/training-parallel-europarl-v7.tgz", "")]
     assert names(archives) == {"training-parallel-europarl-v7.tgz", "SHA256SUMS"}
-
-
-def test_text_that_is_there_needs_no_archive(server: str, archives: Path, out: Path) -> None:
-    fetch(("en", "de"), ["europarl-v7"], archives, out, server)
-    (archives / "training-parallel-europarl-v7.tgz").unlink()
-    fetch(("en", "de"), ["europarl-v7"], archives, out, "/no/mirror")
 
 
 def test_another_archive_than_the_first_is_an_error(
@@ -206,18 +195,6 @@ def test_the_command_line_tells_an_error_in_one_line(
     assert run(monkeypatch, "fr-de", "commoncrawl", *places) == USAGE
     told = "fetch: error: fr-de: not a pair of languages with English; such as en-de\n"
     assert capsys.readouterr().err == told
-
-
-def test_ctrl_c_ends_with_a_code_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "obtain", interrupt)
-    places = ("--archives", tmp_path / "a", "--out", tmp_path / "b")
-    assert run(monkeypatch, "en-de", "commoncrawl", *places) == INTERRUPTED
-    assert capsys.readouterr().err == "fetch: interrupted; the same command goes on\n"
 
 
 def test_a_disk_that_is_full_leaves_no_text(

@@ -1,6 +1,5 @@
 """Test sets in SGM give the lines that they hold, whatever their SGM is like."""
 
-import html
 from pathlib import Path
 
 import pytest
@@ -93,7 +92,3 @@ def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(FetchError, match=r"newstest-ref\.de\.sgm: not valid UTF-8") as caught:
         write_test_set(files, NAMES)
     assert caught.value.exit_code == BAD_TEXT
-
-
-def test_escaping_is_undone_once() -> None:
-    assert lines_of(document(html.escape(html.escape("&")))) == ["&amp;"]

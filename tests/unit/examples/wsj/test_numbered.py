@@ -14,7 +14,7 @@ from nmtkit.parsing.linearize import linearize, restore
 from nmtkit.parsing.trees import Tree, format_tree, parse_tree, split_words
 from nmtkit.text.subword import SPACE_SYMBOL, Subword
 from tests.recipes import ROOT
-from tests.trees import deep_tree, trees
+from tests.trees import trees
 
 TREE = "(TOP (S (NP (DT the) (NN bank)) (VBZ is)))"
 
@@ -45,10 +45,6 @@ def test_a_word_s_mark_is_its_tag_and_stands_before_it_in_the_source(tree: Tree)
     words = tree.words()
     numbered = split_words(numbered_words(" ".join(words)))
     assert numbered == list(map(str.__add__, tags(numbered_tree(tree)), words))
-
-
-def test_a_deep_tree_is_numbered() -> None:
-    assert linearize(numbered_tree(deep_tree(5000)), False) == linearize(deep_tree(5000), False)
 
 
 @pytest.mark.parametrize(("line", "num_words"), [("", 0), (" a  b ", 2), ("10\u00a0% a\u202fb", 2)])

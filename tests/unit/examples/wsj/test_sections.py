@@ -47,11 +47,6 @@ def test_names_in_capitals_are_those_of_the_disc(treebank: Path) -> None:
     assert list(section_lines(treebank, "02", 3)) == clean("abc")
 
 
-def test_files_of_another_kind_are_not_read(treebank: Path) -> None:
-    (treebank / "02" / "readme.txt").write_text("(", "utf-8")
-    assert len(list(section_lines(treebank, "02", 3))) == 3
-
-
 @pytest.mark.parametrize("num_trees", [2, 4])
 def test_another_number_of_trees_is_refused(treebank: Path, num_trees: int) -> None:
     with pytest.raises(

@@ -23,11 +23,6 @@ reaches = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
-
-
 def joint_projection(lengths: list[int] = LENGTHS) -> Projection:
     values = torch.randn(sum(lengths), sum(SIZES), dtype=torch.float64, requires_grad=True)
     return Projection(values, Layout(lengths, CPU), SIZES)

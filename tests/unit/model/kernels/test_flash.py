@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import MemoryAttention, SelfAttention
@@ -14,6 +14,7 @@ from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Layout, Packed, pack_sequences
 from tests.doubles import pretend_flash
+from tests.tiny import randomize
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 MODEL_SIZE, HEADS = 6, 2
@@ -22,18 +23,6 @@ TOLERANCE = 1e-12
 
 pairs_of_lengths = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6)
 sizes_of_heads = pytest.mark.parametrize("sizes", [(3, 3), (2, 5), (5, 2)])
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
-
-
-def randomized(module: nn.Module) -> None:
-    """Give biases values other than 0, so that forgetting one shows."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    module.double()
 
 
 def with_gradients(output: Tensor, leaves: list[Tensor]) -> Iterator[Tensor]:
@@ -56,7 +45,7 @@ def test_self_attention_is_that_in_a_padded_block(
     sizes: tuple[int, int], is_causal: bool, lengths: list[int]
 ) -> None:
     attention = SelfAttention(MODEL_SIZE, HEADS, *sizes, 0.0, 0)
-    randomized(attention)
+    randomize(attention)
     x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
     leaves = [x, *attention.parameters()]
 
@@ -76,7 +65,7 @@ def test_memory_attention_is_that_in_a_padded_block(
     sizes: tuple[int, int], lengths: list[tuple[int, int]]
 ) -> None:
     attention = MemoryAttention(MODEL_SIZE, HEADS, *sizes, 0.0)
-    randomized(attention)
+    randomize(attention)
     target, source = ([pair[side] for pair in lengths] for side in (0, 1))
     x, memory = (
         torch.randn(sum(side), MODEL_SIZE, dtype=torch.float64, requires_grad=True)

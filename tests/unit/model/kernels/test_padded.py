@@ -24,11 +24,6 @@ ROUNDING = {torch.bfloat16: 2e-2, torch.float32: 1e-5}
 """Some units in the last place of values of about 1: bfloat16 has 8 bits, float32 24."""
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
-
-
 def sides(queries: int, keys: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     shapes = ((queries, KEY_SIZE), (keys, KEY_SIZE), (keys, VALUE_SIZE))
     query, key, value = (

@@ -21,11 +21,6 @@ TOLERANCE = 1e-12
 """In float64 another order of summation changes less than this."""
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
-
-
 def seen_by(lengths: Sequence[int], size: int, is_causal: bool) -> Tensor:
     """(X, X) mask of restricted attention, token by token. Source: paper, section 4."""
     places = [(number, place) for number, length in enumerate(lengths) for place in range(length)]

@@ -1,0 +1,8 @@
+import pytest
+
+from tests.downloads import Behaviour
+
+
+@pytest.fixture
+def behaviour() -> Behaviour:
+    return Behaviour()

@@ -1,0 +1,8 @@
+import pytest
+
+from tests.doubles import Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
