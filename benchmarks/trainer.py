@@ -132,14 +132,14 @@ def read(config: Path) -> Values:
 def train_timed(recipe: TrainRecipe, data: Path, folder: Path) -> Run:
     """Train, and time how long each save makes training wait."""
     pauses: list[float] = []
-    save_if_due = Saver.save_if_due
+    save_if = Saver.save_if
 
-    def timed(self: Saver) -> None:
+    def timed(self: Saver, is_due: bool) -> None:
         start = time.perf_counter()
-        save_if_due(self)
+        save_if(self, is_due)
         pauses.append(time.perf_counter() - start)
 
-    Saver.save_if_due = timed  # type: ignore[method-assign]
+    Saver.save_if = timed  # type: ignore[method-assign]
     train(recipe, data, folder)
     records = list(MetricsLog(RunFolder(folder).metrics_path).records())
     return Run(

@@ -1,4 +1,4 @@
-"""What every command has: help in groups, examples as they are typed, --debug."""
+"""What every command has: examples as they are typed, --debug."""
 
 import os
 import sys
@@ -120,13 +120,7 @@ def debug_option() -> click.Option:
 
 
 class Command(click.Command):
-    """A command with options in groups, and an epilog of examples.
-
-    Attributes:
-        headings: the group of each option that is not among the command's own, by its name.
-    """
-
-    headings: Mapping[str, str] = {}
+    """A command with an epilog of examples."""
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of --help: whatever calls first, click remembers them."""
@@ -136,18 +130,6 @@ class Command(click.Command):
         """Return the declared parameters, --debug and --help."""
         *declared, help_option = super().get_params(ctx)
         return [*declared, debug_option(), help_option]
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one section a heading."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
-                heading = self.headings.get(str(parameter.name), "Options")
-                sections.setdefault(heading, []).append(record)
-        for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples as they are, unlike click, which fills lines."""

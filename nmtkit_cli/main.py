@@ -126,8 +126,8 @@ def group() -> None:
     """Train and run sequence-to-sequence Transformers.
 
     From parallel text to scored translations: preprocess, train, average-checkpoints, translate,
-    score; report compares runs of train. Each command's own --help lists its options, with
-    examples. Data goes to standard output, talk to standard error.
+    score; report compares runs of train. Each command's own --help has its common options and an
+    example, --help-all the rest. Data goes to standard output, talk to standard error.
     """
 
 

@@ -16,7 +16,6 @@ from click.shell_completion import CompletionItem
 from nmtkit.config.fields import (
     AnyRecipe,
     Field,
-    Value,
     Values,
     fields_of,
     sections_of,
@@ -27,8 +26,9 @@ from nmtkit.config.problems import suggestion
 from nmtkit.config.schema import Recipe, TrainRecipe
 from nmtkit.config.toml import build, dumps, read_values
 from nmtkit.errors import ConfigError
-from nmtkit_cli.command import FILE, Command
-from nmtkit_cli.streams import counted, write_lines
+from nmtkit_cli.command import FILE
+from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
+from nmtkit_cli.streams import write_lines
 
 Body = Callable[..., None]
 
@@ -39,7 +39,7 @@ def recipe_command(
     short_flags: Mapping[str, str],
     examples: str,
     optional: Collection[str] = (),
-) -> Callable[[Body], Command]:
+) -> Callable[[Body], RecipeCommand]:
     """Make a command of a function that takes a recipe and the command's own parameters.
 
     Parameters that the function declares itself are compulsory, but for those with a default, and
@@ -54,7 +54,7 @@ def recipe_command(
     """
     fields = fields_of(recipe_type)
 
-    def decorate(body: Body) -> Command:
+    def decorate(body: Body) -> RecipeCommand:
         @functools.wraps(body)
         def run(
             config: Path | None, print_config: bool, preset: str | None = None, **values: Any
@@ -68,14 +68,15 @@ def recipe_command(
                 _require({name: values[name] for name in values if name not in optional})
                 body(recipe=recipe, **values)
 
-        command = click.command(name, cls=Command, epilog=examples)(run)
+        command = click.command(name, cls=RecipeCommand, epilog=examples)(run)
         configuration = _configuration_options(has_presets=recipe_type is TrainRecipe)
         settings = [_option(field, short_flags) for field in fields.values()]
-        command.params += [*configuration, *settings]
+        command.params += [*configuration, *settings, help_all_option()]
         command.headings = {
             **{str(option.name): "Configuration" for option in configuration},
             **{key: _heading(recipe_type, field.section) for key, field in fields.items()},
         }
+        command.fields = fields
         return command
 
     return decorate
@@ -164,14 +165,16 @@ def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
     flag = _flag(field)
     if field.kind is bool:
         opposite = flag.replace("--", "--no-", 1)
-        return click.Option([field.name, f"{flag}/{opposite}"], default=None, help=_help(field))
+        return click.Option(
+            [field.name, f"{flag}/{opposite}"], default=None, help=setting_help(field)
+        )
     flags = [flag, *([short_flags[field.name]] if field.name in short_flags else [])]
     return click.Option(
         [field.name, *flags],
         type=SettingType(field),
         multiple=field.kind is tuple,
         metavar=_metavar(field),
-        help=_help(field),
+        help=setting_help(field),
     )
 
 
@@ -186,21 +189,6 @@ def _metavar(field: Field) -> str:
     return field.setting.metavar or (f"NUMBER|{zero}" if zero else "NUMBER")
 
 
-def _help(field: Field) -> str:
-    if field.setting.required:
-        return f"{field.setting.help}  [required]"
-    if field.default in ("", ()):
-        return field.setting.help
-    default = field.default or field.setting.zero or field.default
-    return f"{field.setting.help}  [default: {_shown(default, field.setting.unit)}]"
-
-
-def _shown(default: Value, unit: str) -> str:
-    if isinstance(default, bool):
-        return "on" if default else "off"
-    return counted(default, unit) if isinstance(default, int | float) else str(default)
-
-
 def _heading(recipe_type: type[AnyRecipe], section: str) -> str:
     """Return the first sentence of a section's docstring."""
     return str(sections_of(recipe_type)[section].__doc__).split(".")[0]
@@ -211,19 +199,19 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
         ["--config"],
         type=FILE,
         metavar="FILE",
-        help="Read settings from a TOML file; flags given as well win over it.",
+        help="TOML file with settings; flags given as well win over it.",
     )
     preset = click.Option(
         ["--preset"],
         type=PresetType(),
         metavar="NAME",
-        help=f"Begin with a named set of values ({PRESETS_HELP}). Whatever the file of --config "
-        "names wins over it, and flags win over both.",
+        help="Named set of values, such as small or base; whatever the file of --config names wins "
+        f"over it, and flags win over both. Names: {PRESETS_HELP}.",
     )
     print_config = click.Option(
         ["--print-config"],
         is_flag=True,
-        help="Print all settings as TOML, which --config reads, and do nothing else.",
+        help="Print all settings as TOML for --config; do nothing else.",
     )
     return [config, *([preset] if has_presets else []), print_config]
 

@@ -27,8 +27,8 @@ nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
     """Train a model on the dataset DATA, or continue where training stopped.
 
-    Writes checkpoints into the folder of the run; each is a complete model. Given the folder of a
-    run that was stopped, training goes on; settings that make the model what it is stay the same.
+    Writes checkpoints into the folder of the run; each is a complete model. The same command
+    continues a run that was stopped; settings that define the trained model cannot change then.
     """
     from nmtkit.training.stopping import held_back
 

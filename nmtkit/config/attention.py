@@ -11,14 +11,14 @@ class ViewConfig:
 
     format: str = setting(
         "html",
-        "html: everything in one page for a browser; json: everything, an object a line; svg, png: "
-        "a picture of one view.",
+        "Format of the output. html: everything in one page for a browser; json: everything, an "
+        "object a line; svg, png: a picture of one view.",
         choices=("html", "json", "svg", "png"),
     )
     input_format: str = setting(
         "text",
-        "text: a source a line, and behind a tab its translation, if there is one; json: an object "
-        "a line with source and translation, as translate writes it.",
+        "Format of the input. text: a source a line, and behind a tab its translation, if there is "
+        "one; json: an object a line with source and translation, as translate writes it.",
         choices=("text", "json"),
     )
     translate: bool = setting(False, "Have the model translate each source first.")
@@ -37,8 +37,8 @@ class SelectionConfig:
     sentence: int = setting(1, "Which line, from 1.", minimum=1)
     attention: str = setting(
         "encoder",
-        "encoder: of the source to itself; decoder: of the translation to what precedes it; "
-        "memory: of the translation to the source.",
+        "Which attention. encoder: of the source to itself; decoder: of the translation to what "
+        "precedes it; memory: of the translation to the source.",
         choices=("encoder", "decoder", "memory"),
     )
     layer: int = setting(0, "Which layer, from 1; auto: the last but one.", zero="auto", minimum=0)
@@ -50,8 +50,8 @@ class SelectionConfig:
     )
     drawing: str = setting(
         "lines",
-        "lines: between two columns of words, a colour a head; matrix: a square a pair of words, "
-        "the mean of the heads.",
+        "Kind of picture. lines: between two columns of words, a colour a head; matrix: a square a "
+        "pair of words, the mean of the heads.",
         choices=("lines", "matrix"),
     )
     join_subwords: bool = setting(

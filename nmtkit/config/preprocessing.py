@@ -108,8 +108,8 @@ class VocabularyConfig:
 
     segmentation: str = setting(
         "bpe",
-        "bpe or unigram: SentencePiece with byte fallback, raw text in and out; "
-        "words: text that is segmented already, cut at spaces.",
+        "Segmentation into tokens. bpe or unigram: SentencePiece with byte fallback, raw text in "
+        "and out; words: text that is segmented already, split at spaces.",
         choices=tuple(name for name, one in SEGMENTATIONS.items() if not one.is_of_targets),
     )
     target_segmentation: str = setting(

@@ -182,14 +182,15 @@ class OutputConfig:
 
     input_format: str = setting(
         "text",
-        "text: a sentence a line; json: an object a line with source and, for a translation that "
-        "must begin with it, target_prefix; other keys are passed on, but for those that an answer "
-        "has itself.",
+        "Format of the input. text: a sentence a line; json: an object a line with source and, for "
+        "a translation that must begin with it, target_prefix; other keys are passed on, except "
+        "those that an answer has itself.",
         choices=("text", "json"),
     )
     output_format: str = setting(
         "text",
-        "text: a translation a line; moses: its n-best lists; json: an object a line.",
+        "Format of the output. text: a translation a line; moses: its n-best lists; json: an "
+        "object a line.",
         choices=tuple(OUTPUT_FORMATS),
     )
     n_best: int = setting(1, "Translations of each line, the best first.", minimum=1)

@@ -14,7 +14,8 @@ class Setting:
     """What is known of a field beside its type and default.
 
     Attributes:
-        help: one sentence for `--help` and the documentation.
+        help: what it sets, then the details, for `--help-all` and the documentation; `--help`
+            shows it up to the first full stop, colon or semicolon.
         unit: what a number counts, in the plural ("tokens", "minutes"), or "".
         metavar: what stands for a text in `--help` ("FILE"), instead of its choices if it has some.
         zero: how 0 is written ("auto"), where it means something else than the number.

@@ -114,8 +114,11 @@ class Saver:
         longest = self._config.save_minutes * SECONDS_A_MINUTE
         return self.is_scheduled() or 0 < longest <= self._context.clock() - self._last_save
 
-    def save_if_due(self) -> None:
-        """Save if it is due.
+    def save_if(self, is_due: bool) -> None:
+        """Save if it is due; first report a failed save that has ended by now.
+
+        Args:
+            is_due: as `is_due` answered, before the log was written.
 
         Raises:
             ResourceError: it cannot be written, and neither could the checkpoint before.
@@ -123,7 +126,7 @@ class Saver:
         """
         if self._writing is not None and self._writing.done():
             self.finish()
-        if self.is_due():
+        if is_due:
             self._start()
 
     def save_now(self) -> None:
@@ -143,7 +146,7 @@ class Saver:
         point_best_or_report(self._context.folder, best_first, self._report)
 
     def finish(self) -> None:
-        """Wait for the checkpoint that is being written, if any; raises as `save_if_due`."""
+        """Wait for the checkpoint that is being written, if any; raises as `save_if`."""
         if self._writing is None:
             return
         writing, self._writing = self._writing, None

@@ -266,8 +266,9 @@ class Trainer:
         """Log, save and validate what is due; `fit` does so where the run ends."""
         context, update = self.context, self.train_state.progress.update
         is_logged = update % context.recipe.logging.log_every == 0
+        is_save_due = self.saver.is_due()  # asked once, as time passes
         # The log holds all updates before a checkpoint, however the session ends.
-        if is_logged or self.saver.is_due():
+        if is_logged or is_save_due:
             self._log_training()
         elif context.clock() - self._last_refresh >= SECONDS_BETWEEN_REFRESHES:
             self._last_refresh = context.clock()
@@ -277,7 +278,7 @@ class Trainer:
         with self.meter.excluded():
             if self.saver.is_scheduled():
                 self.train_state.check_agreement(context.ranks)
-            self.saver.save_if_due()
+            self.saver.save_if(is_save_due)
             if self._is_validation_due():
                 self._validate()
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nmtkit.reporting.attention.objects import as_object, packed
 from nmtkit.reporting.attention.page import page
+from nmtkit.reporting.attention.sentence_json import as_object, packed
 from nmtkit.reporting.attention.sentences import Sentence, Tokens, View
 from tests.integration.browser import CHROMIUM, Page, browser
 from tests.unit.reporting.attention.scenes import HOSTILE, random_weights, scene

@@ -1,7 +1,8 @@
 """Sentences as one page of HTML with the script that draws them; it needs nothing from elsewhere.
 
-The files page.html, page.css and *.js beside this one are put together here. A browser keeps to it
-that nothing is loaded, and that nothing runs but this script, whatever the sentences hold.
+This module puts together page.html, page.css and *.js of its folder, which it alone reads. A
+browser keeps to it that nothing is loaded, and that nothing runs but this script, whatever the
+sentences hold.
 """
 
 import base64
@@ -10,7 +11,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from nmtkit.reporting.attention.colours import colour_variables
+from nmtkit.reporting.attention.drawing import colour_variables
 from nmtkit.reporting.svg import PALETTE
 from nmtkit.version import __version__
 

@@ -1,4 +1,7 @@
-"""Pictures as PNG, by resvg: it shapes every script, and needs nothing of the system but fonts."""
+"""Pictures as PNG, by resvg: it shapes every script, and needs nothing of the system but fonts.
+
+resvg is optional (`nmtkit[plot]`); this module alone knows it.
+"""
 
 import re
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from nmtkit.config.schema import AttentionRecipe
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.reporting.attention.drawing import draw
-from nmtkit.reporting.attention.objects import as_object, json_line, packed
 from nmtkit.reporting.attention.page import page
 from nmtkit.reporting.attention.pairs import Pair, read_pairs
 from nmtkit.reporting.attention.png import png, require_png
 from nmtkit.reporting.attention.selection import select
+from nmtkit.reporting.attention.sentence_json import as_object, json_line, packed
 from nmtkit.reporting.attention.sentences import Observer, Sentence
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.model_path import load_model

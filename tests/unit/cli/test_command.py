@@ -13,19 +13,17 @@ probe | tail \\
 
 def probe() -> Command:
     @click.command("probe", cls=Command, epilog=EXAMPLES)
-    @click.option("--grouped", help="One of a group.")
     @click.option("--own", help="Its own.")
-    def command(grouped: str, own: str) -> None:
+    def command(own: str) -> None:
         """Probe."""
 
     assert isinstance(command, Command)
-    command.headings = {"grouped": "A group"}
     return command
 
 
-def test_help_lists_own_options_first_then_groups_then_examples_as_typed() -> None:
+def test_help_lists_own_options_first_then_examples_as_typed() -> None:
     text = CliRunner().invoke(probe(), ["--help"]).stdout
-    parts = ["Probe.", "Options:", "--own", "--debug", "--help", "A group:", "--grouped"]
+    parts = ["Probe.", "Options:", "--own", "--debug", "--help"]
     places = [text.index(part) for part in [*parts, "Examples:"]]
     assert places == sorted(places)
     assert text.endswith("Examples:\n  probe | tail \\\n      --lines 1\n\n  # another\n")

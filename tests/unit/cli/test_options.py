@@ -56,7 +56,7 @@ def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
     module: str, recipe_type: type[Recipe]
 ) -> None:
     command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
-    own = {"data", "model", "models", "out", "plan", "workers", "shard", "overwrite"}
+    own = {"data", "model", "models", "out", "help_all", "workers", "shard", "overwrite"}
     own |= {"reference", "systems", "source", "as_json", "config", "preset", "print_config"}
     flags = {option.name: option.opts for option in command.params if option.name not in own}
     assert set(flags) == set(fields_of(recipe_type))
@@ -163,7 +163,7 @@ def test_a_byte_order_mark_before_a_configuration_is_no_part_of_it(tmp_path: Pat
 
 
 def test_help_groups_settings_under_their_sections_with_defaults_and_units() -> None:
-    text = " ".join(CliRunner().invoke(probe([]), ["--help"]).stdout.split())
+    text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
     assert "The Transformer's shape: --encoder-layers NUMBER" in text
     assert "end symbols counted. [default: 25,000 tokens]" in text
     assert "Examples: probe data" in text
@@ -179,10 +179,10 @@ def test_every_text_that_is_no_choice_says_what_stands_for_it(
 
 
 def test_help_says_what_the_presets_are_and_what_wins_over_them() -> None:
-    text = " ".join(CliRunner().invoke(probe([]), ["--help"]).stdout.split())
-    assert "(base, big, big-en-fr: the paper's models; table3-A1 to -A4, " in text
-    assert "small: 3+3 layers of 256, for a CPU)" in text
-    assert "Whatever the file of --config names wins over it, and flags win over both." in text
+    text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
+    assert "base, big, big-en-fr: the paper's models; table3-A1 to -A4, " in text
+    assert "small: 3+3 layers of 256, for a CPU." in text
+    assert "whatever the file of --config names wins over it, and flags win over both." in text
 
 
 def completions(incomplete: str, *arguments: str) -> list[Any]:

@@ -20,7 +20,7 @@ def test_only_the_cores_that_this_process_may_run_on_count() -> None:
 
 
 def test_help_tells_defaults_in_words_and_no_ranges() -> None:
-    text = " ".join(CliRunner().invoke(preprocess.command, ["--help"]).stdout.split())
+    text = " ".join(CliRunner().invoke(preprocess.command, ["--help-all"]).stdout.split())
     assert "the dataset is the same. [default: one a core] --shard" in text
     text = CliRunner().invoke(average_checkpoints.command, ["--help"]).stdout
     assert "x>=1" not in text

@@ -1,5 +1,13 @@
-from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each, table
+from pathlib import Path
+
+import pytest
+
+from nmtkit.data.audit import Example, PairCounts, SideCounts, describe, first_of_each, table
 from nmtkit.data.filters import REASONS
+from nmtkit.errors import DamagedError
+from tests.tiny import prepared
+from tests.unit.data.test_prepare import write_pairs
+from tests.unit.data.test_prepare_mixing import with_more
 
 NONE = dict.fromkeys(REASONS, 0)
 FIRST = PairCounts(
@@ -59,3 +67,30 @@ def test_long_lines_are_cut() -> None:
     example = Example.of("too long", 1, ("a" * 80, "b" * 81))
     assert example.source == "a" * 80
     assert example.target == "b" * 77 + "..."
+
+
+def test_a_dataset_is_described_by_its_table_and_examples(tmp_path: Path) -> None:
+    more = write_pairs(tmp_path, "more", [("", "A"), ("b", "B")])
+    recipe = with_more(tmp_path, f"{more}=2", tag=(f"{more}=<bt>",))
+    told: list[str] = []
+    prepared(recipe, tmp_path / "data", told.append)
+    lines = list(describe(tmp_path / "data", check=True))
+    table = told[-11:]
+    assert table[0].startswith("pairs")
+    assert table[2].startswith(f"{more}=2 <bt>  ")
+    start = lines.index(table[0])
+    assert lines[start : start + len(table)] == table
+    assert lines[-1] == f"empty: {more}:1: '' | 'A'"
+    assert "train        11 pairs in 1 shards" in lines
+    assert lines[6] == "checked      every file is what was written"
+
+
+def test_hashes_are_checked_on_request(tmp_path: Path) -> None:
+    prepared(with_more(tmp_path), tmp_path / "data")
+    path = tmp_path / "data" / "train.00000.source.ids"
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    assert list(describe(tmp_path / "data", check=False))
+    with pytest.raises(DamagedError, match=r"train\.00000\.source\.ids: damaged"):
+        list(describe(tmp_path / "data", check=True))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nmtkit.config.fields import fields_of
-from nmtkit.config.preprocessing import SEGMENTATIONS, Segmentation, VocabularyConfig, is_shared
+from nmtkit.config.preprocessing import SEGMENTATIONS, Segmentation, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.vocabulary import LEARNERS, make_codec
@@ -68,14 +68,6 @@ def test_sides_may_be_cut_differently(train: str) -> None:
         f"learning {SIZE - 1} bpe subwords from {len(TRAIN_LINES)} lines of en",
         "counting the words of de",
     ]
-
-
-def test_the_same_file_is_not_shared_by_sides_that_are_cut_differently() -> None:
-    config = VocabularyConfig(
-        source_vocabulary="a", target_vocabulary="a", target_segmentation="words"
-    )
-    assert not is_shared(config)
-    assert is_shared(replace(config, target_segmentation="same"))
 
 
 @pytest.mark.parametrize("is_separate", [False, True])

@@ -1,21 +1,16 @@
 """Our own writer and reader of Marian's format are each other's inverse, and refuse by name."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from nmtkit.config import training
-from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
-from nmtkit.interop import ctranslate2, marian
+from nmtkit.interop import marian
 from nmtkit.interop.marian_reading import read
-from nmtkit.model import layers
-from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenised import Tokenised
@@ -27,7 +22,6 @@ from tests.conversions import (
     write_marian,
 )
 from tests.tiny import tiny_codec
-from tests.trees import parser_codec
 
 CARRIED = {
     "activation": "silu",
@@ -92,41 +86,3 @@ def test_tokenised_text_is_refused() -> None:
     codec = replace(plain, target=Tokenised(plain.target, "de"))
     (problem,) = marian.refusals(random_model(codec, {}))
     assert problem.text.startswith("the target vocabulary (of tokenised text) must be Sentence")
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"key_size": 3}, ["key_size (3) must be model_size / heads (8) [model.key_size]"]),
-        ({"value_size": 5}, ["value_size (5) must be model_size / heads (8) [model.value_size]"]),
-        ({"window": 8}, ["window (8) must be 0 [model.window]"]),
-        ({"key_size": 8, "value_size": 8, "norm": "pre", "positions": "learned"}, []),
-    ],
-)
-def test_ctranslate2_refuses_sizes_of_heads_and_windows_alone(
-    settings: dict[str, Any], told: list[str]
-) -> None:
-    problems = [*ctranslate2.refusals(random_model(tiny_codec(), settings))]
-    assert [problem.text for problem in problems] == told
-
-
-@pytest.mark.parametrize("refusals", [marian.refusals, ctranslate2.refusals])
-def test_an_activation_that_a_format_does_not_know_is_refused(
-    refusals: Callable[[LoadedModel], Iterator[Problem]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(training.ACTIVATIONS, "tanh", training.Activation(keeps_input=False))
-    monkeypatch.setitem(layers.ACTIVATIONS, "tanh", torch.tanh)
-    (problem,) = refusals(random_model(shared_codec(), {"activation": "tanh"}))
-    assert problem.text == "activation (tanh) must be relu or silu [model.activation]"
-
-
-def test_ctranslate2_refuses_a_norm_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(training.NORMS, "other", training.Norm(has_final_norm=False))
-    monkeypatch.setitem(layers.NORMS, "other", layers.PostNorm)
-    (problem,) = ctranslate2.refusals(random_model(shared_codec(), {"norm": "other"}))
-    assert problem.text == "norm (other) must be post or pre [model.norm]"
-
-
-def test_ctranslate2_refuses_parsers() -> None:
-    (problem,) = ctranslate2.refusals(random_model(parser_codec(), {}))
-    assert problem.text.startswith("the target vocabulary (of trees) must be of text")

@@ -76,7 +76,7 @@ def saved(folder: Path) -> list[tuple[int, bool]]:
 def save_if_due(run: SavedRun, saver: Saver, update: int) -> None:
     """Save if it is due, and wait until that is done."""
     run.at(update)
-    saver.save_if_due()
+    saver.save_if(saver.is_due())
     saver.finish()
 
 

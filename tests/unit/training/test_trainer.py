@@ -1,5 +1,6 @@
 """The laws of a run: what stops it, what resumes it, what it may depend on."""
 
+import itertools
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,6 +12,9 @@ import torch
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
+from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
+from nmtkit.storage.run_folder import RunFolder
+from nmtkit.training import checkpointing
 from nmtkit.training import run as running
 from nmtkit.training import trainer as training
 from nmtkit.training.optimizer import SCHEDULES
@@ -261,3 +265,27 @@ def test_every_schedule_trains_and_a_new_entry_needs_no_other_edit(
 
 def test_the_choices_of_the_schedule_are_those_of_the_table() -> None:
     assert fields_of(TrainRecipe)["schedule"].setting.choices == tuple(SCHEDULES)
+
+
+@pytest.mark.parametrize("save_minutes", [0.1, 0.15, 0.25])
+def test_a_checkpoint_is_never_saved_before_its_update_is_logged(
+    save_minutes: float, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a save falls due between two readings of the clock, each a second apart."""
+    recipe = tiny_train_recipe(max_updates=40, dropout=0.0)
+    recipe = replace(
+        recipe,
+        checkpoints=replace(recipe.checkpoints, save_every=1000, save_minutes=save_minutes),
+        logging=replace(recipe.logging, log_every=1000),
+    )
+    saved: list[int] = []
+
+    def write_and_note(run: RunFolder, snapshot: Snapshot) -> None:
+        saved.append(snapshot.update)
+        write_checkpoint(run, snapshot)
+
+    monkeypatch.setattr(checkpointing, "write_checkpoint", write_and_note)
+    seconds = itertools.count()
+    train(recipe, data, tmp_path, clock=lambda: float(next(seconds)))
+    assert len(saved) > 5
+    assert set(saved) <= {one["update"] for one in logged(tmp_path, "training")}

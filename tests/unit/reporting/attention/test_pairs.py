@@ -3,8 +3,8 @@ import json
 import pytest
 
 from nmtkit.errors import DataError
-from nmtkit.reporting.attention.objects import json_line
 from nmtkit.reporting.attention.pairs import read_pairs
+from nmtkit.reporting.attention.sentence_json import json_line
 from nmtkit.reporting.attention.sentences import Sentence
 from tests.unit.reporting.attention.scenes import scene
 

@@ -8,9 +8,8 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
-from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
 from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import nonzero, stored, write_pairs
@@ -128,33 +127,6 @@ def test_a_tag_that_a_given_vocabulary_lacks_is_an_error(tmp_path: Path) -> None
     expected = "tag '<bt>': the source vocabulary lacks it; take one that has it as an entry, or"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         prepared(recipe, tmp_path / "data")
-
-
-def test_info_tells_the_table_again_and_examples(tmp_path: Path) -> None:
-    more = write_pairs(tmp_path, "more", [("", "A"), ("b", "B")])
-    recipe = with_more(tmp_path, f"{more}=2", tag=(f"{more}=<bt>",))
-    told: list[str] = []
-    prepared(recipe, tmp_path / "data", told.append)
-    lines = list(describe(tmp_path / "data", check=True))
-    table = told[-11:]
-    assert table[0].startswith("pairs")
-    assert table[2].startswith(f"{more}=2 <bt>  ")
-    start = lines.index(table[0])
-    assert lines[start : start + len(table)] == table
-    assert lines[-1] == f"empty: {more}:1: '' | 'A'"
-    assert "train        11 pairs in 1 shards" in lines
-    assert lines[6] == "checked      every file is what was written"
-
-
-def test_info_checks_hashes_on_request(tmp_path: Path) -> None:
-    prepared(with_more(tmp_path), tmp_path / "data")
-    path = tmp_path / "data" / "train.00000.source.ids"
-    data = bytearray(path.read_bytes())
-    data[0] ^= 1
-    path.write_bytes(data)
-    assert list(describe(tmp_path / "data", check=False))
-    with pytest.raises(DamagedError, match=r"train\.00000\.source\.ids: damaged"):
-        list(describe(tmp_path / "data", check=True))
 
 
 def test_a_sequence_ends_with_the_end_symbol_tag_or_not(tmp_path: Path) -> None:

@@ -2,15 +2,14 @@
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.toml import loads
 from tests.architecture.test_readme import check
+from tests.recipes import ROOT, WMT14
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "wmt14"
 TARGETS = ["en-de-base", "en-de-big", "en-fr-base", "en-fr-big"]
 
 
@@ -18,7 +17,7 @@ def commands(target: str, *settings: str) -> dict[str, str]:
     """Return what a target would run, by the command of nmtkit, or fetch."""
     done = subprocess.run(
         ["make", "-n", target, "WORK=work", "NMTKIT=nmtkit", *settings],
-        cwd=EXAMPLE,
+        cwd=WMT14,
         capture_output=True,
         encoding="utf-8",
         check=True,
@@ -31,7 +30,7 @@ def commands(target: str, *settings: str) -> dict[str, str]:
 
 def train_recipe(target: str) -> TrainRecipe:
     name = target.rpartition("-")[2]
-    return loads((EXAMPLE / f"{name}.toml").read_text("utf-8"), TrainRecipe, name)
+    return loads((WMT14 / f"{name}.toml").read_text("utf-8"), TrainRecipe, name)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -87,7 +86,7 @@ def test_the_models_are_those_of_table_3() -> None:
 def test_vocabularies_are_as_large_as_the_papers(pair: str, size: int) -> None:
     # What the command line gives: languages and text.
     corpus = '[corpus]\nsource_lang = "en"\ntarget_lang = "x"\ntrain = ["x"]\nvalid = "x"\n'
-    text = (EXAMPLE / f"{pair}.toml").read_text("utf-8")
+    text = (WMT14 / f"{pair}.toml").read_text("utf-8")
     recipe = loads(corpus + text, PreprocessRecipe, pair)
     assert recipe.vocabulary.vocab_size == size
     assert not recipe.vocabulary.separate_vocabularies
@@ -122,7 +121,7 @@ def test_the_makefile_of_the_repository_passes_targets_on(target: str) -> None:
     settings = ("INSTALLED=README.md", "NMTKIT=nmtkit", "WORK=work")
     done = subprocess.run(
         ["make", "-n", "--old-file", "README.md", f"wmt14-{target}", *settings],
-        cwd=EXAMPLE.parents[1],
+        cwd=ROOT,
         capture_output=True,
         encoding="utf-8",
         check=True,
@@ -141,7 +140,7 @@ def test_the_makefile_of_the_repository_passes_targets_on(target: str) -> None:
 def test_a_misspelt_setting_is_refused(settings: list[str], told: str) -> None:
     done = subprocess.run(
         ["make", "-n", "table3", *settings],
-        cwd=EXAMPLE,
+        cwd=WMT14,
         capture_output=True,
         encoding="utf-8",
         check=False,

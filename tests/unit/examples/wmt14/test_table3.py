@@ -15,9 +15,9 @@ from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError
 from nmtkit.reporting.paper import TABLE_3
 from tests.architecture.test_readme import check
+from tests.recipes import WMT14
 from tests.unit.reporting.builders import run_of, validated, write_run
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "wmt14"
 EVALUATION = {"keep", "validate_metrics", "max_tokens"}
 
 
@@ -25,7 +25,7 @@ def commands(target: str, *settings: str) -> str:
     """Return the lines that a target would run."""
     return subprocess.run(
         ["make", "-n", target, "WORK=work", "NMTKIT=nmtkit", "PYTHON=python3", *settings],
-        cwd=EXAMPLE,
+        cwd=WMT14,
         capture_output=True,
         encoding="utf-8",
         check=True,
@@ -61,7 +61,7 @@ def test_when_all_is_tiny_a_row_differs_from_base_as_it_does_in_the_paper() -> N
 
 
 def test_the_makefile_names_every_row() -> None:
-    text = (EXAMPLE / "table3.mk").read_text("utf-8")
+    text = (WMT14 / "table3.mk").read_text("utf-8")
     (rows,) = re.findall("^ALL_ROWS := (.*)$", text, re.MULTILINE)
     assert rows.split() == list(TABLE_3)
 
@@ -119,7 +119,7 @@ def test_a_tiny_corpus_has_to_be_named(tmp_path: Path) -> None:
     (tmp_path / "table3-tiny" / "base" / "recipe.toml").write_text(dumps(recipe("base", "tiny")))
     done = subprocess.run(
         ["make", "table3-base", f"WORK={tmp_path}", "SCALE=tiny"],
-        cwd=EXAMPLE,
+        cwd=WMT14,
         capture_output=True,
         encoding="utf-8",
         check=False,

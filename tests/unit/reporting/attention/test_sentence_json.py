@@ -5,7 +5,13 @@ from array import array
 import pytest
 import torch
 
-from nmtkit.reporting.attention.objects import as_object, json_line, packed
+from nmtkit.reporting.attention.sentence_json import (
+    HeadSummary,
+    as_object,
+    json_line,
+    packed,
+    summarise,
+)
 from tests.unit.reporting.attention.scenes import HOSTILE, scene
 
 
@@ -49,3 +55,50 @@ def test_packed_weights_are_the_weights_to_half_of_a_65535th() -> None:
     restored = torch.tensor(numbers.tolist()).view(5, 2, 4, 5) / 65535
     torch.testing.assert_close(restored, weights, rtol=0, atol=0.51 / 65535)
     assert (numbers[-41], numbers[-1]) == (65535, 0)
+
+
+def only(weights: list[list[float]], symbol: int) -> HeadSummary:
+    ((summary,),) = summarise(torch.tensor([[weights]]), symbol)
+    return summary
+
+
+def test_a_head_that_looks_at_itself() -> None:
+    assert only(torch.eye(4).tolist(), 3) == HeadSummary(0.0, 0.0, 1.0, 0.25)
+
+
+def test_a_head_that_looks_everywhere() -> None:
+    summary = only([[0.25] * 4] * 4, 0)
+    assert summary.entropy == pytest.approx(2.0)
+    # From the ends 0, 1, 2, 3 and from within 1, 0, 1, 2: 10 / 8.
+    assert summary.distance == pytest.approx(1.25)
+    assert (summary.diagonal, summary.symbol) == (0.25, 0.25)
+
+
+def test_a_head_that_looks_at_the_token_before() -> None:
+    rows = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    summary = only(rows, 2)
+    assert summary.distance == pytest.approx(2 / 3)
+    assert summary.diagonal == pytest.approx(1 / 3)
+    assert summary.symbol == 0
+
+
+def test_in_a_longer_sequence_the_own_place_is_as_far_along() -> None:
+    rows = [[1.0, 0, 0, 0, 0], [0, 0, 1.0, 0, 0], [0, 0, 0, 0, 1.0]]
+    summary = only(rows, 4)
+    assert (summary.entropy, summary.distance, summary.diagonal) == (0, 0, 1)
+    assert summary.symbol == pytest.approx(1 / 3)
+    assert only([[0.0, 0.0, 1.0]], 2).distance == 2
+
+
+def test_layers_and_heads_keep_their_places() -> None:
+    weights = torch.zeros(2, 3, 1, 6)
+    for layer in range(2):
+        for head in range(3):
+            weights[layer, head, 0, 3 * layer + head] = 1
+    distances = [[head.distance for head in layer] for layer in summarise(weights, 0)]
+    assert distances == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_entropy_is_a_mean_over_rows() -> None:
+    summary = only([[0.5, 0.5], [1.0, 0.0]], 0)
+    assert summary.entropy == pytest.approx(0.5)

@@ -1,0 +1,160 @@
+"""The help of commands with a flag per setting, which are too many for one screen.
+
+--help shows the common options, as `COMMON` lists them; --help-all shows every option by topic.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+
+import click
+
+from nmtkit.config.fields import Field, Value
+from nmtkit_cli.command import Command, write_examples
+from nmtkit_cli.streams import counted
+
+COMMON: Mapping[str, tuple[str, ...]] = {
+    "preprocess": (
+        "source_lang", "target_lang", "train", "valid", "out", "vocab_size", "segmentation",
+        "separate_vocabularies", "max_length", "drop_duplicates", "workers", "overwrite", "config",
+        "print_config",
+    ),
+    "train": (
+        "out", "preset", "config", "max_updates", "max_minutes", "schedule", "learning_rate",
+        "warmup_updates", "update_tokens", "max_tokens", "dropout", "save_every", "validate_every",
+        "device", "devices", "print_config",
+    ),
+    "translate": (
+        "beam", "length_penalty", "n_best", "input_format", "output_format", "scores",
+        "alignments", "stream", "batch_size", "max_tokens", "device", "devices", "threads",
+        "config",
+    ),
+    "score": (
+        "reference", "metric", "language_pair", "test_set", "confidence", "paired_bs", "paired_ar",
+        "sentence", "model", "source", "max_tokens", "device", "as_json", "config",
+    ),
+    "attention": (
+        "translate", "format", "input_format", "sentence", "attention", "layer", "heads", "word",
+        "drawing", "join_subwords", "device", "config",
+    ),
+}  # fmt: skip
+"""Names of the options that --help shows, by command and in this order."""
+
+_FLAGS_WIDTH = 24
+"""Widest column of flags in --help; a longer flag has a line of its own."""
+
+
+class RecipeCommand(Command):
+    """A command with a flag per setting.
+
+    Attributes:
+        fields: its settings, by their names.
+        headings: topic of each option that is not among the command's own, by its name.
+    """
+
+    fields: Mapping[str, Field] = {}
+    headings: Mapping[str, str] = {}
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write two paragraphs, the common options, and the first example."""
+        options = {str(option.name): option for option in self._options(ctx)}
+        common = COMMON[str(self.name)]
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            paragraphs = inspect.cleandoc(str(self.help)).split("\n\n")
+            formatter.write_text("\n\n".join(paragraphs[:2]))
+        with formatter.section("Options"):
+            records = [self._short_record(options[name], ctx) for name in common]
+            formatter.write_dl(records, col_max=_FLAGS_WIDTH)
+        write_examples(str(self.epilog).partition("\n\n")[0], formatter)
+        formatter.write_paragraph()
+        num_further = len(options) - len(common) - len(("--help", "--help-all"))
+        formatter.write(f"{ctx.command_path} --help-all shows {num_further} further options.\n")
+
+    def full_help(self, ctx: click.Context) -> str:
+        """Return the help of every option, by topic."""
+        formatter = ctx.make_formatter()
+        super().format_help(ctx, formatter)
+        return formatter.getvalue().rstrip("\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write every option, one section a heading."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for option in self._options(ctx):
+            heading = self.headings.get(str(option.name), "Options")
+            sections.setdefault(heading, []).append(_record(option, ctx))
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def _options(self, ctx: click.Context) -> Iterator[click.Option]:
+        yield from (one for one in self.get_params(ctx) if isinstance(one, click.Option))
+
+    def _short_record(self, option: click.Option, ctx: click.Context) -> tuple[str, str]:
+        flags, text = _record(option, ctx)
+        field = self.fields.get(str(option.name))
+        short = _first_clause(text) if field is None else _short_setting_help(field)
+        return flags.partition(" / ")[0], short
+
+
+def help_all_option() -> click.Option:
+    """Return the option that shows every option of a `RecipeCommand`."""
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_full_help,
+        help="Show every option by topic, and exit.",
+    )
+
+
+def setting_help(field: Field) -> str:
+    """Return the help of a setting, with its default."""
+    return f"{field.setting.help}{_default(field)}"
+
+
+def _short_setting_help(field: Field) -> str:
+    """Return the first clause, and the default unless it is 0 or off."""
+    is_shown = field.default or field.setting.zero or field.setting.required
+    return f"{_first_clause(field.setting.help)}{_default(field) if is_shown else ''}"
+
+
+def _first_clause(text: str) -> str:
+    """Return a help up to its first full stop, colon or semicolon, and its default if it has one.
+
+    A help says first what an option sets, then the details.
+    """
+    text, gap, default = text.partition("  [")
+    clause, *_ = re.split(r"[.:;] ", text, maxsplit=1)
+    return f"{clause.removesuffix('.')}.{gap}{default}"
+
+
+def _default(field: Field) -> str:
+    if field.setting.required:
+        return "  [required]"
+    if field.default in ("", ()):
+        return ""
+    default = field.default or field.setting.zero or field.default
+    return f"  [default: {_shown(default, field.setting.unit)}]"
+
+
+def _shown(default: Value, unit: str) -> str:
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return counted(default, unit) if isinstance(default, int | float) else str(default)
+
+
+def _record(option: click.Option, context: click.Context) -> tuple[str, str]:
+    """Return an option's flags and its help."""
+    record = option.get_help_record(context)
+    assert record is not None, f"{option.name} is hidden"
+    return record
+
+
+def _show_full_help(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    if is_given and not context.resilient_parsing:
+        assert isinstance(context.command, RecipeCommand), context.command
+        click.echo(context.command.full_help(context))
+        context.exit()

@@ -1,0 +1,40 @@
+"""What CTranslate2 cannot hold is refused by name; what is written: tests/integration."""
+
+from typing import Any
+
+import pytest
+
+from nmtkit.config import training
+from nmtkit.interop import ctranslate2
+from nmtkit.model import layers
+from tests.conversions import random_model, shared_codec
+from tests.tiny import tiny_codec
+from tests.trees import parser_codec
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"key_size": 3}, ["key_size (3) must be model_size / heads (8) [model.key_size]"]),
+        ({"value_size": 5}, ["value_size (5) must be model_size / heads (8) [model.value_size]"]),
+        ({"window": 8}, ["window (8) must be 0 [model.window]"]),
+        ({"key_size": 8, "value_size": 8, "norm": "pre", "positions": "learned"}, []),
+    ],
+)
+def test_sizes_of_heads_and_windows_are_refused_and_nothing_else(
+    settings: dict[str, Any], told: list[str]
+) -> None:
+    problems = [*ctranslate2.refusals(random_model(tiny_codec(), settings))]
+    assert [problem.text for problem in problems] == told
+
+
+def test_a_norm_that_it_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(training.NORMS, "other", training.Norm(has_final_norm=False))
+    monkeypatch.setitem(layers.NORMS, "other", layers.PostNorm)
+    (problem,) = ctranslate2.refusals(random_model(shared_codec(), {"norm": "other"}))
+    assert problem.text == "norm (other) must be post or pre [model.norm]"
+
+
+def test_parsers_are_refused() -> None:
+    (problem,) = ctranslate2.refusals(random_model(parser_codec(), {}))
+    assert problem.text.startswith("the target vocabulary (of trees) must be of text")

@@ -1,0 +1,48 @@
+"""What the formats of other libraries have in common."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import torch
+
+from nmtkit.config import training
+from nmtkit.config.problems import Problem
+from nmtkit.config.training import ModelConfig
+from nmtkit.interop import ctranslate2, marian
+from nmtkit.interop.formats import SOURCE, TARGET, num_positions, write_sentencepiece
+from nmtkit.model import layers
+from nmtkit.storage.model_folder import LoadedModel
+from tests.conversions import random_model, separate_codec, shared_codec
+from tests.tiny import tiny_codec
+
+
+@pytest.mark.parametrize("refusals", [marian.refusals, ctranslate2.refusals])
+def test_an_activation_that_a_format_does_not_know_is_refused(
+    refusals: Callable[[LoadedModel], Iterator[Problem]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(training.ACTIVATIONS, "tanh", training.Activation(keeps_input=False))
+    monkeypatch.setitem(layers.ACTIVATIONS, "tanh", torch.tanh)
+    (problem,) = refusals(random_model(shared_codec(), {"activation": "tanh"}))
+    assert problem.text == "activation (tanh) must be relu or silu [model.activation]"
+
+
+def test_sentencepiece_models_are_those_of_the_sides(tmp_path: Path) -> None:
+    codec = separate_codec()
+    write_sentencepiece(codec, tmp_path)
+    for name, vocabulary in ((SOURCE, codec.source), (TARGET, codec.target)):
+        model = sentencepiece.SentencePieceProcessor(str(tmp_path / name))
+        assert model.encode_as_ids("the cat") == vocabulary.encode("the cat")
+
+
+def test_a_vocabulary_of_words_has_no_model(tmp_path: Path) -> None:
+    write_sentencepiece(tiny_codec(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("positions", "longest"), [("sinusoidal", 2048), ("learned", 77)])
+def test_learned_positions_are_the_longest_sequence_of_an_export(
+    positions: str, longest: int
+) -> None:
+    assert num_positions(ModelConfig(positions=positions, max_positions=77)) == longest
