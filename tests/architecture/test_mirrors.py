@@ -19,7 +19,6 @@ TESTED_ELSEWHERE = {
     "nmtkit/evaluation/metric.py": "tests/unit/evaluation/test_metrics.py",
     "nmtkit/interop/marian_stored.py": "tests/unit/interop/test_marian_reading.py",
     "nmtkit/parsing/evalb/scorer.py": "tests/unit/parsing/evalb/test_metric.py",
-    "nmtkit/reporting/paper.py": "numbers of the paper, without code",
     "nmtkit_cli/scoring.py": "tests/integration/test_score_command.py",
     "nmtkit_cli/tree_commands.py": "tests/integration/test_trees_command.py",
 }

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import complete, linearize
@@ -43,8 +43,9 @@ def test_a_tree_comes_back_with_the_words_of_its_source(text: str) -> None:
 
 @given(trees())
 def test_any_tree_comes_back(tree: Tree) -> None:
-    tokens = TreeTokens.count([tree], keeps_tags=True)
     text, source = format_tree(tree), " ".join(tree.words())
+    assume("<unk>" not in text)  # the symbol of unknown tokens, which `complete` replaces
+    tokens = TreeTokens.count([tree], keeps_tags=True)
     ids = tokens.encode(text)
     assert tokens.decode(ids) == tokens.normalise(text) == " ".join(linearize(tree, True))
     assert complete(tokens.decode(ids), source) == (text, False)
