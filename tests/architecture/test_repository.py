@@ -50,3 +50,15 @@ def test_scripts_can_be_executed() -> None:
 
 def test_what_the_demonstration_writes_is_ignored() -> None:
     assert "demo" in ignored_patterns()
+
+
+def test_the_workflow_runs_the_script_that_runs_anywhere_and_may_only_read() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+    assert re.findall(r"^ +- run: (.*)$", text, re.M) == [".ci/run"]
+    assert re.search(r"^permissions:\n  contents: read\n\n", text, re.M)
+    assert "timeout-minutes: 90" in text
+    actions = re.findall(r"uses: (\S+)", text)
+    assert actions
+    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", action) for action in actions), actions
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f'"{oldest["requires-python"].removeprefix(">=")}"' in text
