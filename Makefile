@@ -1,29 +1,32 @@
-# One word a chore; `make` lists them. Everything runs in its own environment, $(VENV), which is
-# set up when it is first needed and again when pyproject.toml or constraints.txt change.
+# Development tasks; `make` lists them. All run in the environment $(VENV), which is created when it
+# is first needed, and updated when pyproject.toml or constraints.txt change.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test test-system test-faults check format docs golden bench bench-gpu dist clean
+.PHONY: help install demo test test-fast test-system test-faults check format docs golden bench bench-gpu dist clean
 
-help:  ## list the chores
+help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9%-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
 
-install: $(INSTALLED)  ## set up the environment, with nmtkit in it
+install: $(INSTALLED)  ## create the environment and install nmtkit in it
 	@echo "nmtkit is installed: $(VENV)/bin/nmtkit --help"
 
-demo: $(INSTALLED)  ## the whole road on a small corpus: preprocess, train, average, translate, score
+demo: $(INSTALLED)  ## a small example from text to score: preprocess, train, average, translate, score
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" examples/demo/run.sh
 
-test: $(INSTALLED)  ## all tests but the slow ones
+test: $(INSTALLED)  ## all tests except the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
-test-system: $(INSTALLED)  ## the slow tests: tasks learnt, published scores, whole recipes, ranks disturbed
+test-fast: $(INSTALLED)  ## the unit tests, in about a minute on two cores
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/unit -n auto --dist loadfile
+
+test-system: $(INSTALLED)  ## the slow tests: tasks learnt, published scores, whole recipes, faults of ranks
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/system -n auto --dist loadfile
 
-test-faults: $(INSTALLED)  ## the long storm: training killed 200 times at random moments
+test-faults: $(INSTALLED)  ## kill training 200 times at random moments
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.storm --rounds 200
 
 check: $(INSTALLED)  ## formatting, lint, types, architecture
@@ -32,17 +35,17 @@ check: $(INSTALLED)  ## formatting, lint, types, architecture
 	$(BIN)/mypy
 	$(BIN)/pytest tests/architecture
 
-format: $(INSTALLED)  ## format the code and mend what lint can mend
+format: $(INSTALLED)  ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(INSTALLED)  ## write docs/cli.md anew from the commands' own help
+docs: $(INSTALLED)  ## write docs/cli.md from the commands' own help
 	$(BIN)/python docs/make_cli.py
 
-golden: $(INSTALLED)  ## compare what is computed and written today with the frozen examples
+golden: $(INSTALLED)  ## compare results and files with the frozen examples
 	$(BIN)/pytest tests/golden
 
-bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor another toolkit
+bench: $(INSTALLED)  ## the benchmarks that need no other corpus or toolkit
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m examples.demo.corpus build/corpus
 	$(BIN)/python -m benchmarks.preprocess_memory --train build/corpus/train --valid build/corpus/valid \
@@ -53,11 +56,11 @@ bench: $(INSTALLED)  ## the benchmarks that need neither another corpus nor anot
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.scaling
 
-bench-gpu: $(INSTALLED)  ## the benchmarks of a GPU: half an hour on an H100 or H200
+bench-gpu: $(INSTALLED)  ## the GPU benchmarks: half an hour on an H100 or H200
 	$(BIN)/python -m benchmarks.gpu
 
-dist: $(INSTALLED)  ## the source distribution, and the wheel that it builds, in dist/
-	rm -rf build dist
+dist: $(INSTALLED)  ## build the source distribution and its wheel, in dist/
+	rm -rf dist
 	mkdir dist
 	$(BIN)/python -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")' > /dev/null
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation \
@@ -67,13 +70,13 @@ dist: $(INSTALLED)  ## the source distribution, and the wheel that it builds, in
 wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*
 
-table%: $(INSTALLED)  ## table 3 of the paper, or a row of it: table3-A1; SCALE=tiny CORPUS=/folder on a CPU
+table%: $(INSTALLED)  ## table 3 of the paper, or a row: table3-A1; SCALE=tiny CORPUS=/folder on a CPU
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wmt14 $@
 
 wsj-%: $(INSTALLED)  ## parsers: wsj-only, wsj-semi-supervised, wsj-craft; each with -cell or -grid
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wsj $(if $(filter only%,$*),$@,$*)
 
-clean:  ## remove everything that these chores made, but for wmt14 and wsj
+clean:  ## remove everything that these tasks made, except wmt14 and wsj
 	rm -rf $(VENV) demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

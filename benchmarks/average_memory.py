@@ -1,10 +1,10 @@
-"""How much memory averaging takes, as the number of checkpoints grows.
+"""Memory use of checkpoint averaging, by number of checkpoints.
 
     python -m benchmarks.average_memory
 
-One model of the paper's base size with random weights stands for every checkpoint: it is named, and
-read, once per checkpoint. Each number of checkpoints has its own process and so its own peak, which
-includes the mapped pages of the models.
+Every checkpoint is the same model of the paper's base size with random weights, named and read once
+per checkpoint. Each number of checkpoints is measured in a separate process. Peaks include the
+mapped pages of the models.
 """
 
 import argparse
@@ -26,12 +26,12 @@ NUM_WORDS = 37_000
 
 @dataclass(frozen=True)
 class Peak:
-    """The memory that one average took.
+    """Peak memory of averaging a number of checkpoints.
 
     Attributes:
-        checkpoints: how many were averaged.
+        checkpoints: number of checkpoints.
         mib: peak of the process.
-        ratio: to the peak of the first count.
+        ratio: divided by the peak of the first count.
     """
 
     checkpoints: int
@@ -42,11 +42,18 @@ class Peak:
 def main() -> None:
     """Measure each count, and print a table and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--counts", type=int, nargs="+", default=[2, 5, 20], help="of checkpoints")
+    parser.add_argument(
+        "--counts",
+        type=int,
+        nargs="+",
+        default=[2, 5, 20],
+        help="numbers of checkpoints to average",
+    )
     counts = parser.parse_args().counts
     with tempfile.TemporaryDirectory() as folder:
         model, out = Path(folder) / "model", Path(folder) / "out"
-        peaks(write_base_model, model)  # apart: the peak of a child is never below its parent's
+        # A separate process: the peak of a child is never below its parent's.
+        peaks(write_base_model, model)
         sizes = [peaks(average, [model] * count, out, {}, True)[0] for count in counts]
     results = [Peak(count, mib, mib / sizes[0]) for count, mib in zip(counts, sizes, strict=True)]
     rows = [[f"{one.checkpoints}", f"{one.mib:.0f}", f"{one.ratio:.3f}"] for one in results]

@@ -1,4 +1,4 @@
-"""How fast trees are compared: by the library, and by the whole command with its start.
+"""Speed of scoring trees: by the library, and by the whole command including its start.
 
 python -m benchmarks.brackets --gold GOLD --parsed PARSED
 """
@@ -18,12 +18,12 @@ from nmtkit.text.lines import read_lines
 
 
 def main() -> None:
-    """Compare the trees some times in both ways, in turn, and print medians."""
+    """Compare the trees in both ways, interleaved, and print medians."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--gold", type=Path, required=True, help="gold trees, one a line")
-    parser.add_argument("--parsed", type=Path, required=True, help="parses of as many lines")
-    parser.add_argument("--copies", type=int, default=10, help="how often each file is taken")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each way is measured")
+    parser.add_argument("--gold", type=Path, required=True, help="gold trees, one per line")
+    parser.add_argument("--parsed", type=Path, required=True, help="parses of the same sentences")
+    parser.add_argument("--copies", type=int, default=10, help="copies of each file")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each way")
     arguments = parser.parse_args()
     gold, parsed = (
         list(read_lines(path)) * arguments.copies for path in (arguments.gold, arguments.parsed)

@@ -1,8 +1,8 @@
-"""What the benchmarks share: contenders run as processes, interleaved, and compared by ratios.
+"""Shared code of the benchmarks: interleaved runs of contenders, ratios, tables, peak memory.
 
 A contender is a command that prints its rate and its peak memory, as
-"... 2767 tgt tok/s ... peak RSS 1446 MiB". Every round runs each of them once, so that a machine
-that slows down or warms up does so for all; a ratio is the median of the rounds' own ratios.
+"... 2767 tgt tok/s ... peak RSS 1446 MiB". Each round runs every contender once, so a machine that
+slows down or warms up does so for all. A ratio is the median of the ratios of the rounds.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from statistics import median
 
 OWN_NAME = "nmtkit"
 MIB = 1024
-"""What getrusage counts in, KiB, of a MiB."""
+"""KiB per MiB; getrusage counts in KiB."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Contender:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run of a contender printed.
+    """The output of one run of a contender.
 
     Attributes:
         rate: in the benchmark's unit.
-        peak_mib: its memory.
-        details: what it printed besides as a line of JSON, if it did.
+        peak_mib: its peak memory.
+        details: the values of its line of JSON, if it printed one.
     """
 
     rate: float
@@ -52,12 +52,12 @@ class Summary:
     """All rounds of one contender.
 
     Attributes:
-        name: whose.
-        rates: of each round.
+        name: the contender.
+        rates: the rate of each round.
         rate: their median.
-        peak_mib: the largest of all rounds.
-        ratios: how many times as fast each contender of ours was, the medians of the rounds.
-        details: what else was measured, the medians of the rounds.
+        peak_mib: the largest peak of all rounds.
+        ratios: speed of each nmtkit contender divided by this one's, medians of the rounds.
+        details: medians of the other measurements.
     """
 
     name: str
@@ -69,27 +69,27 @@ class Summary:
 
 
 def add_peer_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every comparison takes."""
+    """Add the options of all comparisons."""
     parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each contender")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peers", type=Path, help="folder with their scripts")
-    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that runs them")
+    parser.add_argument("--peers", type=Path, help="folder with the peers' scripts")
+    parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peers")
 
 
 def peer(
     script: str, arguments: Sequence[object], options: argparse.Namespace, name: str = ""
 ) -> list[Contender]:
-    """Return a peer as a contender, or none where its script is not at hand."""
+    """Return a peer as a contender; an empty list if its script is missing."""
     if options.peers is None or not (options.peers / script).is_file():
-        print(f"{script} is left out: --peers names no folder that holds it", file=sys.stderr)
+        print(f"{script} is left out: --peers has no such file", file=sys.stderr)
         return []
     command = [options.peer_python, str(options.peers / script), *map(str, arguments)]
     return [Contender(name or script.removesuffix(".py"), command)]
 
 
 def module(name: str, arguments: Sequence[object]) -> list[str]:
-    """Return the command that runs a module of ours in this interpreter."""
+    """Return the command that runs a module with this interpreter."""
     return [sys.executable, "-m", name, *map(str, arguments)]
 
 
@@ -97,7 +97,7 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: 
     """Run contenders round by round; print a table, then all numbers as JSON.
 
     Args:
-        contenders, options, unit: as of `run_rounds`.
+        contenders, options, unit: as in `run_rounds`.
     """
     summaries = run_rounds(contenders, options, unit)
     own = [one.name for one in summaries if one.name.startswith(OWN_NAME)]
@@ -123,10 +123,9 @@ def run_rounds(
     """Run contenders round by round.
 
     Args:
-        contenders: what to compare; those whose names begin with ours are what others are
-            compared to.
+        contenders: the contenders; all are compared with those whose name begins with "nmtkit".
         options: from `add_peer_options`.
-        unit: what stands behind a rate in the contenders' output.
+        unit: the text after the rate in the contenders' output.
     """
     rounds = []
     for number in range(1, options.rounds + 1):
@@ -135,11 +134,11 @@ def run_rounds(
     names = [contender.name for contender in contenders]
     measured = dict(zip(names, zip(*rounds, strict=True), strict=True))
     own = {name: found for name, found in measured.items() if name.startswith(OWN_NAME)}
-    return [summarise(name, found, own) for name, found in measured.items()]
+    return [summarize(name, found, own) for name, found in measured.items()]
 
 
 def measure(contender: Contender, threads: int, unit: str) -> Measurement:
-    """Run a contender once and read its rate and memory from what it prints."""
+    """Run a contender once; read its rate and memory from its output."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(contender.command, capture_output=True, text=True, env=environment)
     rate = re.search(rf"([\d.]+) {re.escape(unit)}", done.stdout)
@@ -151,10 +150,10 @@ def measure(contender: Contender, threads: int, unit: str) -> Measurement:
     return Measurement(float(rate[1]), float(peak[1]), json.loads(details[0]) if details else {})
 
 
-def summarise(
+def summarize(
     name: str, found: Sequence[Measurement], own: Mapping[str, Sequence[Measurement]]
 ) -> Summary:
-    """Summarise the rounds of a contender, and compare them with those of nmtkit."""
+    """Summarise the rounds of a contender and compare them with nmtkit's."""
     ratios = {
         ours: median(
             ours_once.rate / once.rate for ours_once, once in zip(all_, found, strict=True)
@@ -168,14 +167,14 @@ def summarise(
 
 
 def print_measurement(what: str, rate: float, unit: str, peak: float | None = None) -> None:
-    """Print what `measure` reads; the peak is this process's, where no other MiB are given."""
+    """Print a line for `measure` to read; the default peak in MiB is this process's."""
     if peak is None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
     print(f"{OWN_NAME} {what}: {rate:.2f} {unit} peak RSS {peak:.0f} MiB")
 
 
 def peaks(function: Callable[..., None], *arguments: object) -> tuple[float, float]:
-    """Run a function in a new process; returns its peak memory and its largest child's in MiB."""
+    """Run a function in a new process; return its peak memory and its largest child's, in MiB."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=send_peaks, args=(theirs, function, arguments))
@@ -191,7 +190,7 @@ def send_peaks(
     function: Callable[..., None],
     arguments: tuple[object, ...],
 ) -> None:
-    """Run a function and send the peak memory of this process and its largest child in MiB."""
+    """Run a function; send the peak memory of this process and its largest child, in MiB."""
     function(*arguments)
     own, largest_child = (
         resource.getrusage(who).ru_maxrss / MIB
@@ -201,7 +200,7 @@ def send_peaks(
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns, the first to the left, the others to the right."""
+    """Print rows in columns, the first left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
         cells = [first.ljust(widths[0])]
@@ -215,7 +214,7 @@ def print_json(values: object) -> None:
 
 
 def read_words(path: Path, count: int) -> Iterable[list[int]]:
-    """Yield the numbers of the words, w00000 and on, of the first lines of a made-up corpus."""
+    """Yield the word numbers of the first lines of a corpus of words w00000, w00001, ..."""
     with path.open() as stream:
         for _, line in zip(range(count), stream, strict=False):
             yield [int(word[1:]) for word in line.split()]

@@ -1,4 +1,4 @@
-"""What compiling gains in training on a CPU; benchmarks/gpu/updates.py measures it on a GPU.
+"""Speed of compiled training on a CPU; benchmarks/gpu/updates.py measures it on a GPU.
 
     python -m benchmarks.compiling --shape small
 
@@ -19,7 +19,7 @@ from benchmarks.common import print_json, print_table
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import set_up
@@ -29,7 +29,7 @@ from nmtkit.training.run import make_objective
 
 VOCABULARY = {"small": 8000, "base": 37_000, "big": 37_000}
 MEAN_LENGTH, SPREAD, LONGEST = 25, 0.6, 150
-"""Tokens of a sentence: log-normal, as those of news are, about."""
+"""Tokens per sentence: log-normal, approximately as in news text."""
 
 
 def main() -> None:
@@ -37,8 +37,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", choices=tuple(VOCABULARY), default="small")
     parser.add_argument("--precision", default="float32", help="float32 or bfloat16")
-    parser.add_argument("--tokens", type=int, default=4096, help="of a batch, on either side")
-    parser.add_argument("--batches", type=int, default=12, help="that are timed, each way")
+    parser.add_argument("--tokens", type=int, default=4096, help="per side of a batch")
+    parser.add_argument("--batches", type=int, default=12, help="timed batches per way")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     machine = {"device": "cpu", "precision": options.precision, "threads": options.threads}
@@ -85,7 +85,7 @@ def fresh_objective(recipe: TrainRecipe, size: int, execution: Execution) -> Obj
 
 
 def draw_batch(random: np.random.Generator, tokens: int, vocabulary: int) -> Batch:
-    """Draw sentences with about this many tokens together, on either side."""
+    """Draw sentences with about `tokens` tokens in total on either side."""
 
     def side() -> Sequences:
         logarithm = np.log(MEAN_LENGTH) - SPREAD**2 / 2
@@ -94,7 +94,7 @@ def draw_batch(random: np.random.Generator, tokens: int, vocabulary: int) -> Bat
         ids = [random.integers(3, vocabulary, size).tolist() for size in sizes]
         return Sequences.pack(ids, "uint16")
 
-    return batch_of(side(), side(), torch.device("cpu"))
+    return make_batch(side(), side(), torch.device("cpu"))
 
 
 def seconds_of(objective: Objective, batch: Batch) -> float:

@@ -1,4 +1,4 @@
-r"""How fast nmtkit and its peers decode: sentences per second and peak memory.
+r"""Decoding speed of nmtkit and its peers: sentences per second and peak memory.
 
     python -m benchmarks.decode --shape small --save MODEL && nmtkit export MODEL ctranslate2 FOLDER
     python -m benchmarks.decode --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON \
@@ -7,13 +7,12 @@ r"""How fast nmtkit and its peers decode: sentences per second and peak memory.
     python -m benchmarks.decode --corpus CORPUS --shape small --beam 21 --batch-sizes 12 \
         --sentences 24 --lengths 50 100 200 300
 
-CORPUS is a folder with test.src, segmented into words w00000 and on. Random weights, the same ones
-in nmtkit and CTranslate2; beam 4 where no other is given, batches of sentences sorted by length,
-then sentence by sentence; every hypothesis has 30 tokens and the end symbol, which is made
-impossible before. nmtkit runs in float32 and in bfloat16, the bare PyTorch loop as well, the others
-in float32. With --growth the question is another: what a step costs after how many tokens, and how
-much of it is attention to them; with --lengths, what hypotheses of other lengths take in time and
-memory, each in a process of its own.
+CORPUS is a folder with test.src, segmented into words w00000, w00001, ... Weights are random, and
+equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decoded, then single
+sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end symbol, which is
+impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, the others in
+float32. --growth prints the time of a step by position, and of its self-attention. --lengths prints
+time and memory by length of the hypotheses, each length in a separate process.
 """
 
 import argparse
@@ -60,20 +59,20 @@ GROWTH_LENGTH = 210
 GROWTH_POSITIONS = (10, 25, 50, 100, 150, 200)
 PRECISIONS = ("float32", "bfloat16")
 SLOWER_ALONE = 10
-"""Where sentences are decoded one by one, this times fewer are."""
+"""Single sentences are this many times fewer."""
 WINDOW = 10
-"""Steps around a position whose median is taken."""
+"""Steps around a position for its median."""
 
 Step = Callable[[Tensor, DecoderState], Tensor]
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """What happened between two calls of the step function.
+    """The time of a step.
 
     Attributes:
-        num_entries: stored entries of a sentence that the step's self-attention reads.
-        seconds: from the call to the next one: the model and the search.
+        num_entries: cached entries per sentence that the step's self-attention reads.
+        seconds: from one call of the step function to the next: model and search.
     """
 
     num_entries: int
@@ -81,7 +80,7 @@ class StepTime:
 
 
 def main() -> None:
-    """Compare, or with --one, --growth or --lengths measure nmtkit alone."""
+    """Compare with the peers, or with --one, --growth or --lengths measure nmtkit only."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add_peer_options(parser)
     parser.add_argument("--corpus", type=Path, help="folder with test.src")
@@ -89,12 +88,12 @@ def main() -> None:
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 1])
     parser.add_argument("--length", type=int, default=30, help="forced tokens")
     parser.add_argument("--lengths", type=int, nargs="+", help="time and memory by forced tokens")
-    parser.add_argument("--beam", type=int, default=4, help="nmtkit's; the peers have 4")
+    parser.add_argument("--beam", type=int, default=4, help="beam of nmtkit; the peers have 4")
     parser.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0])
-    parser.add_argument("--ctranslate2", type=Path, help="the exported model; else it is left out")
-    parser.add_argument("--save", type=Path, help="write the model with random weights, no more")
-    parser.add_argument("--one", action="store_true", help="measure nmtkit alone, once")
-    parser.add_argument("--growth", action="store_true", help="cost of a step by its position")
+    parser.add_argument("--ctranslate2", type=Path, help="exported model; default: left out")
+    parser.add_argument("--save", type=Path, help="only write the model with random weights")
+    parser.add_argument("--one", action="store_true", help="measure nmtkit only, once")
+    parser.add_argument("--growth", action="store_true", help="time of a step by position")
     options = parser.parse_args()
     if options.save:
         save_model(options)
@@ -110,7 +109,7 @@ def main() -> None:
 
 
 def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
-    """List nmtkit in each precision and the peers that are at hand."""
+    """List nmtkit in each precision and the available peers."""
     num_sentences = options.sentences if batch_size > 1 else options.sentences // SLOWER_ALONE
     amounts = ["--n", num_sentences, "--bs", batch_size, "--len", options.length]
     theirs = ["decode", "--shape", options.shape, "--data", options.corpus, *amounts]
@@ -128,7 +127,7 @@ def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
 def own(
     options: argparse.Namespace, precision: str, num_sentences: int, batch_size: int, length: int
 ) -> Contender:
-    """Return nmtkit alone, measured once, as a contender."""
+    """Return one measurement of nmtkit as a contender."""
     arguments = ["--one", "--shape", options.shape, "--corpus", options.corpus, "--length", length]
     arguments += ["--sentences", num_sentences, "--batch-sizes", batch_size, "--beam", options.beam]
     arguments += ["--threads", options.threads, "--precision", precision]
@@ -137,7 +136,7 @@ def own(
 
 
 def show_lengths(options: argparse.Namespace) -> None:
-    """Print what hypotheses of some lengths take, a process each."""
+    """Print speed and memory by length of the hypotheses."""
     (batch_size,) = options.batch_sizes
     measured = [
         measure(
@@ -172,7 +171,7 @@ def decode_once(options: argparse.Namespace) -> None:
 
 
 def save_model(options: argparse.Namespace) -> None:
-    """Write the model that is measured, for the exporters."""
+    """Write the measured model, for the exporters."""
     words = Words([f"w{number:05d}" for number in range(NUM_WORDS[options.shape])])
     codec = TextCodec("en", "de", words, words, is_shared=True)
     tensors = make_model(options).state_dict()
@@ -181,7 +180,7 @@ def save_model(options: argparse.Namespace) -> None:
 
 
 def make_model(options: argparse.Namespace) -> Transformer:
-    """Set the process up and make a model with random weights."""
+    """Set up the process and return a model with random weights."""
     machine = {"device": "cpu", "threads": options.threads}
     recipe = build(TrainRecipe, PRESETS[options.shape], machine)
     set_up(recipe.runtime)
@@ -200,7 +199,7 @@ def read_batches(options: argparse.Namespace) -> list[list[list[int]]]:
 
 
 def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -> list[StepTime]:
-    """Search for hypotheses of `length` tokens and the end symbol; return the time of each step."""
+    """Search for hypotheses of `length` tokens and the end symbol; return the time per step."""
     times: list[StepTime] = []
     called = 0.0
 
@@ -227,7 +226,7 @@ def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -
 
 @torch.inference_mode()
 def show_growth(options: argparse.Namespace) -> None:
-    """Print what a step costs after how many tokens, with and without attention to them."""
+    """Print the time of a step by position, with and without self-attention."""
     model = make_model(options)
     model.prepare(getattr(torch, options.precision))
     options.batch_sizes = options.batch_sizes[:1]
@@ -257,7 +256,7 @@ def show_growth(options: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class GrowthRow:
-    """What a step costs at a position: all of it, and its self-attention alone."""
+    """The time of a step at a position, and of its self-attention."""
 
     position: int
     num_entries: int
@@ -268,7 +267,7 @@ class GrowthRow:
 def attention_seconds(
     model: Transformer, num_sentences: int, num_entries: int, options: argparse.Namespace
 ) -> float:
-    """Time the attention of all layers over `num_entries` entries, alone."""
+    """Time only the self-attention of all layers over `num_entries` entries."""
     config = model.config
     num_matrices, size = num_sentences * config.heads, config.model_size // config.heads
     query = torch.randn(num_sentences, options.beam, config.model_size)

@@ -39,7 +39,7 @@ SEARCHES = {
 
 
 def main() -> None:
-    """Export, compare, print a table and JSON."""
+    """Export, compare, and print a table and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("model", type=Path)
     parser.add_argument("--source", type=Path, required=True)
@@ -63,7 +63,7 @@ def main() -> None:
 def largest_difference(
     loaded: LoadedModel, exported: Path, sources: Sequence[str], references: Sequence[str]
 ) -> float:
-    """Return how much scores of real pairs differ at most."""
+    """Return the largest difference of the scores of real pairs."""
     codec, peer = loaded.codec, open_peer(exported, loaded.codec)
     pairs = [
         Pair(source, target, codec.encode_source(source), codec.encode_target(target))
@@ -111,7 +111,7 @@ def translate_by_peer(
             [pieces[place] for place in places],
             beam_size=search.beam,
             length_penalty=alpha,
-            max_decoding_length=length + search.extra_length,
+            max_decoding_length=length + search.max_length_offset,
             max_batch_size=BATCH,
         )
         for place, result in zip(places, results, strict=True):

@@ -92,9 +92,9 @@ class Kind:
     Attributes:
         name: what the tables call it.
         build: makes a layer of width d that is the depth-th of a stack, from 0.
-        cost: operations a layer, as table 1 has them.
+        cost: operations per layer in table 1.
         exponents: of n in that cost, and of d.
-        sequential: table 1's operations that must wait for each other.
+        sequential: table 1's sequential operations.
         path: table 1's maximum path length.
     """
 
@@ -144,10 +144,10 @@ KINDS = (
 
 
 def chain_length(kind: Kind, n: int) -> int:
-    """Count the longest chain of operations in which each waits for the one before, forwards.
+    """Return the length of the longest chain of dependent operations in the forward pass.
 
-    It is the longest path through autograd's graph of the output at the last position; in float64,
-    as oneDNN's recurrent layers, which hide their steps in one node, are not made for it.
+    It is the longest path through autograd's graph of the output at the last position. float64
+    avoids oneDNN's recurrent layers, which hide their steps in one node.
     """
     d = 8
     x = torch.randn(n, d, dtype=torch.float64, requires_grad=True)
@@ -167,10 +167,10 @@ def chain_length(kind: Kind, n: int) -> int:
 
 
 def layers_to_cross(kind: Kind, n: int) -> int:
-    """Count the layers until the gradient of the last output reaches the first position.
+    """Return the number of layers until the gradient of the last output reaches position 0.
 
-    A gradient is exactly 0 where no path leads, and in float64 only there. A deeper stack reaches
-    whatever a shallower one does, so the number is found by bisection.
+    A gradient is exactly 0 without a path, and in float64 only then. A deeper stack reaches at
+    least as far as a shallower one, so bisection finds the number.
     """
     d = 8
 

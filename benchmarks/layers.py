@@ -1,13 +1,12 @@
-"""What layers cost as sequences grow: the paper's table 1, measured.
+"""The paper's table 1, measured: time and memory of layers by length and width.
 
     python -m benchmarks.layers --plots FOLDER
 
-Each kind of layer runs forwards and backwards over one sequence of n positions of width d. Time is
-that of the processor, in one thread, so that what else runs on the machine counts little; the best
-of some rounds, in which all take turns. Memory is what the forward pass keeps for the backward
-pass. Exponents are the slopes of straight lines through the logarithms, by least squares,
-at the largest sizes. Operations that wait for each other, and layers until the first position
-reaches the last, are counted in autograd's graph (see layer_kinds.py).
+Each kind of layer runs forward and backward over one sequence of n positions of width d. Time is
+processor time in one thread, so that other programs matter little; the best of several interleaved
+rounds. Memory is what the forward pass keeps for the backward pass. Exponents are slopes of least
+squares lines through the logarithms, at the largest sizes. Sequential operations, and the layers
+until the first position reaches the last, are counted in autograd's graph (see layer_kinds.py).
 """
 
 import argparse
@@ -34,17 +33,17 @@ from benchmarks.layer_kinds import (
     layers_to_cross,
     num_heads,
 )
-from nmtkit.reporting.svg import Curve, Plot, draw_alone
+from nmtkit.reporting.svg import Curve, Plot, draw_file
 from nmtkit.runtime.allocator import keep_freed_memory
 
 CHAIN_LENGTHS = (128, 256)
 PATH_LENGTHS = (33, 65, 129)
-FITTED = 3
-"""Number of the largest sizes at which exponents are fitted."""
+NUM_FITTED = 3
+"""Number of the largest sizes for the fit of an exponent."""
 
 MIB = 2**20
 SLOW_S = 2.0
-"""What takes longer runs in the first round alone."""
+"""Slower measurements run only in the first round."""
 
 Name = str
 Sizes = Sequence[int]
@@ -52,7 +51,7 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor seconds of the passes over one sequence, and bytes kept between them."""
+    """Processor seconds of both passes over one sequence, and bytes kept between them."""
 
     forward_s: float
     backward_s: float
@@ -60,13 +59,13 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """Both passes."""
+        """Seconds of both passes."""
         return self.forward_s + self.backward_s
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a kind: the longest chains of operations, and the layers from the first to the last."""
+    """Of a kind of layer: chain lengths by n, and layers from the first position to the last."""
 
     name: Name
     chains: list[int]
@@ -113,13 +112,13 @@ def main() -> None:
 
 
 def read_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; ends the process where something in it cannot be measured."""
+    """Read the command line; exit with an error if a value is impossible."""
     parser = _parser()
     options = parser.parse_args(arguments)
     for name, sizes in (("n", options.n), ("d", options.d), ("long", options.long)):
         if len(sizes) < 2 or sizes[0] < 1 or sizes != sorted(set(sizes)):
             given = " ".join(map(str, sizes))
-            parser.error(f"--{name}: give at least two sizes, from 1 on and ascending, not {given}")
+            parser.error(f"--{name}: give at least two ascending sizes from 1 on, not {given}")
     numbers = (("width", options.width), ("length", options.length), ("rounds", options.rounds))
     for name, number in numbers:
         if number < 1:
@@ -127,8 +126,8 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
     for width in (*options.d, options.width):
         if width % num_heads(width):
             parser.error(
-                f"width {width} does not divide into heads; give multiples of {HEAD_SIZE}, or less "
-                f"than {2 * HEAD_SIZE}"
+                f"width {width} cannot be divided into heads; give multiples of {HEAD_SIZE}, or "
+                f"less than {2 * HEAD_SIZE}"
             )
     return options
 
@@ -141,7 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--d", type=int, nargs="+", default=widths, help="widths, ascending")
     parser.add_argument("--width", type=int, default=256, help="d where n varies")
     parser.add_argument("--length", type=int, default=512, help="n where d varies")
-    parser.add_argument("--long", type=int, nargs="+", default=long, help="of both attentions")
+    parser.add_argument(
+        "--long",
+        type=int,
+        nargs="+",
+        default=long,
+        help="lengths for full and restricted attention",
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--plots", type=Path, help="folder for time and memory as SVG")
     return parser
@@ -153,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
 def measure(
     kinds: Sequence[Kind], sizes: Sizes, shape: Callable[[int], tuple[int, int]], rounds: int
 ) -> Costs:
-    """Measure each kind at each size; what is slow is measured in the first round alone."""
+    """Measure each kind at each size; slow ones only in the first round."""
     best: dict[Name, dict[int, Cost]] = {kind.name: {} for kind in kinds}
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
@@ -167,7 +172,7 @@ def measure(
 
 
 def run(kind: Kind, n: int, d: int) -> Cost:
-    """Run a new layer of a kind forwards and backwards over one sequence."""
+    """Run a new layer of a kind forward and backward over one sequence."""
     layer = kind.build(d, 0)
     x = torch.randn(n, d, requires_grad=True)
     own = {tensor.untyped_storage().data_ptr() for tensor in (x, *layer.parameters())}
@@ -189,7 +194,7 @@ def run(kind: Kind, n: int, d: int) -> Cost:
 
 
 def _better(one: Cost, other: Cost) -> Cost:
-    """Return the best of either pass; what is kept is always the same."""
+    """Return the best time of each pass; the kept bytes are always equal."""
     return Cost(
         min(one.forward_s, other.forward_s),
         min(one.backward_s, other.backward_s),
@@ -198,8 +203,8 @@ def _better(one: Cost, other: Cost) -> Cost:
 
 
 def exponent(points: Mapping[int, float]) -> float:
-    """Fit the exponent of a power law to the largest sizes, by least squares of the logarithms."""
-    largest = sorted(points)[-FITTED:]
+    """Return the exponent of a power law, fitted to the largest sizes."""
+    largest = sorted(points)[-NUM_FITTED:]
     across = [math.log(size) for size in largest]
     up = [math.log(points[size]) for size in largest]
     middle, height = sum(across) / len(across), sum(up) / len(up)
@@ -215,11 +220,11 @@ def _bytes(costs: Mapping[int, Cost]) -> dict[int, float]:
     return {size: cost.saved_bytes for size, cost in costs.items()}
 
 
-# --------------------------------------------------------------------------------------- telling
+# ------------------------------------------------------------------------------------- reporting
 
 
 def print_costs(title: str, variable: str, costs: Costs) -> None:
-    """Print the milliseconds of each kind and size, forwards + backwards."""
+    """Print the milliseconds of each kind and size, forward + backward."""
     sizes = list(next(iter(costs.values())))
     rows = [
         [name, *(f"{1e3 * c.forward_s:.1f}+{1e3 * c.backward_s:.1f}" for c in of_kind.values())]
@@ -269,9 +274,9 @@ def print_summary(over_n: Costs, over_d: Costs, counts: Sequence[Counts]) -> Non
 
 
 def print_crossover(over_n: Costs, d: int) -> None:
-    """Print attention divided by a recurrent layer: table 1, multiplications and time.
+    """Print the ratios attention / recurrent layer: table 1, multiplications, time.
 
-    An attention product takes 2 n^2 d multiplications forwards, an LSTM 8 n d^2.
+    The forward pass of an attention product has 2 n^2 d multiplications, of an LSTM 8 n d^2.
     """
     rows = [
         [
@@ -307,7 +312,7 @@ def print_long(costs: Costs) -> None:
 
 
 def draw_plots(folder: Path, over_n: Costs, over_d: Costs) -> None:
-    """Write plots in which a power law is a straight line, and its exponent the slope."""
+    """Write log-log plots, in which the exponent of a power law is the slope of a line."""
     folder.mkdir(parents=True, exist_ok=True)
     for file, title, variable, costs, what in (
         ("time-n", "Time, doublings of a millisecond", "n", over_n, _seconds),
@@ -323,9 +328,9 @@ def draw_plots(folder: Path, over_n: Costs, over_d: Costs) -> None:
             )
             for name, of_kind in costs.items()
         ]
-        across = f"doublings of {variable} = {smallest}"
-        plot = Plot(title, curves, from_zero=False, across=across)
-        (folder / f"{file}.svg").write_text(draw_alone(plot), encoding="utf-8", newline="\n")
+        x_label = f"doublings of {variable} = {smallest}"
+        plot = Plot(title, curves, from_zero=False, x_label=x_label)
+        (folder / f"{file}.svg").write_text(draw_file(plot), encoding="utf-8", newline="\n")
 
 
 def _plain(costs: Costs) -> dict[Name, dict[int, dict[str, float]]]:

@@ -1,7 +1,7 @@
-"""Bytes of the tensors that live at the same time: what a GPU's allocator reports, on a CPU.
+"""Live and peak bytes of tensors on a CPU, as a GPU's allocator reports them.
 
-A storage that an operation returns counts until it is freed. Temporary memory of an operation does
-not count, and neither does memory that no operation of torch returns.
+A storage counts from the operation that returns it until it is freed. Temporary memory of an
+operation, and memory that no torch operation returns, do not count.
 """
 
 import weakref
@@ -14,15 +14,15 @@ from torch.utils._pytree import tree_leaves
 
 
 class LiveMemory(TorchDispatchMode):
-    """Counts while it is on.
+    """Counts the bytes of live tensors while the mode is active.
 
     Attributes:
-        live: bytes of the storages that there are.
-        peak: the most that there were.
+        live: bytes of the live storages.
+        peak: largest value of `live`.
     """
 
     def __init__(self, tensors: Iterable[Tensor]) -> None:
-        """Begin with tensors that are there already."""
+        """Count existing tensors."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.live = self.peak = 0
         self._counted: set[int] = set()
@@ -32,7 +32,7 @@ class LiveMemory(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Do an operation, and count the storages of what it returns."""
+        """Run an operation and count the storages of its results."""
         result = func(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor):

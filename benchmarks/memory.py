@@ -1,12 +1,13 @@
-r"""The memory of an update, measured and counted from the shape; the cost of --recompute.
+r"""The memory of an update, measured and counted; the cost of --activation-checkpointing.
 
     python -m benchmarks.memory --shapes small base --tokens 4096
     python -m benchmarks.memory --shapes base big --tokens 25000 --device cuda
 
-Runs an update of --tokens tokens per side in each precision, with and without --recompute
-interleaved. The peak is the memory of the tensors that live at the same time: on a GPU the
-allocator reports it, on a CPU the benchmark counts tensor by tensor. Times are medians of the
-rounds. A second table has the largest updates that fit into a device's memory, as counted.
+Runs an update of --tokens tokens per side in each precision, with and without
+--activation-checkpointing, interleaved. The peak is the memory of the tensors that live at the same
+time: on a GPU the allocator reports it, on a CPU the benchmark counts tensor by tensor. Times are
+medians of the rounds. A second table has the largest updates that fit into a device's memory, as
+counted.
 """
 
 import argparse
@@ -25,44 +26,44 @@ from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.model.estimate.cost import count_parameters
 from nmtkit.model.estimate.memory import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemory
-from nmtkit.model.kernels.rows import chunk_size
+from nmtkit.model.kernels.logit_chunks import chunk_size
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
-from nmtkit.runtime.memory import forget_peak, peak_memory
+from nmtkit.runtime.memory import peak_memory, reset_peak_memory
 from nmtkit.training.memory_search import batches_of
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import make_adam
 
 PRECISIONS = {"float32": FLOAT32_BYTES, "bfloat16": BFLOAT16_BYTES}
 LENGTHS = (20, 30)
-"""Tokens of the sentences of a batch, in turn: some of attention's blocks are padding."""
+"""Lengths of the sentences of a batch, alternating, so that attention has padding."""
 
 MIB, GB = 2**20, 1e9
 
 
 @dataclass(frozen=True)
 class Measured:
-    """An update as it was measured, and as it is counted.
+    """Measured and estimated cost of an update.
 
     Attributes:
-        counted, measured: bytes at most.
-        seconds: the median of the rounds.
+        counted, measured: estimated and measured peak bytes.
+        seconds: median of the rounds.
     """
 
     shape: str
     precision: str
-    recompute: bool
+    activation_checkpointing: bool
     counted: int
     measured: int
     seconds: float
 
 
 def main() -> None:
-    """Measure, and print both tables and all as JSON."""
+    """Measure; print both tables and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shapes", nargs="+", choices=PRESETS, default=["small"])
     parser.add_argument("--vocab-size", type=int, default=32_000)
-    parser.add_argument("--tokens", type=int, default=1024, help="of an update, a side")
+    parser.add_argument("--tokens", type=int, default=1024, help="per side of an update")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
@@ -72,7 +73,7 @@ def main() -> None:
     found = [one for shape in options.shapes for one in measure_shape(shape, device, options)]
     rows = [
         (
-            f"{one.shape} {one.precision}{' --recompute' if one.recompute else ''}",
+            _label(one.shape, one.precision, one.activation_checkpointing),
             f"{one.counted / MIB:.0f}",
             f"{one.measured / MIB:.0f}",
             f"{one.counted / one.measured:.3f}",
@@ -82,25 +83,29 @@ def main() -> None:
     ]
     print_table([("update", "counted MiB", "measured MiB", "ratio", "seconds"), *rows])
     largest = {
-        f"{shape} {precision}{' --recompute' if recompute else ''}": [
-            counted(shape, options.vocab_size, precision, recompute, "cuda").largest_batch(
+        _label(shape, precision, checkpointing): [
+            counted(shape, options.vocab_size, precision, checkpointing, "cuda").largest_batch(
                 memory * GB
             )
             for memory in options.memory
         ]
         for shape in options.shapes
         for precision in PRECISIONS
-        for recompute in (False, True)
+        for checkpointing in (False, True)
     }
-    header = ("tokens a side at most", *(f"{memory:g} GB" for memory in options.memory))
+    header = ("tokens per side at most", *(f"{memory:g} GB" for memory in options.memory))
     print_table([header, *((name, *map(str, sizes)) for name, sizes in largest.items())])
     print_json({"updates": [vars(one) for one in found], "largest": largest})
 
 
+def _label(shape: str, precision: str, checkpointing: bool) -> str:
+    return f"{shape} {precision}{' --activation-checkpointing' if checkpointing else ''}"
+
+
 def counted(
-    shape: str, vocab_size: int, precision: str, recompute: bool, device: str
+    shape: str, vocab_size: int, precision: str, checkpointing: bool, device: str
 ) -> TrainingMemory:
-    """Return what counts the memory of a preset on a kind of device."""
+    """Return the memory estimate of a preset on a kind of device."""
     config = build(TrainRecipe, PRESETS[shape]).model
     parameters = count_parameters(config, vocab_size, vocab_size, is_shared=True)
     return TrainingMemory(
@@ -108,56 +113,58 @@ def counted(
         parameters,
         vocab_size,
         PRECISIONS[precision],
-        recompute,
+        checkpointing,
         chunk_size(vocab_size, device),
     )
 
 
 class Updates:
-    """Does the same update again and again."""
+    """Repeats the same update."""
 
     def __init__(self, shape: str, device: torch.device, options: argparse.Namespace) -> None:
-        """Make a preset's model, its optimiser and a batch."""
+        """Build the model of a preset, its optimiser and a batch."""
         recipe = build(TrainRecipe, PRESETS[shape])
         size = options.vocab_size
         self.device = device
         plain, recomputed = (
-            Transformer(recipe.model, size, size, is_shared=True, recompute=recompute)
-            for recompute in (False, True)
+            Transformer(
+                recipe.model, size, size, is_shared=True, activation_checkpointing=checkpointing
+            )
+            for checkpointing in (False, True)
         )
         plain.to(device)
-        recomputed.load_state_dict(plain.state_dict(keep_vars=True), assign=True)  # one set of both
+        recomputed.load_state_dict(plain.state_dict(keep_vars=True), assign=True)  # shared
         self.models = {False: plain.train(), True: recomputed.train()}
         self.adam = make_adam(plain, recipe.training)
         lengths = np.resize(LENGTHS, (options.tokens // int(np.mean(LENGTHS)), 1)).repeat(2, axis=1)
         (self.batch,) = batches_of(iter([lengths]), device)
 
-    def run(self, precision: str, recompute: bool) -> None:
-        """Do it."""
+    def run(self, precision: str, checkpointing: bool) -> None:
+        """Run the update."""
         low = choose_precision(precision, self.device, trained_size=None)
-        objective = Objective(self.models[recompute], 0.1, low)
+        objective = Objective(self.models[checkpointing], 0.1, low)
         objective(self.batch).loss.backward()
         self.adam.step()
         self.adam.zero_grad()
 
-    def seconds(self, precision: str, recompute: bool) -> float:
-        """Return the seconds that it takes."""
+    def seconds(self, precision: str, checkpointing: bool) -> float:
+        """Return the seconds of the update."""
         wait(self.device)
         start = time.perf_counter()
-        self.run(precision, recompute)
+        self.run(precision, checkpointing)
         wait(self.device)
         return time.perf_counter() - start
 
-    def peak(self, precision: str, recompute: bool) -> int:
-        """Return the bytes that it needs at most."""
+    def peak(self, precision: str, checkpointing: bool) -> int:
+        """Return the peak bytes of the update."""
         if self.device.type == "cuda":
-            forget_peak(self.device)
-            self.run(precision, recompute)
+            reset_peak_memory(self.device)
+            self.run(precision, checkpointing)
             return peak_memory(self.device)
         moments = [tensor for state in self.adam.state.values() for tensor in state.values()]
-        memory = LiveMemory([*self.models[recompute].parameters(), *moments])
+        memory = LiveMemory([*self.models[checkpointing].parameters(), *moments])
         with memory:
-            self.run(precision, recompute)
+            self.run(precision, checkpointing)
         return memory.peak
 
 
@@ -167,17 +174,17 @@ def measure_shape(
     """Measure the updates of a preset, in each precision."""
     updates = Updates(shape, device, options)
     for precision in PRECISIONS:
-        updates.run(precision, recompute=False)  # so that moments are there
-        peaks = [updates.peak(precision, recompute) for recompute in (False, True)]
+        updates.run(precision, checkpointing=False)  # creates the moments
+        peaks = [updates.peak(precision, checkpointing) for checkpointing in (False, True)]
         rounds = [
-            [updates.seconds(precision, recompute) for recompute in (False, True)]
+            [updates.seconds(precision, checkpointing) for checkpointing in (False, True)]
             for _ in range(options.rounds)
         ]
         times = map(median, zip(*rounds, strict=True))
-        for recompute, peak, seconds in zip((False, True), peaks, times, strict=True):
-            memory = counted(shape, options.vocab_size, precision, recompute, device.type)
+        for checkpointing, peak, seconds in zip((False, True), peaks, times, strict=True):
+            memory = counted(shape, options.vocab_size, precision, checkpointing, device.type)
             need = memory.peak(*updates.batch.sizes)
-            yield Measured(shape, precision, recompute, need, peak, seconds)
+            yield Measured(shape, precision, checkpointing, need, peak, seconds)
 
 
 def wait(device: torch.device) -> None:

@@ -1,11 +1,11 @@
-"""How much time and memory a rank takes to open a dataset and plan its epochs, at any size.
+"""Time and memory of a rank that opens a dataset and plans its epochs, by size of the dataset.
 
     python -m benchmarks.opening DATASET --shards 138 3815
 
-The dataset is one of as many shards as asked, all of which are further names of the first shard of
-DATASET; 138 full shards are 36 million pairs, 3815 are 10^9. A process of its own does what a rank
-of training does before its first update, and then some of what it does later. Its peak counts the
-mapped pages of the dataset too. All shards being the same file, nothing is read from the disk.
+All shards of the measured dataset are hard links to the first shard of DATASET, so nothing is read
+from the disk; 138 full shards are 36 million pairs, 3815 are 10^9. A separate process runs the
+steps of a rank before its first update, and some later ones. Peaks include the mapped pages of the
+dataset.
 """
 
 import argparse
@@ -34,13 +34,13 @@ FRACTION = 0.5
 
 @dataclass(frozen=True)
 class Step:
-    """What a step of a rank took.
+    """The cost of a step of a rank.
 
     Attributes:
-        pairs: of the dataset.
-        name: which step.
-        seconds: that it took.
-        peak: of the process so far, MiB.
+        pairs: number of pairs of the dataset.
+        name: name of the step.
+        seconds: its time.
+        peak: peak memory of the process so far, in MiB.
     """
 
     pairs: int
@@ -50,7 +50,7 @@ class Step:
 
 
 def main() -> None:
-    """Measure each number of shards, and print a table and JSON."""
+    """Measure each number of shards; print a table and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--shards", type=int, nargs="+", default=[138, 3815])
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def measure(dataset: Path, num_shards: int) -> list[Step]:
-    """Make a dataset of `num_shards` shards, and have a new process open and plan it."""
+    """Open and plan a dataset of `num_shards` shards in a new process."""
     with tempfile.TemporaryDirectory(dir=dataset.absolute().parent) as name:
         folder = Path(name) / "data"
         link_shards(dataset, folder, num_shards)
@@ -77,7 +77,7 @@ def measure(dataset: Path, num_shards: int) -> list[Step]:
 
 
 def link_shards(dataset: Path, folder: Path, num_shards: int) -> None:
-    """Make a dataset whose shards are all the first one of another dataset."""
+    """Write a dataset whose shards are links to the first shard of another dataset."""
     shutil.copytree(dataset, folder, ignore=shutil.ignore_patterns(f"{TRAIN}.*", MANIFEST))
     manifest = read_manifest(dataset, FORMAT, VERSION)
     first = f"{shard_name(0)}."
@@ -95,7 +95,7 @@ def link_shards(dataset: Path, folder: Path, num_shards: int) -> None:
 
 
 def open_and_plan(folder: Path, connection: "Connection[Any, Any]") -> None:
-    """Do what a rank does, and send what its steps took."""
+    """Run the steps of a rank and send their costs."""
     steps: list[Step] = []
 
     def timed(name: str, run: Callable[[], Any]) -> Any:
@@ -114,7 +114,7 @@ def open_and_plan(folder: Path, connection: "Connection[Any, Any]") -> None:
     last = len(shards) - 1
     timed("plan the first shard", lambda: next(sampler.updates(Position(0, 0, 0))))
     timed("resume in the last shard", lambda: next(sampler.updates(Position(0, last, 1))))
-    half = replace(shards[0], runs=((len(shards[0]), FRACTION),))
+    half = replace(shards[0], weight_runs=((len(shards[0]), FRACTION),))
     timed(
         f"order the shards if all weights are {FRACTION}",
         lambda: Sampler([half] * len(shards), UPDATE_TOKENS, seed=1).shard_order(0),

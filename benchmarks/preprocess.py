@@ -1,12 +1,12 @@
-"""How fast text becomes a dataset, compared with SentencePiece alone.
+"""Speed of preprocessing, compared with SentencePiece alone.
 
     python -m benchmarks.preprocess --text PREFIX -s en -t de
 
-The words of the text are drawn at random into lines of about 25 tokens, as many pairs as --pairs
-says. Contenders take turns: SentencePiece encoding all lines in one thread; `prepare`, with a
-vocabulary that is there already, in one process; and with workers. Each is a process of its own.
-A rate counts the lines of both sides. Where contenders use fewer cores than they could, it is the
-reading of the text, the starting of processes, or others that use the machine at the same time.
+The text is --pairs pairs of lines of about 25 tokens, with words drawn at random from PREFIX. The
+contenders are interleaved, each in a separate process: SentencePiece encoding all lines in one
+thread; `prepare` with an existing vocabulary, in one process; and the same with workers. A rate
+counts the lines of both sides. Reading the text, starting processes and other programs can keep a
+contender from using all its cores.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from nmtkit.data.prepare import prepare
 from nmtkit.text.lines import read_lines, resolve
 from nmtkit.text.subword import Subword
 
-WORDS_A_LINE = 17
-"""In English and German text and 8 000 entries, about 25 tokens."""
+WORDS_PER_LINE = 17
+"""About 25 tokens in English and German text with 8 000 entries."""
 
 NUM_VALID = 1000
 
@@ -40,21 +40,21 @@ class Speed:
     """Rounds of one contender.
 
     Attributes:
-        name: whose.
-        lines_a_second: of each round.
-        cores: processor time of all its processes over time, the median of the rounds.
-        ratio: how many times as fast as one process of nmtkit, the median of the rounds.
+        name: the contender.
+        lines_per_second: lines per second of each round.
+        cores: processor time of all its processes divided by time, median of the rounds.
+        ratio: speed divided by that of one nmtkit process, median of the rounds.
     """
 
     name: str
-    lines_a_second: list[float]
+    lines_per_second: list[float]
     cores: float
     ratio: float
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds that a process took, and of processor time, that of its own processes counted."""
+    """Elapsed seconds of a process, and processor seconds with its child processes."""
 
     elapsed: float
     processor: float
@@ -85,15 +85,15 @@ def main() -> None:
     results = [
         Speed(
             name,
-            [2 * options.pairs / one[place].elapsed for one in times],
-            median(one[place].processor / one[place].elapsed for one in times),
-            median(one[0].elapsed / one[place].elapsed for one in times),
+            [2 * options.pairs / one[index].elapsed for one in times],
+            median(one[index].processor / one[index].elapsed for one in times),
+            median(one[0].elapsed / one[index].elapsed for one in times),
         )
-        for place, name in enumerate(contenders)
+        for index, name in enumerate(contenders)
     ]
-    print(f"{num_tokens / 2 / options.pairs:.1f} tokens a line, end symbols counted")
+    print(f"{num_tokens / 2 / options.pairs:.1f} tokens per line, end symbols counted")
     rows = [
-        [one.name, f"{median(one.lines_a_second):.0f}", f"{one.cores:.2f}", f"{one.ratio:.2f}"]
+        [one.name, f"{median(one.lines_per_second):.0f}", f"{one.cores:.2f}", f"{one.ratio:.2f}"]
         for one in results
     ]
     print_table([["", "lines/s", "cores", "ratio"], *rows])
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessRecipe, int]:
-    """Write text and its vocabulary; returns what prepares it, and how many tokens it has."""
+    """Write text and its vocabulary; return the recipe and the number of tokens."""
     languages = (options.source_lang, options.target_lang)
     prefixes = {"train": options.pairs, "valid": NUM_VALID}
     generator = random.Random(1)
@@ -111,7 +111,7 @@ def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessReci
         for name, num_lines in prefixes.items():
             with (folder / f"{name}.{language}").open("w", encoding="utf-8") as file:
                 for _ in range(num_lines):
-                    file.write(" ".join(generator.choices(words, k=WORDS_A_LINE)) + "\n")
+                    file.write(" ".join(generator.choices(words, k=WORDS_PER_LINE)) + "\n")
     recipe = PreprocessRecipe(
         corpus=CorpusConfig(
             source_lang=languages[0],
@@ -129,12 +129,12 @@ def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessReci
 
 
 def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
-    """Make a dataset of the text."""
+    """Preprocess the text."""
     prepare(recipe, out, workers, True, lambda _: None)
 
 
 def run_sentencepiece(recipe: PreprocessRecipe) -> None:
-    """Read the text, and encode each line as SentencePiece does."""
+    """Read the text and encode each line by SentencePiece."""
     model = Subword.load(Path(recipe.vocabulary.source_vocabulary))
     for language in (recipe.corpus.source_lang, recipe.corpus.target_lang):
         for line in read_lines(resolve(recipe.corpus.train[0], language)):
@@ -142,7 +142,7 @@ def run_sentencepiece(recipe: PreprocessRecipe) -> None:
 
 
 def measure(run: Callable[[], Any]) -> Times:
-    """Do something in a new process."""
+    """Run a function in a new process and time it."""
     process = get_context("spawn").Process(target=run)
     start, used_before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
     process.start()

@@ -1,11 +1,11 @@
-"""How much time, memory and disk preprocessing and reading a dataset take, as the corpus grows.
+"""Time, memory and disk space of preprocessing and of reading a dataset, by corpus size.
 
     python -m benchmarks.preprocess_memory --train PREFIX --valid PREFIX -s en -t de
 
-The corpus is taken once, and then as often as --times says, each copy's lines ending with its
-number. Every step is a process of its own, so that its peak is its own; a peak counts the mapped
-pages of the dataset too. SentencePiece holds the lines that it learns from: --sample-lines may not
-be more than the pairs of the smallest corpus, or else its growth is all that one sees.
+The corpus is copied --times times; the lines of each copy end with its number. Each step is a
+separate process with its own peak, which includes the mapped pages of the dataset. SentencePiece
+holds the lines that it learns from, so --sample-lines must be at most the pairs of the smallest
+corpus: otherwise the peaks show only its growth.
 """
 
 import argparse
@@ -29,18 +29,18 @@ UPDATE_TOKENS = 25_000
 
 @dataclass(frozen=True)
 class Growth:
-    """What one size of the corpus takes; memory is a process's peak in MiB.
+    """The costs of one corpus size; memory is a process's peak in MiB.
 
     Attributes:
         pairs: sentence pairs.
-        seconds: of `prepare`.
-        preprocess: memory of the process that runs it.
-        worker: memory of the largest process that it starts to turn text into ids; 0 = none.
-        reading: memory of one that opens the dataset and reads every pair.
-        opening_seconds: of a process that opens the dataset, checks it as training does, and plans
-            the first shard of an epoch.
+        seconds: time of `prepare`.
+        preprocess: memory of the process that runs `prepare`.
+        worker: memory of its largest worker process; 0 = none.
+        reading: memory of a process that opens the dataset and reads every pair.
+        opening_seconds: time of a process that opens the dataset, checks it like training, and
+            plans the first shard of an epoch.
         opening: memory of that process.
-        bytes_a_token: of the dataset on disk.
+        bytes_per_token: bytes per token of the dataset on disk.
     """
 
     pairs: int
@@ -50,7 +50,7 @@ class Growth:
     reading: float
     opening_seconds: float
     opening: float
-    bytes_a_token: float
+    bytes_per_token: float
 
 
 def main() -> None:
@@ -107,12 +107,12 @@ def measure(times: int, options: argparse.Namespace) -> Growth:
         reading=reading,
         opening_seconds=opening_seconds,
         opening=opening,
-        bytes_a_token=num_bytes / num_tokens,
+        bytes_per_token=num_bytes / num_tokens,
     )
 
 
 def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
-    """Write copies of a corpus, numbered so that they differ; returns the number of pairs."""
+    """Write numbered copies of a corpus; return the number of pairs."""
     languages = (options.source_lang, options.target_lang)
     source_path, target_path = (resolve(options.train, language) for language in languages)
     num_pairs = 0
@@ -129,7 +129,7 @@ def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
 
 
 def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
-    """Make a dataset, silently."""
+    """Preprocess silently."""
     prepare(recipe, out, workers=workers, overwrite=False, report=lambda _: None)
 
 

@@ -1,8 +1,8 @@
-"""The matrix products that an update consists of, and how fast torch.mm computes those alone.
+"""The matrix products of an update, and the time of torch.mm for the same products alone.
 
-They are recorded while a real update runs, so that nobody has to list them: forward products, and
-in the backward pass the gradients of both factors. Those within attention, of many small matrices
-each, are not: most are computed by a kernel of their own, and are no matrix products to torch.
+They are recorded while an update runs: the forward products, and in the backward pass the gradients
+of both factors. Products within attention are not recorded: most are computed by attention kernels,
+which torch does not report as matrix products.
 """
 
 import time
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 Result = TypeVar("Result")
 
 OPERAND_BYTES = 1 << 28
-"""So much random memory are operands taken from in turn, so that no cache holds them already."""
+"""Size of the random memory that operands are taken from in turn, so that none is cached."""
 
 _aten = torch.ops.aten
 FACTORS_AT: dict[Any, int] = {
@@ -26,17 +26,17 @@ FACTORS_AT: dict[Any, int] = {
     _aten.addmm: 1,
     _aten.addmm_: 1,
 }
-"""Of torch's operations that are matrix products, the place of the left factor."""
+"""torch's matrix products, with the argument index of the left factor."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A matrix, as one of the two factors of a product.
+    """One of the two matrices of a product.
 
     Attributes:
-        shape: rows and columns; before them the number of matrices, where there are several.
-        is_transposed: columns lie in memory one after another, instead of rows.
-        dtype: of its numbers.
+        shape: rows and columns; with several matrices, their number first.
+        is_transposed: the matrix is stored by columns.
+        dtype: type of its numbers.
     """
 
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ class Factor:
         return Factor(tuple(matrix.shape), rows == 1 and columns > 1, matrix.dtype)
 
     def take(self, pool: Tensor, first: int) -> Tensor:
-        """Return such a matrix of the numbers of a pool, from the first given on."""
+        """Return a matrix of this shape and layout from a pool, beginning at `first`."""
         numbers = pool[first : first + prod(self.shape)]
         *several, rows, columns = self.shape
         return (
@@ -62,19 +62,19 @@ class Factor:
 
 @dataclass(frozen=True)
 class Product:
-    """A matrix product, or several of equal shape."""
+    """A matrix product, or a batch of products of equal shape."""
 
     left: Factor
     right: Factor
 
     @property
     def operations(self) -> int:
-        """Floating-point operations: a multiplication and an addition each."""
+        """Floating-point operations: multiplications and additions."""
         return 2 * prod(self.left.shape) * self.right.shape[-1]
 
 
 class Recorder(TorchDispatchMode):
-    """Notes the matrix products that are computed while it is on."""
+    """Records matrix products while the mode is active."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -84,7 +84,7 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Note the operation if it is a product, and do it."""
+        """Run an operation; record it if it is a matrix product."""
         place = FACTORS_AT.get(func.overloadpacket)
         if place is not None:
             left, right = (Factor.of(matrix) for matrix in args[place : place + 2])
@@ -93,9 +93,9 @@ class Recorder(TorchDispatchMode):
 
 
 def record(work: Callable[[], Result]) -> tuple[Result, list[Product]]:
-    """Do some work; returns what it returns, and the matrix products that it consists of.
+    """Call `work`; return its result and its matrix products.
 
-    Compiled code is run as it is written.
+    Compiled code runs eagerly.
     """
     recorder = Recorder()
     with torch.compiler.set_stance("force_eager"), recorder:
@@ -104,7 +104,7 @@ def record(work: Callable[[], Result]) -> tuple[Result, list[Product]]:
 
 
 class Pools:
-    """Random numbers to take operands from, of each type."""
+    """Random numbers of each type, from which operands are taken."""
 
     def __init__(self, device: torch.device) -> None:
         """Begin with none."""
@@ -113,7 +113,7 @@ class Pools:
         self._first = 0
 
     def operands(self, product: Product) -> tuple[Tensor, Tensor]:
-        """Return two matrices as they are in a product, of other memory than the last ones."""
+        """Return the two matrices of a product, in other memory than the last ones."""
         left, right = (self._take(factor) for factor in (product.left, product.right))
         return left, right
 
@@ -131,7 +131,7 @@ class Pools:
 
 
 def seconds_of(products: Iterable[Product], pools: Pools, device: torch.device) -> float:
-    """Compute products by torch.mm, one after another; returns the seconds that all take."""
+    """Return the seconds in which torch computes all products, one after another."""
     operands = [pools.operands(product) for product in products]
     if device.type != "cuda":
         start = time.perf_counter()

@@ -1,9 +1,8 @@
-"""A model of the time of an update that several devices share.
+"""A model of the time of an update that is shared by several devices.
 
 Each device computes its part of the pairs. The backward pass finishes gradients in buckets, which
-are exchanged one after another while it continues; then all devices apply the same update. A ring
-of W devices adds up a bucket in 2 (W - 1) steps, each of which sends a W-th of it to the next
-device.
+are exchanged one after another while it continues. Then all devices apply the same update. A ring
+of W devices sums a bucket in 2 (W - 1) steps; each step sends a W-th of it to the next device.
 Source: Patarasuk and Yuan 2009, https://doi.org/10.1016/j.jpdc.2008.09.002
 """
 
@@ -11,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20
-"""What DistributedDataParallel gathers before it exchanges."""
+"""Sizes of DistributedDataParallel's buckets: the first one, and the others."""
 
 
 @dataclass(frozen=True)
 class Compute:
-    """What one device takes for an update by itself.
+    """The times of one device for an update without exchange.
 
     Attributes:
         least_s: shortest time, in which the host launches the work of a GPU.
-        fixed_s, token_s: for a forward and backward pass, and a token of either side more.
-        backward: share of that which is in the backward pass.
-        apply_s: norm and optimiser.
+        fixed_s, token_s: time of a forward and backward pass: constant, and per token per side.
+        backward: fraction of this time in the backward pass.
+        apply_s: time of gradient norm and optimiser.
     """
 
     least_s: float
@@ -38,10 +37,10 @@ class Compute:
 
 @dataclass(frozen=True)
 class Link:
-    """What carries gradients from a device to the next.
+    """A connection between two devices.
 
     Attributes:
-        bytes_s: bytes a second.
+        bytes_s: bytes per second.
         latency_s: from sending a message to its arrival.
     """
 
@@ -51,11 +50,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What it takes to add up the tensors of all devices.
+    """The time to sum the tensors of all devices.
 
     Attributes:
-        fixed_s, byte_s: however small they are; a byte more.
-        overlaps: it needs no part of the device that computes meanwhile.
+        fixed_s, byte_s: constant time, and time per byte.
+        overlaps: it does not slow down the computation on the device.
     """
 
     fixed_s: float
@@ -64,7 +63,7 @@ class Exchange:
 
     @staticmethod
     def by_ring(link: Link, devices: int) -> "Exchange":
-        """Return what a ring takes."""
+        """Return the times of a ring."""
         steps = 2 * (devices - 1)
         return Exchange(steps * link.latency_s, steps / devices / link.bytes_s, overlaps=True)
 
@@ -78,8 +77,8 @@ class Bucket:
     """Gradients that are exchanged together.
 
     Attributes:
-        num_bytes: how large they are.
-        ready: when they are there, as a share of the backward pass.
+        num_bytes: their size.
+        ready: when they are finished, as a fraction of the backward pass.
     """
 
     num_bytes: int
@@ -87,12 +86,12 @@ class Bucket:
 
 
 def fill_buckets(layers: Sequence[int], embeddings: int) -> list[Bucket]:
-    """Return the buckets that the gradients of a model are exchanged in.
+    """Return the buckets of a model's gradients.
 
     Args:
-        layers: bytes of each parameter but the embeddings, the one that is finished first in front;
-            its part of the backward pass is taken to be as large as it is.
-        embeddings: bytes of those, which are finished last, as the encoder's input is among them.
+        layers: bytes of each parameter except the embeddings, in the order of the backward pass;
+            the time of each is assumed proportional to its size.
+        embeddings: bytes of the embeddings, which come last, because the encoder reads them.
     """
     buckets: list[Bucket] = []
     size, done, limit = 0, 0, FIRST_BUCKET_BYTES
@@ -110,19 +109,19 @@ def update_seconds(
     """Return the time of an update.
 
     Args:
-        tokens: a side, of each device's share.
-        compute: of one device.
-        exchange: with the others; None = there are none.
-        buckets: what is exchanged.
+        tokens: tokens per side of each device's part.
+        compute: the times of one device.
+        exchange: the exchange with other devices; None = no other devices.
+        buckets: the exchanged gradients.
     """
     passes = compute.seconds(tokens)
     end = passes
     if exchange is not None:
         backward = compute.backward * passes
-        is_free = 0.0  # when the link is
+        is_free = 0.0  # time when the link is free
         for bucket in buckets:
             ready = passes - backward * (1 - bucket.ready) if exchange.overlaps else passes
             is_free = max(is_free, ready) + exchange.seconds(bucket.num_bytes)
-        # The losses and the tokens are summed as well.
+        # Losses and numbers of tokens are summed, too.
         end = is_free + 2 * exchange.fixed_s
     return end + compute.apply_s

@@ -1,4 +1,4 @@
-r"""How long an update takes on 1 to 64 devices: predicted, and measured on this machine.
+r"""Time of an update on 1 to 64 devices: predicted, and checked on this machine.
 
     python -m benchmarks.scaling --shape base --vocab-size 37000
     python -m benchmarks.scaling --check
@@ -8,7 +8,7 @@ for several links, the speed-up of an update of 25 000 tokens per side that W de
 efficiency of W devices whose updates grow with W. See benchmarks/ring.py for the model.
 
 The second checks that model. It measures the time that a core needs to compute, alone and with
-other cores busy, and the time that ranks of gloo need to add up tensors. It predicts the time of an
+other cores busy, and the time that ranks with gloo need to sum tensors. It predicts the time of an
 update on 1, 2 and 4 ranks of one thread each, and measures it.
 """
 
@@ -32,8 +32,8 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.common import module, print_json, print_table
-from benchmarks.parts import Clock, timed_parts
 from benchmarks.ring import Bucket, Compute, Exchange, Link, fill_buckets, update_seconds
+from benchmarks.update_parts import Clock, timed_parts
 from benchmarks.updates import Workbench, make_dataset, settings_of
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
@@ -41,7 +41,7 @@ from nmtkit.config.toml import build
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.estimate.cost import (
     BACKWARD_AND_FORWARD,
-    Work,
+    Workload,
     count_parameters,
     training_operations,
 )
@@ -49,30 +49,31 @@ from nmtkit.model.estimate.device_rates import BFLOAT16, PEAK_RATES
 from nmtkit.model.estimate.memory import FLOAT32_BYTES
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.training.distributed import Ranks, is_launched, joined
+from nmtkit.training.distributed import Ranks, is_launched, join_ranks
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 IN_A_MACHINE = 8
-"""Devices that a machine has."""
+"""Devices per machine."""
 
 LENGTH = 25
-"""Tokens of a sentence, of either side."""
+"""Tokens per sentence on either side."""
 
 DEVICE = "H200"
 SHARE_OF_PEAK = 0.4
-"""That passes reach. Source: NVIDIA's log of MLPerf training 0.7, the big model on 8 A100: 41 %."""
+"""Share of the peak that passes reach. Source: NVIDIA's log of MLPerf training 0.7, the big model
+on 8 A100: 41 %."""
 
 LEAST_MS = 8.0
-"""What a host needs to have a GPU compute an update, as some 1 500 kernels of 5 us."""
+"""Time that a host needs to launch an update: about 1 500 kernels of 5 us."""
 
 MEMORY_RATE = 4.8e12
-"""Bytes a second of the device's memory. Source: NVIDIA's data sheet of the H200 (2024)."""
+"""Bytes per second of the device's memory. Source: NVIDIA's data sheet of the H200 (2024)."""
 
 BYTES_TO_APPLY = 40
-"""Read and written of a parameter: for the norm 4, to scale its gradient 8, by Adam 28."""
+"""Bytes read and written per parameter: norm 4, scaling of the gradient 8, Adam 28."""
 
 OF_DATA_SHEET = 0.8
-"""So much of what links can carry is taken to be reached."""
+"""Assumed share of the data sheets' rates of links."""
 
 LINKS = {
     "NVLink 4": Link(450e9 * OF_DATA_SHEET, 3e-6),
@@ -82,24 +83,24 @@ LINKS = {
     "Ethernet 10 Gbit/s": Link(1.25e9 * OF_DATA_SHEET, 30e-6),
 }
 """By data sheet, in one direction: NVIDIA's of the H100 (900 GB/s both ways), PCI-SIG's of 16 lanes
-of generation 4, and the networks' own names. Latencies are assumed, of NCCL and of TCP."""
+of generation 4, and the networks' own names. Latencies of NCCL and TCP are assumed."""
 
 PAIRS = (
     ("NVLink 4", "InfiniBand 400 Gbit/s"),
     ("PCIe 4", "Ethernet 100 Gbit/s"),
     ("PCIe 4", "Ethernet 10 Gbit/s"),
 )
-"""What joins the devices of a machine, and the machines."""
+"""Links between the devices of a machine, and between machines."""
 
 RANKS = (1, 2, 4)
 CHECK_TOKENS = (1024, 4096)
-"""Of the updates that are predicted: of small ones, the exchange is more."""
+"""Tokens of the predicted updates; in small ones the exchange takes a larger part."""
 
 FIT_TOKENS = (256, 1024, 4096)
-"""Of the updates by which the time of a pass is fitted."""
+"""Tokens of the updates for the fit of the time of passes."""
 
 SIZES = (1 << 12, 1 << 20, 1 << 24)
-"""Bytes that ranks add up, by which the time of an exchange is fitted."""
+"""Bytes of the tensors for the fit of the time of an exchange."""
 
 REPEATS = 4
 EXCHANGES = 15
@@ -107,7 +108,7 @@ MILLI = 1e3
 
 
 def main() -> None:
-    """Print what is asked for; with --worker, be one of the processes that are measured."""
+    """Predict or check; with --worker, run as one of the measured processes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", choices=PRESETS, help="base; with --check, small")
     parser.add_argument("--vocab-size", type=int, default=37_000)
@@ -115,9 +116,11 @@ def main() -> None:
     parser.add_argument(
         "--device-rate", type=float, default=SHARE_OF_PEAK * PEAK_RATES[DEVICE][BFLOAT16]
     )
-    parser.add_argument("--least-ms", type=float, default=LEAST_MS, help="of an update's passes")
+    parser.add_argument(
+        "--least-ms", type=float, default=LEAST_MS, help="shortest time of an update's passes"
+    )
     parser.add_argument("--check", action="store_true", help="predict and measure, on this CPU")
-    parser.add_argument("--corpus", type=Path, help="for that; as of benchmarks.train")
+    parser.add_argument("--corpus", type=Path, help="for --check, as in benchmarks.train")
     parser.add_argument("--worker", type=Path, metavar="DATASET", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.shape = options.shape or ("small" if options.check else "base")
@@ -130,10 +133,10 @@ def main() -> None:
 
 
 def predict(options: argparse.Namespace) -> None:
-    """Print the tables of one shape on GPUs."""
+    """Print the predicted tables of a shape on GPUs."""
     config = build(TrainRecipe, PRESETS[options.shape]).model
     size = options.vocab_size
-    operations = training_operations(config, size, Work(1, 1, LENGTH, LENGTH))
+    operations = training_operations(config, size, Workload(1, 1, LENGTH, LENGTH))
     # Gradients of the projection to the vocabulary are computed with the loss, before the others.
     in_loss = BACKWARD_AND_FORWARD * 2 * config.model_size * size
     compute = Compute(
@@ -156,7 +159,7 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def buckets_of(config: ModelConfig, vocab_size: int) -> list[Bucket]:
-    """Return what the gradients of a model are exchanged in."""
+    """Return the buckets of a model's gradients."""
     with torch.device("meta"):
         model = Transformer(config, vocab_size, vocab_size, is_shared=True)
     embeddings, *layers = (FLOAT32_BYTES * one.numel() for one in model.parameters())
@@ -166,13 +169,13 @@ def buckets_of(config: ModelConfig, vocab_size: int) -> list[Bucket]:
 def scale(
     tokens: int, compute: Compute, links: tuple[Link, Link], buckets: Sequence[Bucket]
 ) -> list[dict[str, float]]:
-    """Return for each number of devices what updates take, those that grow with it as well.
+    """Return the times of shared and of growing updates, for each number of devices.
 
     Args:
-        tokens: of an update, a side.
-        compute: of one device.
-        links: within a machine, and between machines.
-        buckets: what is exchanged.
+        tokens: tokens per side of an update.
+        compute: the times of one device.
+        links: links within a machine, and between machines.
+        buckets: the exchanged gradients.
     """
     alone = update_seconds(tokens, compute, None, buckets)
     found = []
@@ -196,7 +199,7 @@ def scale(
 
 
 def print_scale(found: Sequence[dict[str, float]]) -> None:
-    """Print a table of it, and where more devices are of no more use."""
+    """Print the results of `scale`, and up to which number devices are useful."""
     header = ("W", "shared ms", "times", "tgt tok/s", "grown ms", "efficiency", "tgt tok/s")
     rows = [
         (
@@ -220,13 +223,13 @@ def print_scale(found: Sequence[dict[str, float]]) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Predict what updates take on some ranks of this machine; measure it, and print both."""
+    """Predict and measure the time of updates on ranks of this machine; print both."""
     num_cores = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         dataset = Path(folder) / "dataset"
         make_dataset(options.corpus, dataset)
         arguments = ["--worker", dataset, "--shape", options.shape]
-        # A core computes more slowly while others do, with which it shares caches and memory.
+        # A core is slower while others compute, because they share caches and memory.
         cores = sorted({min(number, num_cores) for number in RANKS})
         computes = {number: fit_passes(run(arguments, number, False)) for number in cores}
         measured = {number: run(arguments, number, True)[0] for number in RANKS}
@@ -243,13 +246,13 @@ def check(options: argparse.Namespace) -> None:
         for number, tokens, predicted, real in found
     ]
     print(f"{options.shape}, {num_cores} cores, a thread each")
-    print_table([("ranks", "tokens a side", "predicted s", "measured s", "ratio"), *rows])
+    print_table([("ranks", "tokens per side", "predicted s", "measured s", "ratio"), *rows])
     exchanges = {number: one["exchanges"] for number, one in measured.items()}
     print_json({"cores": num_cores, "check": found, "exchanges": exchanges})
 
 
 def fit_passes(workers: Sequence[dict[str, Any]]) -> Compute:
-    """Return what a core takes, of what several have measured at the same time."""
+    """Return the times of a core, from the measurements of workers that ran together."""
     points = [point for worker in workers for point in worker["passes"]]
     tokens, seconds, backward, apply = map(np.array, zip(*points, strict=True))
     token_s, fixed_s = np.polyfit(tokens, seconds, 1)
@@ -258,7 +261,7 @@ def fit_passes(workers: Sequence[dict[str, Any]]) -> Compute:
 
 
 def in_turns(compute: Compute, factor: float) -> Compute:
-    """Return what a rank takes that has a core for a part of the time."""
+    """Return the times of a rank that shares a core."""
     return replace(
         compute,
         fixed_s=factor * compute.fixed_s,
@@ -268,21 +271,21 @@ def in_turns(compute: Compute, factor: float) -> Compute:
 
 
 def fit_exchange(points: Sequence[tuple[float, float]]) -> Exchange:
-    """Return what ranks take to add up tensors, of bytes and seconds.
+    """Fit the time of an exchange to pairs (bytes, seconds).
 
-    They share cores with what computes, so that neither gets done while the other does.
+    The exchange uses the cores of the computation, so the two do not overlap.
     """
     num_bytes, seconds = map(np.array, zip(*points, strict=True))
-    # Weights make errors relative, so that small sizes determine the fixed time.
+    # Relative errors, so that small sizes determine the fixed time.
     byte_s, fixed_s = np.polyfit(num_bytes, seconds, 1, w=1 / seconds)
     return Exchange(max(0.0, float(fixed_s)), float(byte_s), overlaps=False)
 
 
 def run(arguments: Sequence[object], number: int, together: bool) -> list[dict[str, Any]]:
-    """Run workers at the same time, together as ranks of one run or each by itself.
+    """Run workers at the same time, as ranks of one run or independently.
 
     Returns:
-        What each of them found; of ranks, what the first found.
+        The results of each worker; with ranks, of the first.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -307,12 +310,12 @@ def run(arguments: Sequence[object], number: int, together: bool) -> list[dict[s
 
 
 def work(options: argparse.Namespace) -> None:
-    """Measure as one of several workers, and print what was found as JSON."""
+    """Measure as one of several workers; print the results as JSON."""
     torch.set_num_threads(1)
     if not is_launched():
         print_json({"passes": [passes(options, tokens) for tokens in FIT_TOKENS]})
         return
-    with joined(torch.device("cpu"), timeout_minutes=2, clock=time.monotonic) as ranks:
+    with join_ranks(torch.device("cpu"), timeout_minutes=2, clock=time.monotonic) as ranks:
         exchanges = [(size, exchange_seconds(size)) for size in SIZES]
         updates = []
         for tokens in CHECK_TOKENS:
@@ -358,7 +361,7 @@ def mean_tokens(updates: TrainingRecord) -> float:
 
 
 def exchange_seconds(size: int) -> float:
-    """Return the seconds in which all ranks add up a tensor of `size` bytes."""
+    """Return the seconds in which all ranks sum a tensor of `size` bytes."""
     tensor = torch.zeros(size // FLOAT32_BYTES)
     times = []
     for _ in range(EXCHANGES):

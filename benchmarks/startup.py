@@ -1,4 +1,4 @@
-"""How long short commands take: nmtkit --help, and nmtkit score of 3 000 lines.
+"""Time of short commands: nmtkit --help, and nmtkit score of 3 000 lines.
 
 python -m benchmarks.startup
 """
@@ -18,7 +18,7 @@ NUM_LINES = 3000
 LINE_WORDS = (5, 40)
 NUM_WORDS = 5000
 COPIED = 0.7
-"""Share of words that translation and reference have in common."""
+"""Fraction of the words that translation and reference share."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Timing:
 
 
 def main() -> None:
-    """Run each command some times, in turn, and print the medians."""
+    """Run the commands interleaved and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5, help="how often each command runs")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each command")
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         translations, reference = Path(folder) / "translations", Path(folder) / "reference"
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def seconds_of(command: list[str], stdin: Path) -> float:
-    """Run a command that reads a file, and time it from start to end."""
+    """Return the seconds of a command that reads a file."""
     with stdin.open() as stream:
         start = time.perf_counter()
         subprocess.run(command, check=True, stdin=stream, stdout=subprocess.DEVNULL)
@@ -65,7 +65,7 @@ def seconds_of(command: list[str], stdin: Path) -> float:
 
 
 def write_text(translations: Path, reference: Path) -> None:
-    """Write made-up lines and their references, which share most words."""
+    """Write random lines and references that share most words."""
     generator = random.Random(1)
     words = [f"word{number}" for number in range(NUM_WORDS)]
     with translations.open("w") as ours, reference.open("w") as theirs:

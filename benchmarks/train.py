@@ -1,4 +1,4 @@
-r"""How fast nmtkit trains, which part takes how long, and how it compares with its peers.
+r"""Training speed of nmtkit, time of an update by part, and comparison with peers.
 
     python -m benchmarks.train
     python -m benchmarks.train --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON
@@ -35,11 +35,11 @@ from benchmarks.common import (
     print_table,
     run_rounds,
 )
-from benchmarks.parts import PARTS, REST, Clock, timed_parts
 from benchmarks.products import Pools, Product, record, seconds_of
+from benchmarks.update_parts import PARTS, REST, Clock, timed_parts
 from benchmarks.updates import Workbench, make_dataset, settings_of
-from nmtkit.model.estimate.cost import Work, training_operations
-from nmtkit.model.kernels.rows import TRAINING, filled_size
+from nmtkit.model.estimate.cost import Workload, training_operations
+from nmtkit.model.kernels.row_padding import TRAINING_SIZES, padded_size
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.runtime.memory import peak_memory
 from nmtkit.training.distributed import Ranks
@@ -47,7 +47,7 @@ from nmtkit.training.distributed import Ranks
 UNIT = "tgt tok/s"
 UPDATES = {"small": 10, "base": 3, "big": 2}
 BLOCK = {"cpu": 1, "cuda": 10}
-"""Updates that are timed before their products are; on a GPU the host runs ahead in them."""
+"""Updates timed together; on a GPU the host runs ahead within a block."""
 
 SHARE = "of torch.mm"
 MILLI, TERA, MIB = 1e3, 1e12, 2**20
@@ -56,21 +56,25 @@ TOLERANCE = 1e-3
 
 
 def main() -> None:
-    """Compare, or with --one measure nmtkit alone."""
+    """Compare with peers; with --one, measure nmtkit only."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add_peer_options(parser)
     parser.add_argument("--corpus", type=Path, help="folder with train.src, train.tgt, valid.*")
-    parser.add_argument("--updates", type=int, help="updates that are timed")
-    parser.add_argument("--warm-up", type=int, default=3, help="updates before them")
-    parser.add_argument("--update-tokens", type=int, default=4096, help="of nmtkit alone")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of nmtkit alone")
+    parser.add_argument("--updates", type=int, help="timed updates")
+    parser.add_argument("--warm-up", type=int, default=3, help="updates before the timed ones")
+    parser.add_argument(
+        "--update-tokens", type=int, default=4096, help="tokens per side of an update; nmtkit only"
+    )
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="device; nmtkit only"
+    )
     parser.add_argument(
         "--precisions",
         nargs="+",
         default=["float32", "bfloat16"],
-        help="of nmtkit alone",
+        help="precisions to measure; nmtkit only",
     )
-    parser.add_argument("--one", type=Path, metavar="DATASET", help="measure nmtkit alone, once")
+    parser.add_argument("--one", type=Path, metavar="DATASET", help="measure nmtkit only, once")
     options = parser.parse_args()
     options.updates = options.updates or UPDATES[options.shape]
     if options.one:
@@ -93,7 +97,7 @@ def main() -> None:
 
 
 def contenders(options: argparse.Namespace, dataset: Path) -> list[Contender]:
-    """List nmtkit, in each precision, and the peers that are at hand."""
+    """List nmtkit in each precision and the available peers."""
     own = ["--one", dataset, "--shape", options.shape, "--threads", options.threads]
     own += ["--updates", options.updates, "--warm-up", options.warm_up]
     own += ["--update-tokens", options.update_tokens, "--device", options.device]
@@ -112,9 +116,9 @@ def contenders(options: argparse.Namespace, dataset: Path) -> list[Contender]:
 
 
 def peers(options: argparse.Namespace, theirs: list[object]) -> list[Contender]:
-    """List the peers that can do this; they compute on a CPU, and read segmented text."""
+    """List the peers, which need a CPU and segmented text."""
     if options.device != "cpu" or options.corpus is None:
-        print("peers are left out: they take --device cpu and --corpus", file=sys.stderr)
+        print("peers are left out: they need --device cpu and --corpus", file=sys.stderr)
         return []
     return [
         *peer("floor.py", [*theirs, "--ce", "chunk"], options),
@@ -151,10 +155,10 @@ def train_once(options: argparse.Namespace) -> None:
 
 
 def measure(bench: Workbench, options: argparse.Namespace) -> None:
-    """Time updates, and their matrix products alone."""
+    """Time updates, and separately their matrix products."""
     device = bench.context.device
-    # The peak is that of two times the timed updates. They are others, because their time includes
-    # the kernels that oneDNN makes for the shapes of each update.
+    # The peak is of these updates. The timed ones are others, so that their time includes the code
+    # that oneDNN generates for the shapes of each update.
     bench.run(options.warm_up + options.updates)
     peak = peak_memory(device) / MIB  # before there are operands of products
     clock, pools = Clock(device), Pools(device)
@@ -183,25 +187,26 @@ def measure(bench: Workbench, options: argparse.Namespace) -> None:
 
 
 def check(bench: Workbench, update: TrainingRecord, products: Sequence[Product]) -> None:
-    """Check that the recorded products are those that follow from the model's shape.
+    """Check that the recorded products agree with the operations counted from the shape.
 
     Products within attention are not recorded: they are small, and torch does not compute them as
     matrix products. Lengths of 0 leave them out of what is counted.
     """
     recipe, target_size = bench.context.recipe, bench.context.dataset.codec.target.size
     tokens = update.num_source_tokens, update.num_target_tokens
-    is_filled = bench.context.device.type == "cpu" and recipe.engine.precision == "bfloat16"
-    filled = [filled_size(num_tokens, TRAINING) for num_tokens in tokens]
-    # Rows of zeros that fill up a product are not counted as operations.
+    is_padded = bench.context.device.type == "cpu" and recipe.engine.precision == "bfloat16"
+    padded = [padded_size(num_tokens, TRAINING_SIZES) for num_tokens in tokens]
+    # Rows of zeros that pad a product do not count as operations.
     least, most = (
-        training_operations(recipe.model, target_size, Work(source, target, 0, 0))
-        for source, target in (tokens, filled if is_filled else tokens)
+        training_operations(recipe.model, target_size, Workload(source, target, 0, 0))
+        for source, target in (tokens, padded if is_padded else tokens)
     )
     recorded = sum(product.operations for product in products)
     if not (1 - TOLERANCE) * least <= recorded <= (1 + TOLERANCE) * most:
         sys.exit(
-            f"{recorded / TERA:.4f} TFLOP of products were recorded, of {least / TERA:.4f} that "
-            "the shape makes; benchmarks/products.py does not know all operations of this torch"
+            f"recorded products have {recorded / TERA:.4f} TFLOP, but the shape has "
+            f"{least / TERA:.4f}; add the missing operations of this torch to "
+            "benchmarks/products.py"
         )
 
 

@@ -1,4 +1,4 @@
-r"""Whether saving and validating slow a whole run down, and whether its memory grows.
+r"""Effect of saving and validating on the speed and memory of a whole run.
 
     python -m benchmarks.trainer --data DATASET --config RECIPE.toml
 
@@ -95,7 +95,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="a dataset of nmtkit preprocess")
     parser.add_argument("--config", type=Path, help="a recipe of nmtkit train")
-    parser.add_argument("--updates", type=int, default=600, help="of each run")
+    parser.add_argument("--updates", type=int, default=600, help="updates of each run")
     parser.add_argument("--save-every", type=int, default=100, help="updates")
     parser.add_argument("--validate-every", type=int, default=200, help="updates")
     parser.add_argument(

@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,9 +16,16 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.progress.records import TrainingRecord
+from nmtkit.progress.reporter import SilentReporter
+from nmtkit.runtime.devices import set_up
+from nmtkit.storage.run_folder import RunFolder
+from nmtkit.training.compiling import choose_execution
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.run import temporary_run
+from nmtkit.training.run import make_train_state, make_trainer, open_dataset
+from nmtkit.training.state import Progress, RunContext
+from nmtkit.training.stopping import StopRequest
 from nmtkit.training.trainer import Trainer
+from nmtkit.training.validation import ValidationHistory
 
 LARGE_VOCABULARY = 100_000
 """Entries of the vocabulary of a segmented corpus, so that it holds all words."""
@@ -27,8 +35,8 @@ class Workbench:
     """Runs updates of a trainer.
 
     Attributes:
-        trainer: of a new run.
-        context: of that run: recipe, dataset and device.
+        trainer: the trainer of a new run.
+        context: recipe, dataset and device of that run.
     """
 
     def __init__(self, trainer: Trainer) -> None:
@@ -41,18 +49,35 @@ class Workbench:
         """Begin a run in a temporary folder.
 
         Args:
-            settings: of the recipe.
-            data_dir: a dataset made by `nmtkit preprocess`.
+            settings: settings of the recipe.
+            data_dir: a dataset of `nmtkit preprocess`.
             ranks: all processes of the run.
         """
-        report = partial(print, file=sys.stderr)
         recipe = build(TrainRecipe, settings)
-        with temporary_run(recipe, data_dir, ranks, report, time.monotonic) as trainer:
-            yield Workbench(trainer)
+        device = set_up(recipe.runtime)
+        dataset = open_dataset(recipe, data_dir)
+        report = partial(print, file=sys.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            context = RunContext(
+                recipe=recipe,
+                dataset=dataset,
+                folder=RunFolder(Path(folder)),
+                device=device,
+                execution=choose_execution(recipe, dataset.codec.target.size, device, report),
+                ranks=ranks,
+                stop=StopRequest(),  # not entered: a signal ends a benchmark immediately
+                reporter=SilentReporter(),
+                logs=(),
+                clock=time.monotonic,
+            )
+            train_state = make_train_state(context, Progress())
+            history = ValidationHistory(recipe.validation.best_metric, [])
+            with closing(make_trainer(context, train_state, history)) as trainer:
+                yield Workbench(trainer)
 
     @contextmanager
     def repeated_after(self) -> Iterator[None]:
-        """Have the updates of the block run once more after it; the weights are kept."""
+        """Rewind the data after the block, so that its updates are repeated; keep the weights."""
         state = self.trainer.train_state
         before = replace(state.progress)
         yield
@@ -76,11 +101,11 @@ def settings_of(shape: str, tokens: int, others: Values) -> Values:
 
 
 def make_dataset(corpus: Path | None, out: Path) -> None:
-    """Convert a corpus as a user would.
+    """Preprocess a corpus by the command.
 
     Args:
-        corpus: folder with train.src, train.tgt, valid.src and valid.tgt, segmented already; None
-            for the demonstration's.
+        corpus: folder with segmented train.src, train.tgt, valid.src and valid.tgt; None = the
+            demo's corpus.
         out: the dataset.
     """
     if corpus is None:

@@ -21,12 +21,12 @@ def load(*paths: str | Path, recipe: "TranslateRecipe | None" = None) -> "Transl
     """Load a model, ready to translate.
 
     Args:
-        paths: a model, a checkpoint or a run; several models translate together, as an ensemble.
-        recipe: how to translate, by the command's rules, so that n_best above 1 needs output_format
-            "json"; None = as `nmtkit translate` without options.
+        paths: a model, a checkpoint or a run; several are an ensemble.
+        recipe: settings, checked by the rules of the command, so that n_best above 1 needs
+            output_format "json"; None = the defaults of `nmtkit translate`.
 
     Raises:
-        nmtkit.errors.ConfigError: settings are out of range or contradict each other, or ask for
+        nmtkit.errors.ConfigError: settings are out of range, contradict each other, or require
             several processes.
         nmtkit.errors.NmtkitError: see `nmtkit.decoding.loading.load_translator`.
     """
@@ -39,7 +39,7 @@ def load(*paths: str | Path, recipe: "TranslateRecipe | None" = None) -> "Transl
     require_valid(recipe)
     if recipe.translation.devices != 1:
         raise ConfigError(
-            f"devices ({recipe.translation.devices}): load translates in this process alone; take "
+            f"devices ({recipe.translation.devices}): nmtkit.load uses this process only; call "
             "nmtkit.decoding.workers.open_translator [translation.devices]"
         )
     return load_translator(list(map(Path, paths)), recipe, warnings.warn)

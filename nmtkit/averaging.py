@@ -1,4 +1,4 @@
-"""The mean of checkpoints. Source: paper, section 6.1."""
+"""Checkpoint averaging: a model with the mean weights of others. Source: paper, section 6.1."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ from nmtkit.storage.run_folder import is_run
 
 @dataclass(frozen=True)
 class _Source:
-    """A model to average, without what would make many of them large.
+    """A model to average; its parameters stay on disk.
 
     Attributes:
-        folder: where it is.
-        manifest: what that says of it.
-        settings: the codec and the configuration, each under a name.
-        types: of each parameter.
+        folder: the model folder.
+        manifest: its manifest.
+        settings: fingerprint of the codec and values of the configuration, by name.
+        types: data type and shape of each parameter.
     """
 
     folder: Path
@@ -43,21 +43,21 @@ class _Source:
 def average(
     folders: Sequence[Path], out: Path, fields: Mapping[str, Json], overwrite: bool
 ) -> None:
-    """Write a model folder whose parameters are the mean of those of others.
+    """Write a model folder whose parameters are the mean of the parameters of others.
 
-    Sums are taken in float64, one parameter after another, so that memory does not grow with the
-    number of models; the mean of equal models is bit for bit the same.
+    Each parameter is summed in float64, one after the other, so that memory does not grow with the
+    number of models. The mean of equal models equals them bit for bit.
 
     Args:
-        folders: the models, at least one; one may be given twice.
+        folders: the models, at least one; a model may be given twice.
         out: the folder to write.
-        fields: what its manifest is to say beside where the mean comes from.
-        overwrite: replace a model folder that is there.
+        fields: fields of its manifest in addition to the sources of the mean.
+        overwrite: replace an existing model folder.
 
     Raises:
-        ConfigError: a folder is that of a run, or `out` cannot be used.
-        DamagedError: a model is not whole or not finite, or two differ in more than the values of
-            parameters.
+        ConfigError: a folder is a run, or `out` cannot be used.
+        DamagedError: a model is incomplete or not finite, or two models differ in more than the
+            values of parameters.
         ResourceError: `out` cannot be written.
     """
     sources = _read_sources(folders)
@@ -73,7 +73,7 @@ def average(
 
 
 def load_mean(folders: Sequence[Path], device: torch.device) -> LoadedModel:
-    """Load what `average` would write, ready to translate on a device; raises as it does."""
+    """Load the model that `average` would write onto a device; raises as `average` does."""
     sources = _read_sources(folders)
     folder = _newest(sources).folder
     described = describe_model(folder)
@@ -84,20 +84,21 @@ def _read_sources(folders: Sequence[Path]) -> list[_Source]:
     assert folders
     sources = [_read_source(folder) for folder in folders]
     for source in sources[1:]:
-        _check_alike(sources[0], source)
+        _check_compatible(sources[0], source)
     return sources
 
 
 def _read_source(path: Path) -> _Source:
     if is_run(path):
         raise ConfigError(
-            f"{path}: is a run; name its checkpoints, or give --last, --best or --try"
+            f"{path}: is a run, not a checkpoint; name its checkpoints, or add --last, --best or "
+            "--try"
         )
     folder = find_model(path)
     described = describe_model(folder)
     with open_tensors(folder / TENSORS) as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-        types = {name: f"{one.get_dtype()} {one.get_shape()}" for name, one in slices.items()}
+        types = {name: f"{part.get_dtype()} {part.get_shape()}" for name, part in slices.items()}
     settings = {
         "the codec": described.codec.fingerprint,
         **{f"[model.{name}]": value for name, value in vars(described.recipe.model).items()},
@@ -105,14 +106,14 @@ def _read_source(path: Path) -> _Source:
     return _Source(folder, described.manifest, settings, types)
 
 
-def _check_alike(first: _Source, other: _Source) -> None:
-    ours, theirs = ({**one.settings, **one.types} for one in (first, other))
-    for name in {**ours, **theirs}:
-        if ours.get(name) != theirs.get(name):
+def _check_compatible(first: _Source, other: _Source) -> None:
+    values, others = ({**source.settings, **source.types} for source in (first, other))
+    for name in {**values, **others}:
+        if values.get(name) != others.get(name):
             raise DamagedError(
-                f"{other.folder}: cannot be averaged with {first.folder}, because {name} is "
-                f"{theirs.get(name, 'missing')} there and {ours.get(name, 'missing')} here; "
-                "take checkpoints of one run"
+                f"{other.folder}: cannot be averaged with {first.folder}: {name} is "
+                f"{others.get(name, 'missing')} in the former and {values.get(name, 'missing')} in "
+                "the latter; average checkpoints of one run"
             )
 
 
@@ -121,8 +122,8 @@ def _mean(sources: Sequence[_Source]) -> dict[str, Tensor]:
 
 
 def _mean_of_one(name: str, sources: Sequence[_Source]) -> Tensor:
-    """Compute the mean of one parameter, holding its sum and one source's tensor at a time."""
-    # Adding to the first, not to zero, keeps the sign of a negative zero.
+    """Compute the mean of one parameter; memory holds its sum and one source's tensor."""
+    # Starting from the first tensor, not from zero, keeps the sign of a negative zero.
     first, *others = sources
     stored = _read(name, first)
     total, stored_type = stored.double(), stored.dtype
@@ -138,8 +139,8 @@ def _read(name: str, source: _Source) -> Tensor:
         tensor: Tensor = file.get_tensor(name)
     if not tensor.isfinite().all():
         raise DamagedError(
-            f"{source.folder}: cannot be averaged, because {name} holds values that are not "
-            "finite; take other checkpoints"
+            f"{source.folder}: cannot be averaged: {name} has values that are not finite; "
+            "average other checkpoints"
         )
     return tensor
 

@@ -1,7 +1,10 @@
-"""The errors that a user can meet, each kind with the exit code of the command that ends with it.
+"""Errors reported to users, each class with the exit code of the command.
 
-A message says what is wrong, where (file, line, option), and how to mend it, in one line.
+A message is one line: what is wrong, where (file, line, option), and how to fix it.
 """
+
+RESTORE = "restore the folder from a copy, or make it again"
+"""How to fix a damaged folder, in messages of `DamagedError`."""
 
 
 class NmtkitError(Exception):
@@ -17,13 +20,13 @@ class ConfigError(NmtkitError):
 
 
 class DataError(NmtkitError):
-    """Input text that cannot be used: not UTF-8, empty, sides of different length."""
+    """Input text that cannot be used: not UTF-8, empty, or with different numbers of lines."""
 
     exit_code = 3
 
 
 class DamagedError(NmtkitError):
-    """A dataset, checkpoint or model that is damaged, incomplete or does not fit."""
+    """A dataset, checkpoint or model that is damaged, incomplete or incompatible."""
 
     exit_code = 4
 
@@ -35,19 +38,19 @@ class ResourceError(NmtkitError):
 
 
 class DivergedError(NmtkitError):
-    """Training that produces no finite gradients any more."""
+    """Training whose gradients are no longer finite."""
 
     exit_code = 6
 
 
 class LostRankError(NmtkitError):
-    """One of several processes at work together died, does not answer, or has strayed."""
+    """A rank died, does not answer, or is not at the same point as the others."""
 
     exit_code = 7
 
 
-class ToldElsewhereError(NmtkitError):
-    """Another rank has ended with an error, and has told it; this one ends with the same code."""
+class ReportedElsewhereError(NmtkitError):
+    """Another rank has reported its error and ended; this rank ends with the same exit code."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(f"another rank ended with exit code {exit_code}")
@@ -55,19 +58,19 @@ class ToldElsewhereError(NmtkitError):
 
 
 class StoppedError(NmtkitError):
-    """Training stopped by SIGTERM, SIGUSR1 or SIGHUP, and saved; the same command continues it."""
+    """Training saved and stopped after SIGTERM, SIGUSR1 or SIGHUP; the same command resumes it."""
 
     exit_code = 75
 
 
 class InterruptedByUserError(NmtkitError):
-    """Training stopped by SIGINT after its state was saved; the same command continues it."""
+    """Training saved and stopped after SIGINT; the same command resumes it."""
 
     exit_code = 130
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Recognise Python's and torch's errors, the latter without importing torch."""
+    """Return whether Python or torch is out of memory; does not import torch."""
     is_torch_error = isinstance(error, RuntimeError) and (
         type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
     )

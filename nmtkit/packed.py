@@ -1,9 +1,8 @@
-"""Sequences laid end to end, the form in which every batch travels.
+"""Packed batches: sequences laid end to end without padding.
 
-Padding does not exist outside attention, so it can leak nowhere.
-
-`Layout` knows where each sequence begins and ends; `Packed` is values with their layout. Attention
-alone turns packed values into a padded block and back, through `Layout.unpack` and `Layout.pack`.
+`Layout` knows where each sequence begins and ends; `Packed` is values with their layout. Only
+attention converts packed values to a padded block and back, with `Layout.unpack` and `Layout.pack`,
+so padding cannot affect any other computation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +17,14 @@ from torch import Tensor
 
 
 class Layout:
-    """Where sequences of given lengths stand when they are laid end to end.
+    """The positions of sequences of given lengths that are laid end to end.
 
     Attributes:
         lengths: tokens of each sequence, on the host, so that shapes need no synchronisation.
         num_tokens: X, the sum of the lengths.
         longest: T, the length of the longest sequence.
-        is_rectangular: all sequences are equally long, so a block of them has no padding.
-        positions: (X,) place of each token in its sequence, from 0.
+        is_rectangular: all sequences are equally long, so the padded block has no padding.
+        positions: (X,) position of each token in its sequence, from 0.
     """
 
     def __init__(self, lengths: Sequence[int], device: torch.device) -> None:
@@ -39,15 +38,15 @@ class Layout:
         ends = torch.cumsum(sizes, 0)
         starts = ends - sizes
         positions = torch.arange(self.num_tokens) - torch.repeat_interleave(starts, sizes)
-        rows = torch.repeat_interleave(torch.arange(len(self.lengths)), sizes)
-        slots = rows * self.longest + positions
-        # One copy to the device; nobody writes to its source, so that none has to wait for it.
-        parts = (positions, slots, starts, ends)
-        joined = torch.cat(parts).to(device, non_blocking=True)
+        sequences = torch.repeat_interleave(torch.arange(len(self.lengths)), sizes)
+        rows = sequences * self.longest + positions
+        # A single copy to the device. Its source is never written again, so nothing waits for it.
+        tensors = (positions, rows, starts, ends)
+        joined = torch.cat(tensors).to(device, non_blocking=True)
         self._starts: Tensor
         self._ends: Tensor
-        self.positions, self._slots, self._starts, self._ends = joined.split(
-            [len(part) for part in parts]
+        self.positions, self._rows, self._starts, self._ends = joined.split(
+            [len(tensor) for tensor in tensors]
         )
 
     @property
@@ -62,40 +61,40 @@ class Layout:
 
     @cached_property
     def ends(self) -> Tensor:
-        """(B + 1,) int32 index after each sequence's last token, a 0 before them."""
+        """(B + 1,) int32: 0, then the index after each sequence's last token."""
         return F.pad(self._ends, (1, 0)).int()
 
     @cached_property
     def mask(self) -> Tensor:
-        """(B, T) bool, True where the padded block holds a token."""
+        """(B, T) bool, True where the padded block has a token."""
         sizes = self._ends - self._starts
         return torch.arange(self.longest, device=sizes.device) < sizes[:, None]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """All tensors of this layout, by the attributes that hold them."""
+        """All tensors of this layout, by attribute name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> "Layout":
-        """Return the same layout with copies of its tensors, as on another device."""
-        twin = copy(self)
-        vars(twin).update(tensors)
-        return twin
+        """Return this layout with other copies of its tensors, such as on another device."""
+        layout = copy(self)
+        vars(layout).update(tensors)
+        return layout
 
     def unpack(self, values: Tensor) -> Tensor:
-        """Spread values (X, ...) over a padded block (B, T, ...); padding is 0."""
+        """Convert values (X, ...) to a padded block (B, T, ...); padding is 0."""
         shape = (self.num_sentences, self.longest, *values.shape[1:])
         if self.is_rectangular:
             return values.reshape(shape)
-        flat: Tensor = _Spread.apply(values, self._slots, shape[0] * shape[1])  # type: ignore[no-untyped-call]
+        flat: Tensor = _Scatter.apply(values, self._rows, shape[0] * shape[1])  # type: ignore[no-untyped-call]
         return flat.view(shape)
 
     def pack(self, block: Tensor) -> Tensor:
-        """Collect the tokens (X, ...) of a padded block (B, T, ...)."""
+        """Return the tokens (X, ...) of a padded block (B, T, ...)."""
         flat = block.reshape(-1, *block.shape[2:])
         if self.is_rectangular:
             return flat
-        packed: Tensor = _Collect.apply(flat, self._slots)  # type: ignore[no-untyped-call]
+        packed: Tensor = _Gather.apply(flat, self._rows)  # type: ignore[no-untyped-call]
         return packed
 
 
@@ -108,11 +107,11 @@ class Packed:
 
 
 def pack_sequences(sequences: Sequence[Sequence[int]], device: torch.device) -> Packed:
-    """Lay id sequences end to end.
+    """Pack id sequences.
 
     Args:
         sequences: B sequences of ids, none of them empty.
-        device: where the tensors go.
+        device: of the result.
 
     Returns:
         ids (X,) int64 with their layout.
@@ -121,39 +120,39 @@ def pack_sequences(sequences: Sequence[Sequence[int]], device: torch.device) -> 
     return Packed(ids.to(device), Layout([len(s) for s in sequences], device))
 
 
-class _Spread(torch.autograd.Function):
-    """Rows (X, ...) to their slots of a zeroed block (rows, ...); the transpose of `_Collect`.
+class _Scatter(torch.autograd.Function):
+    """Copy values (X, ...) to given rows of a zeroed block (rows, ...); transpose of `_Gather`.
 
-    torch's own index_select would add gradients row by row; slots are distinct, so a plain copy
-    in either direction is enough.
+    The backward pass of torch's index_select adds gradients row by row. The rows are distinct
+    here, so a plain copy is enough in both directions.
     """
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, slots: Tensor, num_slots: int) -> Tensor:
-        ctx.save_for_backward(slots)
-        return _scatter_rows(values, slots, num_slots)
+    def forward(ctx: Any, values: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+        ctx.save_for_backward(rows)
+        return _scatter_rows(values, rows, num_rows)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (slots,) = ctx.saved_tensors
-        return gradient.index_select(0, slots), None, None
+        (rows,) = ctx.saved_tensors
+        return gradient.index_select(0, rows), None, None
 
 
-class _Collect(torch.autograd.Function):
-    """The rows (X, ...) in given slots of a block (rows, ...)."""
+class _Gather(torch.autograd.Function):
+    """Select the given rows (X, ...) of a block (rows, ...)."""
 
     @staticmethod
-    def forward(ctx: Any, block: Tensor, slots: Tensor) -> Tensor:
-        ctx.save_for_backward(slots)
-        ctx.num_slots = block.shape[0]
-        return block.index_select(0, slots)
+    def forward(ctx: Any, block: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.num_rows = block.shape[0]
+        return block.index_select(0, rows)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (slots,) = ctx.saved_tensors
-        return _scatter_rows(gradient, slots, ctx.num_slots), None
+        (rows,) = ctx.saved_tensors
+        return _scatter_rows(gradient, rows, ctx.num_rows), None
 
 
-def _scatter_rows(values: Tensor, slots: Tensor, num_slots: int) -> Tensor:
-    block = values.new_zeros(num_slots, *values.shape[1:])
-    return block.index_copy_(0, slots, values)
+def _scatter_rows(values: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+    block = values.new_zeros(num_rows, *values.shape[1:])
+    return block.index_copy_(0, rows, values)

@@ -1,7 +1,6 @@
 """The ids of the three special symbols, the same in every vocabulary.
 
-They are SentencePiece's own defaults. There is no id for padding: padding does not exist outside
-attention.
+They are SentencePiece's defaults. Padding has no id, because it exists only inside attention.
 """
 
 UNK_ID = 0

@@ -1,14 +1,13 @@
-"""Numbers as people read them: time spans, sizes, numbers with a prefix, repaired outputs."""
+"""Formatting of numbers for people: durations, sizes, numbers with an SI prefix."""
 
 import math
-from collections import Counter
 
-SECONDS_A_MINUTE = 60
+SECONDS_PER_MINUTE = 60
 _MEBIBYTE = 2**20
 
 
 def duration(seconds: float) -> str:
-    """Write a time span as hours, minutes and seconds, the larger two of them."""
+    """Format a duration in the two largest units: 3h05m, 5m10s, 10s; "unknown" if not finite."""
     if not math.isfinite(seconds):
         return "unknown"
     minutes, rest = divmod(round(seconds), 60)
@@ -19,24 +18,14 @@ def duration(seconds: float) -> str:
 
 
 def mebibytes(size: int) -> str:
-    """Write a number of bytes as MiB, without a space."""
+    """Format a number of bytes as MiB, such as 24MiB."""
     return f"{size / _MEBIBYTE:.0f}MiB"
 
 
 def prefixed(number: float) -> str:
-    """Write a number with three digits and the prefix of the unit that follows it."""
+    """Format a number with three digits and an SI prefix, to be followed by its unit: `1.5 G`."""
     for prefix in ("", "k", "M", "G", "T", "P"):
         if number < 1000:
             return f"{number:.3g} {prefix}"
         number /= 1000
     return f"{number:.3g} E"
-
-
-def repaired(name: str, counts: Counter[bool | None]) -> str:
-    """Write how many outputs there are, and how many of them were repaired.
-
-    Args:
-        name: of the outputs, in the plural.
-        counts: of outputs, by whether each was repaired; None = it is not counted.
-    """
-    return f"{name}: {counts[True] + counts[False]}, mended: {counts[True]}"

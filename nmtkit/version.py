@@ -1,3 +1,3 @@
-"""The version of the toolkit, which every folder that it writes names."""
+"""The version of nmtkit, stored in every folder that it writes."""
 
 __version__ = "0.1.0"

@@ -13,24 +13,24 @@ INPUT = "standard input"
 EXAMPLES = """\
 nmtkit attention model/ --translate < test.en > attention.html
 
-# sources and their translations, in two columns
+# sources and translations in two columns
 paste test.en test.de | nmtkit attention model/ > attention.html
 
-# the paper's figure 3: what a word attends to in layer 5 of the encoder
+# the paper's figure 3: the attention of a word in layer 5 of the encoder
 nmtkit attention model/ --format svg --layer 5 --word making < sentence.en > figure.svg"""
 
 
 @recipe_command("attention", AttentionRecipe, {}, EXAMPLES)
 @click.argument("model", type=PATH, metavar="MODEL", required=False)
 def command(recipe: AttentionRecipe, model: Path) -> None:
-    """Show what attends to what, in a page, a picture, or as JSON.
+    """Show the attention of a model as a page, a picture or JSON.
 
-    Lines come from standard input: a source each, and behind a tab its translation if there is
-    one. Of a source alone there is the encoder's attention to itself; with a translation, given or
-    found by --translate, also the decoder's to what it has written, and to the source.
+    Reads a source per line, optionally with a tab and its translation. A source alone shows the
+    encoder's self-attention. A translation adds the decoder's self-attention and
+    cross-attention; --translate makes one.
 
-    The page, on standard output, has all layers and heads of every sentence, and is one file that
-    any browser shows without a network.
+    The page has all layers and heads of every sentence. It is one file, which a browser shows
+    without a network.
     """
     from nmtkit.reporting.attention.view import show
     from nmtkit.text.lines import decode_lines

@@ -8,7 +8,7 @@ from nmtkit_cli.command import FOLDER, Command, count_option, given_one, read_co
 from nmtkit_cli.streams import counted, say, warn
 
 EXAMPLES = """\
-# the newest five of --save-every; the number of newest that validates best; these two
+# the newest five; the best number of newest ones; these two
 nmtkit average-checkpoints run/ --last 5 --out model/
 nmtkit average-checkpoints run/ --try 5,10,20 --data data/ --out model/
 nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --out model/"""
@@ -16,16 +16,16 @@ nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --o
 
 @click.command("average-checkpoints", cls=Command, epilog=EXAMPLES)
 @click.argument("folders", type=FOLDER, metavar="RUN_OR_CHECKPOINTS...", nargs=-1, required=True)
-@count_option("--last", "Average the newest N checkpoints of a run.")
+@count_option("--last", "Average the newest N checkpoints that --save-every made.")
 @count_option("--best", "Average the N checkpoints of a run that validated best.")
 @click.option(
     "--try",
     "counts",
     callback=read_counts,
     metavar="LIST",
-    help="Try --last with each number of a list (5,10,20); keep the mean with the best validation.",
+    help="Try --last with each number (5,10,20), and keep the mean that validates best.",
 )
-@click.option("--data", type=FOLDER, metavar="DATA", help="Dataset of the run, needed by --try.")
+@click.option("--data", type=FOLDER, metavar="DATA", help="Dataset of the run, for --try.")
 @click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New model folder.")
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
 def command(
@@ -39,8 +39,8 @@ def command(
 ) -> None:
     """Average checkpoints into one model.
 
-    The mean of the weights of a run's last checkpoints translates better than the newest of them
-    alone. The model's folder is complete: it holds weights, configuration and vocabulary.
+    The mean of the last checkpoints of a run usually translates better than the newest one. The
+    model folder is complete: weights, configuration and vocabulary.
     """
     way = given_one({"--last": last, "--best": best, "--try": counts})
     if way and len(folders) > 1:

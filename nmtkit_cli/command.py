@@ -1,4 +1,4 @@
-"""What every command has: examples as they are typed, --debug."""
+"""The base of all commands: verbatim examples, --debug, checks of options."""
 
 import os
 import sys
@@ -17,10 +17,10 @@ HELP_NAMES = ("-h", "--help")
 
 @dataclass
 class Session:
-    """What is to know of the command line as a whole.
+    """The command line of this process.
 
     Attributes:
-        arguments: what was typed after `nmtkit`.
+        arguments: all arguments of `nmtkit`.
         shows_tracebacks: --debug was given.
     """
 
@@ -37,7 +37,7 @@ def _show_tracebacks(context: click.Context, _option: click.Parameter, is_given:
 def at_least_one(
     _context: click.Context, _option: click.Parameter, number: int | None
 ) -> int | None:
-    """Check a count; click's own range would be written into the help."""
+    """Check a count (click's own range would appear in the help)."""
     if number is not None and number < 1:
         raise click.BadParameter(f"{number} is less than 1")
     return number
@@ -46,7 +46,7 @@ def at_least_one(
 def count_option(
     name: str, help: str, default: int | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the decorator for an option that takes a count."""
+    """Return a decorator that adds an option with a count."""
     shown = help if default is None else f"{help}  [default: {default:,}]"
     return click.option(
         name, type=int, callback=at_least_one, metavar="NUMBER", default=default, help=shown
@@ -56,7 +56,7 @@ def count_option(
 def read_counts(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> list[int] | None:
-    """Read counts that are separated by commas, each once."""
+    """Read comma-separated counts, without repetitions."""
     if text is None:
         return None
     try:
@@ -64,35 +64,37 @@ def read_counts(
     except ValueError:
         counts = [0]
     if min(counts) < 1:
-        raise click.BadParameter(f"{text!r} is not a list of numbers from 1 on, such as 5,10,20")
+        raise click.BadParameter(
+            f"{text!r} is not a list of positive numbers; give one such as 5,10,20"
+        )
     return counts
 
 
 def read_part(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> tuple[int, int] | None:
-    """Read I/N, the I-th of N parts."""
+    """Read I/N, part I of N."""
     if text is None:
         return None
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 0 < int(number) <= int(count)):
-        raise click.BadParameter(f"{text!r} is not the I-th of N parts, such as 2/4")
+        raise click.BadParameter(f"{text!r} is not part I of N; give one such as 2/4")
     return int(number), int(count)
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may run on."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def given_one(options: Mapping[str, object]) -> str | None:
-    """Return which one of some options is given, None if none is.
+    """Return the name of the one option that is given; None without any.
 
     Args:
-        options: their values by their names.
+        options: their values, by name; None = not given.
 
     Raises:
-        click.UsageError: several are.
+        click.UsageError: several are given.
     """
     given = [name for name, value in options.items() if value is not None]
     if len(given) > 1:
@@ -101,14 +103,14 @@ def given_one(options: Mapping[str, object]) -> str | None:
 
 
 def refuse_without_effect(options: Sequence[str], when: str) -> None:
-    """Raise click.UsageError if there are such options among those that were given."""
+    """Raise click.UsageError if the list of given options is not empty."""
     if options:
         have, them = ("has", "it") if len(options) == 1 else ("have", "them")
         raise click.UsageError(f"{' and '.join(options)} {have} no effect {when}; leave {them} out")
 
 
 def debug_option() -> click.Option:
-    """Return the option that makes errors show where in the code they arose."""
+    """Return the option --debug, which shows tracebacks of errors."""
     return click.Option(
         ["--debug"],
         is_flag=True,
@@ -120,11 +122,18 @@ def debug_option() -> click.Option:
 
 
 class Command(click.Command):
-    """A command with an epilog of examples."""
+    """A command with an epilog of examples.
+
+    Attributes:
+        help_names: names of the option that shows the help. It is all help that there is, so
+            --help-all is one of them.
+    """
+
+    help_names: tuple[str, ...] = (*HELP_NAMES, "--help-all")
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names of --help: whatever calls first, click remembers them."""
-        return list(HELP_NAMES)
+        """Return the names of --help (click remembers those of the first call)."""
+        return list(self.help_names)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the declared parameters, --debug and --help."""
@@ -132,12 +141,12 @@ class Command(click.Command):
         return [*declared, debug_option(), help_option]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples as they are, unlike click, which fills lines."""
+        """Write the examples verbatim; click would fill lines."""
         write_examples(str(self.epilog), formatter)
 
 
 def write_examples(examples: str, formatter: click.HelpFormatter) -> None:
-    """Write a section of lines as they are."""
+    """Write a section of verbatim lines."""
     with formatter.section("Examples"):
         for line in examples.split("\n"):
             formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")

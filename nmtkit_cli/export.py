@@ -20,11 +20,11 @@ nmtkit export model/ marian model.hf/"""
 @click.argument("out", type=FOLDER, metavar="OUT")
 @click.option("--overwrite", is_flag=True, help="Replace the folder OUT if it exists.")
 def command(model: Path, format: str, out: Path, overwrite: bool) -> None:
-    """Write a model in the format of another library.
+    """Export a model to the format of another library.
 
     FORMAT is ctranslate2, or marian for Hugging Face's transformers. The library must be
-    installed: it computes the scores of sample sentences with what was written, and if they are
-    not those of nmtkit, OUT does not appear. The largest difference is printed.
+    installed: it scores sample sentences with the exported model. OUT appears only if its scores
+    differ from nmtkit's by at most 0.001; the largest difference is printed.
     """
     from nmtkit.interop.conversion import export
 

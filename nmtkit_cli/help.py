@@ -1,6 +1,6 @@
-"""The help of commands with a flag per setting, which are too many for one screen.
+"""Help of commands with a flag per setting.
 
---help shows the common options, as `COMMON` lists them; --help-all shows every option by topic.
+--help shows the common options (`COMMON`) on one screen; --help-all shows every option by topic.
 """
 
 import inspect
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import click
 
 from nmtkit.config.fields import Field, Value
-from nmtkit_cli.command import Command, write_examples
+from nmtkit_cli.command import HELP_NAMES, Command, write_examples
 from nmtkit_cli.streams import counted
 
 COMMON: Mapping[str, tuple[str, ...]] = {
@@ -20,9 +20,9 @@ COMMON: Mapping[str, tuple[str, ...]] = {
         "print_config",
     ),
     "train": (
-        "out", "preset", "config", "max_updates", "max_minutes", "schedule", "learning_rate",
-        "warmup_updates", "update_tokens", "max_tokens", "dropout", "save_every", "validate_every",
-        "device", "devices", "print_config",
+        "out", "preset", "config", "max_updates", "max_minutes", "schedule", "learning_rate_scale",
+        "learning_rate", "warmup_updates", "update_tokens", "max_tokens", "dropout", "save_every",
+        "validate_every", "device", "devices", "print_config",
     ),
     "translate": (
         "beam", "length_penalty", "n_best", "input_format", "output_format", "scores",
@@ -31,29 +31,30 @@ COMMON: Mapping[str, tuple[str, ...]] = {
     ),
     "score": (
         "reference", "metric", "language_pair", "test_set", "confidence", "paired_bs", "paired_ar",
-        "sentence", "model", "source", "max_tokens", "device", "as_json", "config",
+        "sentence_level", "model", "source", "max_tokens", "device", "as_json", "config",
     ),
     "attention": (
         "translate", "format", "input_format", "sentence", "attention", "layer", "heads", "word",
         "drawing", "join_subwords", "device", "config",
     ),
 }  # fmt: skip
-"""Names of the options that --help shows, by command and in this order."""
+"""Names of the options that --help shows, in order, by command."""
 
 _FLAGS_WIDTH = 24
-"""Widest column of flags in --help; a longer flag has a line of its own."""
+"""Width of the column of flags in --help; a longer flag has its own line."""
 
 
 class RecipeCommand(Command):
     """A command with a flag per setting.
 
     Attributes:
-        fields: its settings, by their names.
-        headings: topic of each option that is not among the command's own, by its name.
+        fields: its settings, by name.
+        headings: the topic of each option, by name; the command's own options have none.
     """
 
     fields: Mapping[str, Field] = {}
     headings: Mapping[str, str] = {}
+    help_names = HELP_NAMES  # --help-all is an option of its own
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write two paragraphs, the common options, and the first example."""
@@ -79,7 +80,7 @@ class RecipeCommand(Command):
         return formatter.getvalue().rstrip("\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write every option, one section a heading."""
+        """Write every option, in a section per heading."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for option in self._options(ctx):
             heading = self.headings.get(str(option.name), "Options")
@@ -116,16 +117,13 @@ def setting_help(field: Field) -> str:
 
 
 def _short_setting_help(field: Field) -> str:
-    """Return the first clause, and the default unless it is 0 or off."""
+    """Return the first clause of a help, and the default unless it is 0 or off."""
     is_shown = field.default or field.setting.zero or field.setting.required
     return f"{_first_clause(field.setting.help)}{_default(field) if is_shown else ''}"
 
 
 def _first_clause(text: str) -> str:
-    """Return a help up to its first full stop, colon or semicolon, and its default if it has one.
-
-    A help says first what an option sets, then the details.
-    """
+    """Return a help up to its first full stop, colon or semicolon, and its default if any."""
     text, gap, default = text.partition("  [")
     clause, *_ = re.split(r"[.:;] ", text, maxsplit=1)
     return f"{clause.removesuffix('.')}.{gap}{default}"

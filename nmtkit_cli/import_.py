@@ -19,11 +19,11 @@ nmtkit translate model/ < test.en > test.out.de"""
 @click.argument("out", type=FOLDER, metavar="OUT")
 @click.option("--overwrite", is_flag=True, help="Replace the folder OUT if it exists.")
 def command(format: str, folder: Path, out: Path, overwrite: bool) -> None:  # noqa: ARG001
-    """Turn a model of another library into one that translate takes.
+    """Import a model of another library, for `nmtkit translate`.
 
-    FORMAT is marian: DIR is a folder of Hugging Face's MarianMTModel, as OPUS-MT models are
-    published. transformers must be installed: it scores sample sentences with the model, and if
-    nmtkit's scores are others, OUT does not appear. The largest difference is printed.
+    FORMAT is marian: DIR is a folder of Hugging Face's MarianMTModel, such as an OPUS-MT model.
+    transformers must be installed: it scores sample sentences with the model. OUT appears only if
+    nmtkit's scores differ by at most 0.001; the largest difference is printed.
     """
     from nmtkit.interop.conversion import import_marian
 

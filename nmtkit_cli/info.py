@@ -18,12 +18,14 @@ nmtkit info --config recipe.toml --vocab-size 8000 --json"""
 
 @click.command("info", cls=Command, epilog=EXAMPLES)
 @click.argument("data", type=FOLDER, required=False)
-@click.option("--check", is_flag=True, help="Compare every file of the dataset with its hash.")
-@click.option("--preset", type=PresetType(), metavar="NAME", help=f"A model: {PRESETS_HELP}.")
-@click.option("--config", type=FILE, metavar="FILE", help="The model of a recipe for train.")
+@click.option("--check", is_flag=True, help="Check the hash of every file of the dataset.")
+@click.option(
+    "--preset", type=PresetType(), metavar="NAME", help=f"Preset of a model: {PRESETS_HELP}."
+)
+@click.option("--config", type=FILE, metavar="FILE", help="Recipe of a model, as of train.")
 @click.option("--vocab-size", type=int, metavar="NUMBER", help="Entries of its vocabulary.")
-@click.option("--paper", is_flag=True, help="Compare its parameters with the paper's table 3.")
-@click.option("--json", "as_json", is_flag=True, help="Print the model as one JSON object.")
+@click.option("--paper", is_flag=True, help="Compare the parameters with the paper's table 3.")
+@click.option("--json", "as_json", is_flag=True, help="Print the model as a JSON object.")
 def command(
     data: Path | None,
     check: bool,
@@ -33,10 +35,10 @@ def command(
     paper: bool,
     as_json: bool,
 ) -> None:
-    """Describe a dataset, or a model.
+    """Describe a dataset or a model.
 
-    Of the dataset DATA: pairs read and dropped, by reason; tokens; examples of dropped pairs. Of a
-    model: parameters by part, operations per token, disk, memory.
+    For the dataset DATA: pairs read, pairs dropped by reason, tokens, examples of dropped pairs.
+    For a model: parameters by part, operations per token, disk, memory.
     """
     given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size}
     flags = [name for name, value in given.items() if value is not None]
@@ -49,9 +51,9 @@ def command(
         return
     refuse_without_effect(["--check"] if check else [], "without DATA")
     if preset is None and config is None:
-        raise click.UsageError("nothing to tell of; give DATA, --preset or --config")
+        raise click.UsageError("nothing to describe; give DATA, --preset or --config")
     if vocab_size is None:
-        raise click.UsageError("--vocab-size is missing; give the entries, such as 37000")
+        raise click.UsageError("--vocab-size is missing; give the number of entries, such as 37000")
     from nmtkit.reporting.model_summary import describe_model
 
     recipe = recipe_from(TrainRecipe, preset, config, {})

@@ -23,10 +23,10 @@ nmtkit join part-1 part-2 part-3 part-4 --out data/"""
 )
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
 def command(parts: tuple[Path, ...], out: Path, overwrite: bool) -> None:
-    """Join the parts of a dataset, made by preprocess with --shard, into the dataset.
+    """Join the parts that `nmtkit preprocess --shard` made into a dataset.
 
-    It is the one that preprocess would have made at once. Nothing is copied: its files are hard
-    links to those of the parts, whose folders may be deleted afterwards.
+    The dataset equals the one that preprocess makes on one machine. Nothing is copied: its files
+    are hard links to the files of the parts, whose folders may be deleted afterwards.
     """
     from nmtkit.data.joining import join
 

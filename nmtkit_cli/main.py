@@ -1,6 +1,6 @@
-"""The `nmtkit` command: finds the subcommand, and turns whatever ends it into an exit code.
+"""The `nmtkit` command: runs a subcommand and returns its exit code.
 
-Subcommands are imported when they are invoked, so that help is there at once.
+Subcommands are imported when they are invoked, which keeps --help fast.
 """
 
 import errno
@@ -17,28 +17,28 @@ from nmtkit.config.problems import suggestion
 from nmtkit.errors import (
     ConfigError,
     NmtkitError,
+    ReportedElsewhereError,
     ResourceError,
-    ToldElsewhereError,
     is_out_of_memory,
 )
 from nmtkit.version import __version__
 from nmtkit_cli.command import HELP_NAMES, Session, debug_option, write_examples
-from nmtkit_cli.streams import open_standard_output
+from nmtkit_cli.streams import open_standard_error, open_standard_output
 
 COMMANDS = {
     "preprocess": "Turn parallel text into a dataset.",
-    "join": "Join parts of a dataset that preprocess made apart.",
-    "info": "Describe a dataset, or a model: parameters, operations, disk, memory.",
-    "train": "Train a model on a dataset, or continue where training stopped.",
+    "join": "Join the parts of a dataset from several machines.",
+    "info": "Describe a dataset or a model: parameters, operations, disk, memory.",
+    "train": "Train a model on a dataset, or resume training.",
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input to standard output.",
-    "shortlist": "Learn which target tokens may translate which source tokens.",
-    "score": "Score translations against a reference.",
-    "attention": "Show what attends to what in a model, in pages and pictures.",
-    "trees": "Prepare, restore and draw parses: bracketed trees.",
+    "shortlist": "Learn a shortlist of target tokens per source token.",
+    "score": "Score translations against a reference or by a model.",
+    "attention": "Show the attention of a model in pages and pictures.",
+    "trees": "Prepare, restore and draw bracketed trees.",
     "report": "Compare training runs: results, cost, settings, curves.",
-    "export": "Write a model in the format of another library.",
-    "import": "Turn a model of another library into one that translate takes.",
+    "export": "Export a model to the format of another library.",
+    "import": "Import a model of another library.",
 }
 
 EXAMPLES = """\
@@ -57,12 +57,12 @@ EXIT_CODES = {
     2: "wrong usage or configuration",
     3: "bad input text",
     4: "a damaged or incompatible dataset, checkpoint or model",
-    5: "out of disk or memory, or a place that cannot be written to",
+    5: "out of disk space or memory, or a place that is not writable",
     6: "training diverged",
-    7: "a process that trains with others died or does not answer; the same command continues",
-    75: "training stopped by SIGTERM, SIGUSR1 or SIGHUP, and saved; the same command continues it",
-    EXIT_INTERRUPTED: "interrupted; a training was saved first, unless interrupted twice",
-    EXIT_READER_GONE: "whoever read standard output has closed it",
+    7: "a process of distributed training died or does not answer; the same command resumes",
+    75: "training was saved and stopped by SIGTERM, SIGUSR1 or SIGHUP; the same command resumes",
+    EXIT_INTERRUPTED: "interrupted; training was saved first, unless interrupted twice",
+    EXIT_READER_GONE: "the reader of standard output closed it",
 }
 
 COMPLETION_VARIABLE = "_NMTKIT_COMPLETE"
@@ -79,14 +79,14 @@ RESOURCE_ERRNOS = (
 
 
 class LazyGroup(click.Group):
-    """The commands by their names; one is imported when it is needed."""
+    """The commands by name; a command is imported when it is invoked."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command; None if there is none of that name."""
+        """Return a command, imported; None if the name is unknown."""
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one may be meant."""
+        """Return the command; click.UsageError with a suggestion if it is unknown."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             message = f"no command {args[0]!r}; {suggestion(args[0], COMMANDS)}"
             raise click.UsageError(message, ctx)
@@ -111,7 +111,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the whole road, a line a command."""
+        """Write an example from text to score."""
         write_examples(EXAMPLES, formatter)
 
 
@@ -119,31 +119,32 @@ class LazyGroup(click.Group):
     "nmtkit",
     cls=LazyGroup,
     params=[debug_option()],
-    context_settings={"help_option_names": list(HELP_NAMES), "max_content_width": 100},
+    context_settings={"help_option_names": [*HELP_NAMES, "--help-all"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="nmtkit", message="%(prog)s %(version)s")
 def group() -> None:
     """Train and run sequence-to-sequence Transformers.
 
     From parallel text to scored translations: preprocess, train, average-checkpoints, translate,
-    score; report compares runs of train. Each command's own --help has its common options and an
-    example, --help-all the rest. Data goes to standard output, talk to standard error.
+    score. COMMAND --help shows common options and an example, --help-all all options. Results go
+    to standard output, messages to standard error.
     """
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and end it."""
+    """Run the command line of this process, and exit."""
+    open_standard_error()
     open_standard_output()
     exit_code = run(sys.argv[1:] or ["--help"])
     if "RANK" in os.environ:
-        # Threads of an exchange may still want the interpreter, whose end would have them abort.
+        # Threads of torch.distributed may still run; they abort while the interpreter shuts down.
         sys.stderr.flush()
         os._exit(exit_code)
     sys.exit(exit_code)
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code; errors are reported on standard error."""
+    """Run a command line and return its exit code; errors are printed to standard error."""
     session = Session(tuple(arguments))
     try:
         return _invoke(arguments, session)
@@ -154,17 +155,17 @@ def run(arguments: list[str]) -> int:
 
 
 def report(error: BaseException) -> int:
-    """Report an error in one line, unless it is none to the user, and return its exit code."""
+    """Print an error in one line, unless it needs no message, and return its exit code."""
     if isinstance(error, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return EXIT_READER_GONE
-    told = _as_told(error)
-    if not isinstance(told, ToldElsewhereError):
+    reported = _as_nmtkit_error(error)
+    if not isinstance(reported, ReportedElsewhereError):
         rank = os.environ.get("RANK", "0")
         who = "nmtkit" if rank == "0" else f"nmtkit: rank {rank}"
-        click.echo(f"{who}: error: " + str(told).replace("\n", " "), err=True)
-    return told.exit_code
+        click.echo(f"{who}: error: " + str(reported).replace("\n", " "), err=True)
+    return reported.exit_code
 
 
 def _invoke(arguments: list[str], session: Session) -> int:
@@ -174,7 +175,7 @@ def _invoke(arguments: list[str], session: Session) -> int:
 
         return shell_complete(group, {}, "nmtkit", COMPLETION_VARIABLE, instruction)
     try:
-        # Not group.main(), which hides broken pipes and interrupts behind codes of its own.
+        # Not group.main(): it gives broken pipes and interrupts its own exit codes.
         with group.make_context("nmtkit", arguments, obj=session) as context:
             group.invoke(context)
     except click.exceptions.Exit as end:
@@ -182,17 +183,17 @@ def _invoke(arguments: list[str], session: Session) -> int:
     return 0
 
 
-def _as_told(error: BaseException) -> NmtkitError:
-    """Return the error to report for whatever was raised."""
+def _as_nmtkit_error(error: BaseException) -> NmtkitError:
+    """Return the error to print for an exception."""
     if isinstance(error, NmtkitError):
         return error
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "nmtkit"
         return ConfigError(f"{error.format_message()} (see `{command} --help`)")
     if is_out_of_memory(error):
-        return ResourceError("out of memory; take smaller batches or a larger machine")
+        return ResourceError("out of memory; use smaller batches or a larger machine")
     if isinstance(error, OSError) and error.errno in RESOURCE_ERRNOS:
-        # nmtkit.storage.durable names the files that it writes; here only the streams are left.
+        # nmtkit.storage.durable names the files that it writes; only the streams remain here.
         where = error.filename or "standard output"
         return ResourceError(
             f"{where}: {error.strerror}; free space, get the permission, or use another place"

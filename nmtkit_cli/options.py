@@ -1,8 +1,7 @@
-"""Options from the recipes' dataclasses: a flag a setting, --config, --preset, --print-config.
+"""Options from the recipes' dataclasses: a flag per setting, --config, --preset, --print-config.
 
-A flag that is not given has no value: defaults are the schema's. The order of precedence, from
-weak to strong: default, preset, file, flag. Wrong values pass through here unchanged, so that
-validation reports all of them together, in the same words for files and flags.
+Precedence, from low to high: default of the schema, preset, file, flag. Wrong values pass through
+here unchanged: validation reports all of them together, in the same words for files and flags.
 """
 
 import functools
@@ -40,17 +39,17 @@ def recipe_command(
     examples: str,
     optional: Collection[str] = (),
 ) -> Callable[[Body], RecipeCommand]:
-    """Make a command of a function that takes a recipe and the command's own parameters.
+    """Return a decorator that makes a command from a function of a recipe and parameters.
 
-    Parameters that the function declares itself are compulsory, except those with a default, and
-    except for --print-config, which runs nothing. Declare them with `required=False`.
+    The function's own click parameters are declared with `required=False` and checked here:
+    --print-config works without them.
 
     Args:
         name: the command's name.
-        recipe_type: whose settings become flags.
-        short_flags: one-letter flags by the setting's name.
-        examples: the end of the help.
-        optional: those of the function's parameters that may be None.
+        recipe_type: the recipe whose settings become flags.
+        short_flags: one-letter flags, by the names of settings.
+        examples: the examples at the end of the help.
+        optional: the function's own parameters that may be None.
     """
     fields = fields_of(recipe_type)
 
@@ -83,7 +82,7 @@ def recipe_command(
 
 
 def changed_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
-    """Return the flags of those settings of some sections that are not at their defaults."""
+    """Return the flags of the settings in some sections that differ from their defaults."""
     values = values_of(recipe)
     return [
         _flag(field)
@@ -95,17 +94,17 @@ def changed_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
 def recipe_from(
     recipe_type: type[AnyRecipe], preset: str | None, config: Path | None, flags: Values
 ) -> AnyRecipe:
-    """Return the recipe of a preset, overlaid by a file, overlaid by flags.
+    """Return the recipe of a preset, overridden by a file, overridden by flags.
 
     Raises:
-        ConfigError: naming all that is wrong.
+        ConfigError: names every problem.
     """
     from_file = {} if config is None else _read_file(config, recipe_type)
     return build(recipe_type, PRESETS[preset] if preset else {}, from_file, flags)
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
-    """The text of a flag as its setting's kind, or as text where it does not read as one."""
+    """The value of a flag: a number if the setting is one and the text reads as one, or text."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -117,7 +116,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
         param: click.Parameter | None,  # noqa: ARG002
         ctx: click.Context | None,  # noqa: ARG002
     ) -> Any:
-        """Return a number where one is wanted and written."""
+        """Return the text as a number if the setting is one; unchanged if that fails."""
         kind = self.field.kind
         try:
             return kind(value) if kind in (int, float) else value
@@ -130,7 +129,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Offer the choices, or files where any text goes."""
+        """Offer the choices; files for a text without choices; nothing for a number."""
         choices = self.field.setting.choices
         if choices:
             return [CompletionItem(one) for one in choices if one.startswith(incomplete)]
@@ -139,12 +138,12 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
 
 
 class PresetType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
-    """The name of a preset, in whatever case."""
+    """The name of a preset; case is ignored."""
 
     name = "preset"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name as it is declared."""
+        """Return the name in its declared case."""
         names = {name.lower(): name for name in PRESETS}
         if value.lower() not in names:
             self.fail(f"no preset {value!r}; {suggestion(value, PRESETS)}", param, ctx)
@@ -156,7 +155,7 @@ class PresetType(click.ParamType):  # type: ignore[type-arg]  # generic in late 
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Offer the names."""
+        """Offer the names of presets."""
         begun = incomplete.lower()
         return [CompletionItem(name) for name in PRESETS if name.lower().startswith(begun)]
 
@@ -190,7 +189,7 @@ def _metavar(field: Field) -> str:
 
 
 def _heading(recipe_type: type[AnyRecipe], section: str) -> str:
-    """Return the first sentence of a section's docstring."""
+    """Return the heading of a section in the help: the first sentence of its docstring."""
     return str(sections_of(recipe_type)[section].__doc__).split(".")[0]
 
 
@@ -199,19 +198,19 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
         ["--config"],
         type=FILE,
         metavar="FILE",
-        help="TOML file with settings; flags given as well win over it.",
+        help="TOML file with settings; flags override it.",
     )
     preset = click.Option(
         ["--preset"],
         type=PresetType(),
         metavar="NAME",
-        help="Named set of values, such as small or base; whatever the file of --config names wins "
-        f"over it, and flags win over both. Names: {PRESETS_HELP}.",
+        help="Preset, such as small or base; a named set of values, which --config and flags "
+        f"override. Names: {PRESETS_HELP}.",
     )
     print_config = click.Option(
         ["--print-config"],
         is_flag=True,
-        help="Print all settings as TOML for --config; do nothing else.",
+        help="Print all settings as TOML for --config, and exit.",
     )
     return [config, *([preset] if has_presets else []), print_config]
 
@@ -227,7 +226,7 @@ def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
 
 
 def _require(values: Mapping[str, Any]) -> None:
-    """Raise click's error for the first of the command's own parameters without a value."""
+    """Raise click.MissingParameter for the first of these parameters that has no value."""
     context = click.get_current_context()
     for parameter in context.command.params:
         if parameter.name in values and values[parameter.name] in (None, ()):

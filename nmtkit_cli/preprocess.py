@@ -13,11 +13,11 @@ EXAMPLES = """\
 # corpus/train.en, corpus/train.de, corpus/valid.en, corpus/valid.de (or .gz)
 nmtkit preprocess -s en -t de --train corpus/train --valid corpus/valid --out data/
 
-# what people translated twice an epoch, what was back-translated once; no line of the test set
+# news twice per epoch, tagged back-translations once, without lines of the test set
 nmtkit preprocess -s en -t de --train news=2 --train bt --tag 'bt=<bt>' --valid dev --out data/ \\
     --held-out test --drop-duplicates --vocab-size 8000 --separate-vocabularies
 
-# on the second of four machines; then nmtkit join
+# on the second of four machines; `nmtkit join` joins the parts
 nmtkit preprocess -s en -t de --train news --valid dev --shard 2/4 --out part-2"""
 
 
@@ -37,7 +37,7 @@ nmtkit preprocess -s en -t de --train news --valid dev --shard 2/4 --out part-2"
     callback=at_least_one,
     metavar="NUMBER",
     default=usable_cores,
-    help="Processes that turn text into ids; the dataset is the same.  [default: one a core]",
+    help="Worker processes; the dataset does not depend on it.  [default: one per core]",
 )
 @click.option("--shard", callback=read_part, metavar="I/N", help="Make part I of N, see join.")
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
@@ -46,9 +46,9 @@ def command(
 ) -> None:
     """Turn parallel text into a dataset.
 
-    Reads PREFIX.SOURCE and PREFIX.TARGET in lock-step, learns a vocabulary or takes a given one,
-    drops pairs, and writes ids to a new folder, which appears when it is complete. It holds all
-    that training needs. A table shows what became of the text.
+    Reads PREFIX.SOURCE and PREFIX.TARGET line by line, learns or loads the vocabularies, filters
+    pairs, and writes ids to a new folder. The folder appears when it is complete and has
+    everything that training needs. Prints a table of kept and dropped pairs.
     """
     from nmtkit.data.binary import Part
     from nmtkit.data.prepare import prepare, prepare_part

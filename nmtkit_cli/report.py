@@ -10,7 +10,7 @@ from nmtkit_cli.streams import write_lines
 EXAMPLES = """\
 nmtkit report run/
 
-# what came of it, what differs, and the curves, to look at in a browser
+# results, differences and curves of two runs, for a browser
 nmtkit report baseline/ more-dropout/ --html report.html"""
 
 
@@ -21,15 +21,15 @@ nmtkit report baseline/ more-dropout/ --html report.html"""
     "page",
     type=FILE,
     metavar="FILE",
-    help="Also write the report as one HTML file, with plots.",
+    help="Also write the report as an HTML file with plots.",
 )
-@click.option("--paper", is_flag=True, help="Add the paper's table 2, with the runs in it.")
+@click.option("--paper", is_flag=True, help="Add the runs to the paper's table 2.")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def command(runs: tuple[Path, ...], page: Path | None, paper: bool, overwrite: bool) -> None:
     """Compare training runs, finished or not.
 
-    Prints tables in Markdown: what each run came to and what it cost, warnings, the settings in
-    which the runs differ, and nll and scores of the validation set by update. One run will do.
+    Prints Markdown tables: results and cost of each run, warnings, the settings in which the runs
+    differ, and nll and scores of the validation set by update. A single run works too.
     """
     if overwrite and page is None:
         raise click.UsageError("--overwrite has no effect without --html; leave it out")

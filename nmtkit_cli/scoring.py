@@ -1,4 +1,4 @@
-"""The two ways of `nmtkit score`: against references, and by a model."""
+"""The two modes of `nmtkit score`: against references, and by a model."""
 
 import json
 import time
@@ -28,7 +28,7 @@ def check_usage(
     model: Path | None,
     source: Path | None,
 ) -> None:
-    """Raise click.UsageError unless one way is chosen, and nothing is given for the other one."""
+    """Raise click.UsageError unless one mode is chosen, without options of the other one."""
     test_set = recipe.metrics.test_set
     given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
@@ -45,12 +45,12 @@ def check_usage(
 def score_by_reference(
     recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], as_json: bool
 ) -> None:
-    """Print the scores of translations, which are on standard input if there are no files."""
+    """Print the scores of translations from files, or from standard input without any."""
     from nmtkit.evaluation.evaluate import evaluate, line_type
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.reporting.scores import as_objects, as_text
 
-    if recipe.breakdown.sentence:
+    if recipe.breakdown.sentence_level:
         report = line_type(recipe.metrics).line_report(recipe.metrics)
         for part in report(_read_texts(recipe.metrics, systems, references), as_json):
             for remark in part.remarks:
@@ -67,7 +67,7 @@ def score_by_reference(
 def _read_texts(
     metrics: MetricsConfig, systems: Sequence[Path], references: Sequence[Path]
 ) -> "Texts":
-    """Read systems and references, and warn of what looks wrong."""
+    """Read and check systems and references; warn about suspicious texts."""
     from nmtkit.evaluation.evaluate import line_type
     from nmtkit.evaluation.texts import Text, Texts, read_test_set, read_text
     from nmtkit.text.lines import decode_lines
@@ -81,13 +81,13 @@ def _read_texts(
         translations = [Text(INPUT, list(lines))]
     texts = Texts(translations, right)
     texts.check()
-    for doubt in line_type(metrics).doubts(texts):
-        warn(doubt)
+    for warning in line_type(metrics).input_warnings(texts):
+        warn(warning)
     return texts
 
 
 def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:
-    """Print the log-probability of each translation on standard input, and report the sums."""
+    """Print the log-probability of each line of standard input; print the totals as a message."""
     from nmtkit.decoding.loading import load_scorer
     from nmtkit.decoding.scorer import ScoredLine, Totals
     from nmtkit.text.lines import decode_lines, open_bytes, pair_lines

@@ -14,18 +14,20 @@ nmtkit translate model/ --shortlist shortlist/ < test.en > test.de"""
 
 @click.command("shortlist", cls=Command, epilog=EXAMPLES)
 @click.argument("data", type=FOLDER, metavar="DATA")
-@click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New shortlist.")
-@count_option("--candidates", "Target tokens for each source token.", default=100)
-@count_option("--frequent", "Target tokens for all, the most frequent ones.", default=200)
-@count_option("--pairs", "About how many training pairs are counted.", default=200_000)
+@click.option(
+    "--out", type=FOLDER, metavar="FOLDER", required=True, help="Folder of the shortlist."
+)
+@count_option("--candidates", "Target tokens per source token.", default=100)
+@count_option("--frequent", "Most frequent target tokens, which are always allowed.", default=200)
+@count_option("--pairs", "Training pairs to learn from, about.", default=200_000)
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
 def command(
     data: Path, out: Path, candidates: int, frequent: int, pairs: int, overwrite: bool
 ) -> None:
-    """Learn which target tokens may translate which source tokens.
+    """Learn a shortlist of target tokens per source token.
 
-    With such a shortlist `nmtkit translate` looks at a part of the vocabulary alone, which takes
-    less time where it is large. DATA is the dataset that the model was trained on.
+    With a shortlist, `nmtkit translate` computes only a part of the vocabulary, which saves time
+    if the vocabulary is large. DATA is the dataset that the model was trained on.
     """
     from nmtkit.data.binary import Dataset
     from nmtkit.data.shortlist import Shortlist

@@ -1,8 +1,9 @@
-"""The standard streams: bytes in, lines of UTF-8 out, talk on standard error.
+"""The standard streams: bytes in, lines of UTF-8 out, messages on standard error.
 
-Whatever the locale says, text is UTF-8, and LF ends a line.
+Text is UTF-8 in every locale, and LF ends a line.
 """
 
+import os
 import select
 import sys
 from collections.abc import Callable, Iterable
@@ -17,21 +18,21 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 REPORT_S = 10.0
-"""Time between two reports of progress."""
+"""Shortest time between two progress reports."""
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input as bytes; ConfigError where it is closed."""
+    """Return standard input as a byte stream; ConfigError if it is closed."""
     if sys.stdin is None:
         raise ConfigError("standard input is closed; redirect a file into it")
     return sys.stdin.buffer
 
 
 class StandardOutput(FileIO):
-    """Standard output, unbuffered; a write returns when all of it is written.
+    """Standard output, unbuffered; a write returns when all bytes are written.
 
-    A disk that is nearly full and a non-blocking pipe take a part of a write. Python's own stream
-    loses the rest of it where PYTHONUNBUFFERED is set, and where the pipe is full.
+    A nearly full disk and a non-blocking pipe accept only part of a write. Python's own stream
+    loses the rest with PYTHONUNBUFFERED, and when the pipe is full.
     """
 
     def write(self, data: "ReadableBuffer") -> int:
@@ -48,20 +49,33 @@ class StandardOutput(FileIO):
 
 
 def open_standard_output() -> None:
-    """Let `sys.stdout`, unless it is closed, write through a `StandardOutput`."""
+    """Make `sys.stdout` write through a `StandardOutput`, unless it is closed."""
     if sys.stdout is not None:
         file = StandardOutput(sys.stdout.fileno(), "wb", closefd=False)
         encoding, errors = sys.stdout.encoding, sys.stdout.errors
         sys.stdout = TextIOWrapper(file, encoding, errors, write_through=True)
 
 
+def open_standard_error() -> None:
+    """Send messages to the null device if standard error is closed.
+
+    Otherwise the next file that is opened would take its place, and its messages.
+    """
+    if sys.stderr is None:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 2)
+        if null != 2:
+            os.close(null)
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # until the end
+
+
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard output and flush; ResourceError where it is closed."""
+    """Write lines to standard output and flush; ResourceError if it is closed."""
     write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def write_bytes(data: bytes) -> None:
-    """Write bytes to standard output and flush; ResourceError where it is closed."""
+    """Write bytes to standard output and flush; ResourceError if it is closed."""
     if sys.stdout is None:
         raise ResourceError("standard output is closed; redirect it into a file")
     sys.stdout.buffer.write(data)
@@ -69,14 +83,14 @@ def write_bytes(data: bytes) -> None:
 
 
 class Progress:
-    """Reports at most every `REPORT_S` seconds how many lines are done, and how fast."""
+    """Progress reports: lines done and speed, at most every `REPORT_S` seconds."""
 
     def __init__(self, verb: str, clock: Callable[[], float]) -> None:
         """Begin.
 
         Args:
-            verb: what is done with lines, such as "translated".
-            clock: the time in seconds, from any origin.
+            verb: the past participle in reports, such as "translated".
+            clock: returns the time in seconds, from any origin.
         """
         self._verb = verb
         self._clock = clock
@@ -93,7 +107,7 @@ class Progress:
             self._report()
 
     def end(self) -> None:
-        """Report the last lines, if any report came before."""
+        """Report the last lines, if there was a report before."""
         if 0 < self._num_reported < self._num_lines:
             self._report()
 
@@ -113,7 +127,7 @@ def say(text: str) -> None:
 
 
 def counted(number: float, units: str) -> str:
-    """Return a number as people write it, with its unit (given in the plural) if it has one."""
+    """Return a number with separators and its unit, which is given in the plural or empty."""
     digits = f"{number:,}" if isinstance(number, int) else f"{number:g}"
     return f"{digits} {units.removesuffix('s') if number == 1 else units}".rstrip()
 

@@ -12,11 +12,11 @@ from nmtkit_cli.streams import say
 EXAMPLES = """\
 nmtkit train data/ --out run/ --preset base
 
-# on all GPUs of this machine, or of several under a launcher
+# on all GPUs of this machine, or of several machines under torchrun
 nmtkit train data/ --out run/ --preset big --devices auto
 torchrun --nnodes 2 --nproc-per-node 8 ... -m nmtkit_cli train data/ --out run/ --preset big
 
-# all settings of a recipe, as a file to edit and to train from
+# all settings in a file, to edit and train from
 nmtkit train --preset small --dropout 0.2 --print-config > recipe.toml
 nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 
@@ -25,14 +25,14 @@ nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 @click.argument("data", type=FOLDER, metavar="DATA", required=False)
 @click.option("--out", type=FOLDER, metavar="FOLDER", help="Folder of the run.  [required]")
 def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
-    """Train a model on the dataset DATA, or continue where training stopped.
+    """Train a model on the dataset DATA, or resume training.
 
-    Writes checkpoints into the folder of the run; each is a complete model. The same command
-    continues a run that was stopped; settings that define the trained model cannot change then.
+    Writes checkpoints to the folder of the run; each one is a complete model. The same command
+    resumes a run that was stopped; settings that define the model cannot change then.
     """
-    from nmtkit.training.stopping import held_back
+    from nmtkit.training.stopping import block_stop_signals
 
-    with held_back():  # importing torch takes its time
+    with block_stop_signals():  # importing torch takes seconds
         from nmtkit.training.launch import launch, num_processes
         from nmtkit.training.run import train
 

@@ -15,13 +15,13 @@ from nmtkit_cli.streams import Progress, say, standard_input, warn, write_lines
 EXAMPLES = """\
 nmtkit translate model/ < test.en > test.de
 
-# an ensemble, and its four best translations of each line with their scores
+# an ensemble; the four best translations per line, with scores
 nmtkit translate model1/ model2/ --beam 8 --n-best 4 --output-format moses < test.en
 
-# line by line, as they come
+# line by line, as input arrives
 tail -f log.en | nmtkit translate model/ --stream
 
-# ten different translations a line, drawn at random
+# ten sampled translations per line
 nmtkit translate model/ --sample --n-best 10 --temperature 0.8 --output-format json < test.en"""
 
 
@@ -30,15 +30,14 @@ nmtkit translate model/ --sample --n-best 10 --temperature 0.8 --output-format j
 def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     """Translate lines from standard input to standard output.
 
-    MODEL is the folder of a model or a checkpoint, or of a run, whose best checkpoint is taken;
-    RUN/last is its last one. Several with the same vocabulary translate together, as an ensemble.
-    One line out for each line in, in order, as UTF-8; an empty line stays empty. Lines are answered
-    in chunks; one by one on a terminal, or with --stream.
+    MODEL is a model folder, a checkpoint, or a run: its best checkpoint, or RUN/last. Several
+    models with the same vocabulary form an ensemble. Writes one line per input line, in order, as
+    UTF-8; an empty line stays empty. Lines are translated in chunks, or one by one on a terminal
+    and with --stream.
     """
     from nmtkit.decoding.formats import make_writer, read_requests
     from nmtkit.decoding.workers import open_translator
     from nmtkit.text.lines import decode_lines
-    from nmtkit.units import repaired
 
     text = standard_input()
     if text.isatty():
@@ -46,12 +45,12 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
     lines = decode_lines(text, "standard input", "replace", warn)
     progress, number = Progress("translated", time.monotonic), 0
-    are_mended: Counter[bool | None] = Counter()
+    repair_counts: Counter[bool | None] = Counter()
     for chunk in translator.answer_all(read_requests(lines, recipe.output, "standard input")):
         write_lines(line for place, one in enumerate(chunk, number) for line in write(one, place))
         number += len(chunk)
-        are_mended.update(answer.translations[0].is_mended for answer in chunk)
+        repair_counts.update(answer.translations[0].is_repaired for answer in chunk)
         progress.add(len(chunk), sum(answer.translations[0].num_tokens for answer in chunk))
     progress.end()
-    if are_mended.keys() - {None}:
-        say(repaired(chunk[0].target_type, are_mended))
+    if summary := translator.summarize(repair_counts):
+        say(summary)

@@ -1,4 +1,4 @@
-"""The commands of `nmtkit trees`, in the order of use: trees or lines in, a line a tree out."""
+"""The commands of `nmtkit trees`, in the order of use; each writes a line per tree."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,59 +14,59 @@ if TYPE_CHECKING:
 
 NAME = "standard input"
 
-_LINES_AT_ONCE = 1000
+_CHUNK_LINES = 1000
 
 skip_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--skip-bad",
+    "--skip-malformed",
     is_flag=True,
-    help="Leave malformed trees out, and tell how many there are, instead of ending at the first.",
+    help="Skip malformed trees and count them, instead of ending at the first one.",
 )
 
 
 @click.command("clean", cls=Command, epilog="nmtkit trees clean < wsj.mrg > train.trees")
 @skip_option
-def clean(skip_bad: bool) -> None:
-    """Remove traces, function tags and emptied constituents; name the outer bracket TOP.
+def clean(skip_malformed: bool) -> None:
+    """Remove traces, function tags and empty constituents; name the outer bracket TOP.
 
-    NP-SBJ-1 and NP=2 become NP, as EVALB counts them.
+    NP-SBJ-1 and NP=2 become NP, as in EVALB.
     """
     from nmtkit.parsing.treebank import clean_all
     from nmtkit.parsing.trees import format_tree
 
-    stream_lines(map(format_tree, clean_all(input_trees(skip_bad), warn)))
+    stream_lines(map(format_tree, clean_all(input_trees(skip_malformed), warn)))
 
 
 @click.command("words", cls=Command, epilog="nmtkit trees words < train.trees > train.words")
 @skip_option
-def words(skip_bad: bool) -> None:
-    """Write the words of trees, which are the source of a parser."""
-    stream_lines(" ".join(tree.words()) for tree in input_trees(skip_bad))
+def words(skip_malformed: bool) -> None:
+    """Write the words of trees: the source text of a parser."""
+    stream_lines(" ".join(tree.words()) for tree in input_trees(skip_malformed))
 
 
 @click.command("linearize", cls=Command, epilog="nmtkit trees linearize < train.trees > train.lin")
-@click.option("--tags", is_flag=True, help="Keep tags of words, instead of XX for all of them.")
+@click.option("--tags", is_flag=True, help="Keep the tags of words instead of XX.")
 @skip_option
-def linearize(tags: bool, skip_bad: bool) -> None:
-    """Write trees as tokens: (S (NP XX )NP (VP XX )VP )S, without their words.
+def linearize(tags: bool, skip_malformed: bool) -> None:
+    """Write linearised trees without words: (S (NP XX )NP (VP XX )VP )S.
 
-    preprocess with --target-segmentation trees does so by itself. This is for other vocabularies,
-    such as one of subwords that both sides share.
+    `nmtkit preprocess --target-segmentation trees` does so itself. This command is for other
+    vocabularies, such as a joint vocabulary of subwords.
     """
     from nmtkit.parsing.linearize import linearize
 
-    stream_lines(" ".join(linearize(tree, tags)) for tree in input_trees(skip_bad))
+    stream_lines(" ".join(linearize(tree, tags)) for tree in input_trees(skip_malformed))
 
 
 @click.command("restore", cls=Command, epilog="nmtkit trees restore --words test.words < test.lin")
 @click.option(
-    "--words", type=FILE, metavar="FILE", required=True, help="The words of each line's tree."
+    "--words", type=FILE, metavar="FILE", required=True, help="Words of each tree, a line per tree."
 )
 def restore(words: Path) -> None:
-    """Write the trees of tokens, with their words in them; the inverse of linearize.
+    """Write trees with their words from linearised trees; the inverse of linearize.
 
-    Whatever the tokens are, a line out is a tree of just the words of that line: brackets that are
-    missing are added, those that are too many are dropped, and so on. How many trees were mended
-    is told.
+    Each output line is a tree of exactly the words of that line. Malformed trees are repaired:
+    missing brackets are added, surplus ones dropped, and so on. Prints the number of repaired
+    trees.
     """
     from nmtkit.parsing.linearize import restore_lines
     from nmtkit.text.lines import pair_lines, read_lines
@@ -77,7 +77,7 @@ def restore(words: Path) -> None:
 
 @click.command("tokenize", cls=Command, epilog="nmtkit trees tokenize < test.txt > test.words")
 def tokenize() -> None:
-    """Cut raw English text, a sentence a line, into words as the Penn Treebank does."""
+    """Split raw English text, a sentence per line, into words as in the Penn Treebank."""
     from nmtkit.parsing.treebank import tokenize
 
     stream_lines(" ".join(tokenize(line)) for line in input_lines())
@@ -85,23 +85,23 @@ def tokenize() -> None:
 
 @click.command("info", cls=Command, epilog="nmtkit trees info < train.trees")
 @skip_option
-def info(skip_bad: bool) -> None:
+def info(skip_malformed: bool) -> None:
     """Count trees, words, constituents, labels and tags."""
     from nmtkit.parsing.views import tree_counts
 
-    stream_lines(tree_counts(input_trees(skip_bad)))
+    stream_lines(tree_counts(input_trees(skip_malformed)))
 
 
 @click.command("draw", cls=Command, epilog="nmtkit trees draw --svg < test.trees > test.svg")
 @click.option(
-    "--svg", "is_svg", is_flag=True, help="One SVG picture of all trees instead of outlines."
+    "--svg", "is_svg", is_flag=True, help="Write an SVG picture of all trees instead of outlines."
 )
 @skip_option
-def draw(is_svg: bool, skip_bad: bool) -> None:
-    """Draw trees: as outlines for the terminal, each with a blank line behind, or as SVG."""
+def draw(is_svg: bool, skip_malformed: bool) -> None:
+    """Draw trees: as outlines for the terminal, each with a blank line after it, or as SVG."""
     from nmtkit.parsing.views import outline, svg
 
-    trees = input_trees(skip_bad)
+    trees = input_trees(skip_malformed)
     if is_svg:
         stream_lines([svg(trees)])
     else:
@@ -115,19 +115,19 @@ def input_lines() -> Iterator[str]:
     return decode_lines(standard_input(), NAME, "error", warn)
 
 
-def input_trees(skip_bad: bool) -> "Iterator[Tree]":
-    """Yield the trees of standard input; warn of those that are left out."""
+def input_trees(skip_malformed: bool) -> "Iterator[Tree]":
+    """Yield the trees of standard input; warn about skipped ones."""
     from nmtkit.parsing.trees import read_trees
 
     skipped: list[str] = []
-    yield from read_trees(input_lines(), NAME, skipped.append if skip_bad else None)
+    yield from read_trees(input_lines(), NAME, skipped.append if skip_malformed else None)
     if skipped:
-        warn(f"left out {counted(len(skipped), 'malformed trees')}; the first: {skipped[0]}")
+        warn(f"skipped {counted(len(skipped), 'malformed trees')}; the first: {skipped[0]}")
 
 
 def stream_lines(lines: Iterable[str]) -> None:
-    """Write lines as they come, many at once."""
+    """Write lines as they arrive, in chunks."""
     from nmtkit.text.lines import numbered_chunks
 
-    for _, chunk in numbered_chunks(lines, _LINES_AT_ONCE):
+    for _, chunk in numbered_chunks(lines, _CHUNK_LINES):
         write_lines(chunk)

@@ -2,7 +2,7 @@
 
 import click
 
-from nmtkit_cli.command import write_examples
+from nmtkit_cli.command import HELP_NAMES, write_examples
 from nmtkit_cli.tree_commands import clean, draw, info, linearize, restore, tokenize, words
 
 EXAMPLES = """\
@@ -10,7 +10,7 @@ EXAMPLES = """\
 nmtkit trees clean < wsj.mrg > train.trees
 nmtkit trees words < train.trees > train.words
 
-# a parse of raw text, drawn
+# parse raw text and draw the tree
 echo 'He sleeps.' | nmtkit trees tokenize | nmtkit translate parser/ | nmtkit trees draw"""
 
 
@@ -22,16 +22,18 @@ class Trees(click.Group):
         return list(self.commands)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write examples as they are typed."""
+        """Write the examples verbatim."""
         write_examples(EXAMPLES, formatter)
 
 
-@click.group("trees", cls=Trees)
+@click.group(
+    "trees", cls=Trees, context_settings={"help_option_names": [*HELP_NAMES, "--help-all"]}
+)
 def command() -> None:
     """Prepare, restore and draw bracketed trees, from standard input to standard output.
 
-    Trees are read as the Penn Treebank has them, over several lines, or one on each; they are
-    written one on each. An opening bracket in the first column begins a tree.
+    Input trees take one line or several, as in the Penn Treebank: an opening bracket in the first
+    column begins a tree. Output trees take one line each.
     """
 
 

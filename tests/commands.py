@@ -58,6 +58,11 @@ def as_text(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedPro
     return subprocess.CompletedProcess(done.args, done.returncode, out, told)
 
 
+def nmtkit_in_text(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command line whose streams are text."""
+    return as_text(nmtkit(*arguments, stdin=stdin.encode()))
+
+
 def _be_the_command(line: list[str], streams: Sequence[IO[bytes]], folder: Path | None) -> None:
     """Run a command line on these standard streams, and end this process with its exit code."""
     signal.alarm(DEADLINE_S)  # kills it

@@ -1,4 +1,4 @@
-"""What all tests share: a tiny dataset, and no time limits, outer make or fsync."""
+"""What all tests share: a tiny dataset, a run, and no time limits, outer make or fsync."""
 
 import os
 import signal
@@ -50,3 +50,11 @@ def dataset(data: Path) -> "Dataset":
     from nmtkit.data.binary import Dataset
 
     return Dataset.open(data)
+
+
+@pytest.fixture(scope="session")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run on two ranks that nothing disturbed, which tests only read."""
+    from tests.launching import train_whole
+
+    return train_whole(data, tmp_path_factory.mktemp("whole") / "run")

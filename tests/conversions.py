@@ -46,7 +46,7 @@ def separate_codec() -> TextCodec:
 
 
 def random_model(codec: TextCodec, settings: dict[str, Any]) -> LoadedModel:
-    """Return a model of `SHAPE` but for some settings, whose biases and norms matter."""
+    """Return a model of `SHAPE`, except some settings, with random biases and norms."""
     recipe = build(TrainRecipe, {**SHAPE, **settings})
     torch.manual_seed(1)
     model = Transformer(recipe.model, codec.source.size, codec.target.size, codec.is_shared)
@@ -65,14 +65,14 @@ def write_random_model(folder: Path, codec: TextCodec, settings: dict[str, Any])
 
 
 def write_marian(loaded: LoadedModel, folder: Path) -> Path:
-    """Write a model in Hugging Face's format, without any comparison."""
+    """Write a model in Hugging Face's format, without a comparison."""
     folder.mkdir()
     marian.write(loaded, folder)
     return folder
 
 
 def scores(loaded: LoadedModel, codec: TextCodec) -> list[float]:
-    """Return scores of pairs that are drawn from a codec, by the ids of the model's own."""
+    """Return scores of pairs drawn from a codec, with ids of the model's own codec."""
     pairs = [
         replace(
             pair,

@@ -1,4 +1,4 @@
-"""Test doubles: a clock, flash attention without a GPU, and a watch on the largest tensor."""
+"""Test doubles: a clock, flash attention without a GPU, and watches on tensors and batches."""
 
 from itertools import pairwise
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from nmtkit.model.embedding import Embedding
 from nmtkit.model.kernels import flash
 
 
@@ -42,6 +43,16 @@ class LargestTensor(TorchDispatchMode):
         return result
 
 
+def watch_embedding(embedding: Embedding, batches: list[tuple[int, ...]]) -> None:
+    """Append to a list the lengths of the sequences of each batch that is embedded."""
+
+    def observe(_: nn.Module, arguments: tuple[Tensor, Tensor, int]) -> None:
+        begins = [*(arguments[1] == 0).nonzero().flatten().tolist(), len(arguments[1])]
+        batches.append(tuple(end - begin for begin, end in pairwise(begins)))
+
+    embedding.register_forward_pre_hook(observe)
+
+
 def varlen_attn(
     query: Tensor,
     key: Tensor,
@@ -58,13 +69,13 @@ def varlen_attn(
         assert ends[0] == 0
         assert ends[-1] == len(values)
         assert longest == int(ends.diff().max())
-    before, after = (reach if reach >= 0 else max_q + max_k for reach in window_size)
+    left, right = (size if size >= 0 else max_q + max_k for size in window_size)
     contexts = []
     pairs = zip(pairwise(cu_seq_q.tolist()), pairwise(cu_seq_k.tolist()), strict=True)
     for own, other in pairs:
         q, k, v = query[slice(*own)], key[slice(*other)], value[slice(*other)]
         distance = torch.arange(len(k)) - torch.arange(len(q))[:, None]
-        mask = (-before <= distance) & (distance <= after)
+        mask = (-left <= distance) & (distance <= right)
         q, k, v = (side.transpose(0, 1) for side in (q, k, v))
         context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
         contexts.append(context.transpose(0, 1))
@@ -72,6 +83,10 @@ def varlen_attn(
 
 
 def pretend_flash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have attention without dropout take this for flash attention, whatever the device."""
+    """Let all attention without dropout use the double of flash attention, on every device."""
+
+    def is_supported(_device: object, _dtype: object, _sizes: object, dropout: float) -> bool:
+        return dropout == 0
+
     monkeypatch.setattr(flash, "varlen_attn", varlen_attn)
-    monkeypatch.setattr(flash, "takes", lambda _device, _dtype, _sizes, dropout: dropout == 0)
+    monkeypatch.setattr(flash, "is_supported", is_supported)

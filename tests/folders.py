@@ -1,6 +1,7 @@
 """Folders of a format of the tests' own, whose files all hold one text, and a disk that refuses."""
 
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -40,6 +41,11 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+def limit_file_size(num_bytes: int) -> None:
+    """Let no file of this process grow beyond a size."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
 
 
 def refusing(number: int) -> Callable[..., NoReturn]:

@@ -1,4 +1,4 @@
-"""`nmtkit train --devices 2` as users start it: a process that starts and looks after ranks."""
+"""`nmtkit train --devices 2` as users start it: a launcher and its ranks."""
 
 import os
 import re
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
+from tests.snapshots import read_tensors
 
 TIMEOUT_S = 120
 SETTINGS = (
@@ -24,7 +24,7 @@ WHOLE = ("--max-updates", "200", "--save-every", "20", "--devices", "2")
 
 
 def start(data: Path, run: Path, *settings: str, code: str = "") -> subprocess.Popen[bytes]:
-    """Train in a process of its own, in which, and in its ranks, some code is run first."""
+    """Start training in a new process; `code` runs first in it and in its ranks."""
     if code:
         hooks = run.with_name("hooks")
         hooks.mkdir(exist_ok=True)
@@ -45,7 +45,7 @@ def end(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 def train_whole(data: Path, run: Path) -> Path:
-    """Train on two ranks that nothing disturbs; returns the folder of the run."""
+    """Train undisturbed on two ranks; return the folder of the run."""
     code, talk = end(start(data, run, *WHOLE))
     assert code == 0, talk
     assert "ranks=2" in talk
@@ -73,10 +73,10 @@ def wait_for(is_there: Callable[[], bool]) -> None:
 
 def wait_for_restart(launcher: subprocess.Popen[bytes]) -> None:
     assert launcher.stderr is not None
-    told = b""
-    while b"starting all ranks again" not in told:
-        told = launcher.stderr.readline()
-        assert told
+    reported = b""
+    while b"starting all ranks again" not in reported:
+        reported = launcher.stderr.readline()
+        assert reported
 
 
 def rank_process(launcher: int, rank: int) -> int:
@@ -96,7 +96,7 @@ def children(parent: int) -> Iterator[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process is there, and not only until whoever adopted it looks at its end."""
+    """Return whether a process runs and is not a zombie."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:

@@ -40,7 +40,7 @@ WMT14_TRAIN = (
     "--update-tokens 400 --max-tokens 400 --save-every 1 --validate-every 5 --device cpu"
 )
 PREPARED = "--vocab-size 600 --workers 1"
-SEARCHED = "--beam 2 --extra-length 2"
+SEARCHED = "--beam 2 --max-length-offset 2"
 
 
 def write_server(folder: Path, lang: str) -> None:
@@ -89,7 +89,7 @@ WSJ_TRAIN = (
     "--update-tokens 200 --max-tokens 200 --max-updates 6 --save-every 1 --validate-every 6 "
     "--warmup-updates 10 --device cpu"
 )
-SHORT = "--extra-length 20"  # what an untrained parser would fill
+SHORT = "--max-length-offset 20"  # what an untrained parser would fill
 
 
 def write_sections(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Small checkpoints whose tensors tell which update they are of."""
+"""Small checkpoints whose tensors identify their update, and the tensors of any model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,8 @@ from torch import Tensor
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.model_folder import write_model
+from nmtkit.storage.model_folder import describe_model, read_parameters, write_model
+from nmtkit.storage.model_path import find_model
 from nmtkit.storage.run_folder import RunFolder
 from tests.tiny import tiny_codec
 
@@ -48,3 +49,9 @@ def tiny_model_folder(path: Path, update: int, tensors: Mapping[str, Tensor]) ->
     fields: dict[str, Json] = {"update": update, "provenance": PROVENANCE}
     write_model(path, tensors, TrainRecipe(), tiny_codec(), fields, overwrite=False)
     return path
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Return the parameters of a model folder or run, under all their names."""
+    folder = find_model(path)
+    return read_parameters(folder, describe_model(folder))

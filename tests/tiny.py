@@ -19,8 +19,8 @@ from nmtkit.config.training import (
 )
 from nmtkit.data.binary import WHOLE
 from nmtkit.data.encode import Encoder
-from nmtkit.data.filters import HeldOut
-from nmtkit.data.prepare import prepare
+from nmtkit.data.filters import HeldOutText
+from nmtkit.data.prepare import SIZES, Sizes, prepare
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
@@ -76,8 +76,8 @@ def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
     return Encoder(
         codec=tiny_codec(),
         filters=filters,
-        held_out=HeldOut.of(()),
-        repeats=None,
+        held_out=HeldOutText.of(()),
+        duplicates=None,
         tags=((),),
         id_type="uint16",
         seed=1,
@@ -86,19 +86,22 @@ def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
     )
 
 
-def tiny_dataset(folder: Path, train_lines: Sequence[str] = TRAIN_LINES) -> Path:
+def tiny_dataset(
+    folder: Path, train_lines: Sequence[str] = TRAIN_LINES, sizes: Sizes = SIZES
+) -> Path:
     """Make a dataset of `tiny_corpus` in a folder; returns the dataset's folder."""
     train, valid = tiny_corpus(folder, train_lines)
-    prepared(tiny_recipe(train, valid), folder / "data")
+    prepared(tiny_recipe(train, valid), folder / "data", sizes=sizes)
     return folder / "data"
 
 
-def tiny_subword_dataset(folder: Path) -> Path:
+def tiny_subword_dataset(folder: Path, sizes: Sizes = SIZES) -> Path:
     """Make a dataset of `tiny_corpus`, its words without spaces, whose text BPE cuts."""
     train, valid = tiny_corpus(folder, [line.replace(" ", "") for line in TRAIN_LINES])
     # 256 bytes, 3 special symbols, 17 characters; the rest are merges.
     vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=300)
-    prepared(replace(tiny_recipe(train, valid), vocabulary=vocabulary), folder / "data")
+    recipe = replace(tiny_recipe(train, valid), vocabulary=vocabulary)
+    prepared(recipe, folder / "data", sizes=sizes)
     return folder / "data"
 
 
@@ -111,10 +114,13 @@ def silent(_: str) -> None:
 
 
 def prepared(
-    recipe: PreprocessRecipe, out: Path, report: Callable[[str], None] = silent
+    recipe: PreprocessRecipe,
+    out: Path,
+    report: Callable[[str], None] = silent,
+    sizes: Sizes = SIZES,
 ) -> dict[str, Any]:
     """Make a dataset in this process; returns its counts."""
-    return prepare(recipe, out, workers=1, overwrite=False, report=report)
+    return prepare(recipe, out, workers=1, overwrite=False, report=report, sizes=sizes)
 
 
 # ------------------------------------------------------------------------------------- models
@@ -166,7 +172,7 @@ def tiny_train_recipe(max_updates: int, dropout: float) -> TrainRecipe:
         ),
         checkpoints=CheckpointConfig(save_every=1),
         validation=ValidationConfig(validate_every=4),
-        search=SearchConfig(beam=2, extra_length=2),
+        search=SearchConfig(beam=2, max_length_offset=2),
         logging=LoggingConfig(log_every=1),
         runtime=RuntimeConfig(device="cpu", threads=1),
     )

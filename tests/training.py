@@ -1,4 +1,4 @@
-"""A run of training: builders of what it consists of, and what it has left on disk."""
+"""Builders of the parts of a run, and readers of its files."""
 
 import io
 import json
@@ -12,8 +12,7 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.progress.plain import PlainReporter
-from nmtkit.storage.model_path import read_tensors
+from nmtkit.progress.reporter import PlainReporter
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
@@ -22,6 +21,7 @@ from nmtkit.training.state import Progress, RunContext
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory
+from tests.snapshots import read_tensors
 
 CPU = torch.device("cpu")
 FLOAT32 = Execution(precision=None)

@@ -27,7 +27,7 @@ def preterminals() -> st.SearchStrategy[Tree]:
 
 
 def trees(max_leaves: int = 12) -> st.SearchStrategy[Tree]:
-    """Draw trees whose root has a label and children, as parsers have them."""
+    """Draw trees whose root has a label and children, as for parsers."""
     inner = st.recursive(
         preterminals(),
         lambda below: st.builds(Tree, LABELS, st.lists(below, min_size=1, max_size=4).map(tuple)),
@@ -37,7 +37,7 @@ def trees(max_leaves: int = 12) -> st.SearchStrategy[Tree]:
 
 
 def deep_tree(depth: int) -> Tree:
-    """Return one word under so many constituents."""
+    """Return a tree of one word under `depth` constituents."""
     tree = Tree("NN", (), "word")
     for _ in range(depth):
         tree = Tree("NP", (tree,))
@@ -60,7 +60,7 @@ def parser_codec(keeps_tags: bool = False) -> TextCodec:
 
 
 def write_treebank(folder: Path, sections: Mapping[str, Sequence[Sequence[str]]]) -> None:
-    """Write texts of trees as the Penn Treebank has them: 02/wsj_0201.mrg, 02/wsj_0202.mrg, ..."""
+    """Write trees to files named as in the Penn Treebank: 02/wsj_0201.mrg, 02/wsj_0202.mrg, ..."""
     for section, files in sections.items():
         (folder / section).mkdir(parents=True)
         for number, trees in enumerate(files, 1):
@@ -73,7 +73,7 @@ def labels(tree: Tree) -> Iterator[str]:
 
 
 def chain_of(tree: Tree) -> int:
-    """Return how many constituents of a tree are over just the same words at most."""
+    """Return the length of the longest chain of constituents over the same words."""
     chains = []
     for node in tree.nodes():
         length, inner = 1, node

@@ -1,10 +1,10 @@
-"""All benchmarks of a GPU, one after another, each within its time.
+"""All GPU benchmarks, one after another, each with a time limit.
 
     python -m benchmarks.gpu
     python -m benchmarks.gpu --dry-run
 
-Each part is a process of its own: `python -m benchmarks.gpu.PART --help` names its options. A part
-that fails, or that takes too long, is named at the end and makes the exit code 1; the others run.
+Each part is a separate process; `python -m benchmarks.gpu.PART --help` lists its options. A part
+that fails or exceeds its time is named at the end, and the exit code is 1. The others still run.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from benchmarks.gpu.measure import Table, read_options
 from benchmarks.gpu.workload import open_device
 
 PARTS = {"updates": 12.0, "attention": 3.0, "decoding": 7.0, "limits": 5.0, "ranks": 3.0}
-"""The parts, the most needed first, and the minutes that each may take."""
+"""The parts, the most important first, with their limits in minutes."""
 
-SECONDS_A_MINUTE = 60
+SECONDS_PER_MINUTE = 60
 TO_END_S = 20.0
-"""A part whose time is over may take this long to print what it has measured."""
+"""The time that an interrupted part has to print its results."""
 
 OK = "ok"
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n== {name}, at most {minutes:g} minutes", flush=True)
         start = time.monotonic()
         outcome = run(module(f"benchmarks.gpu.{name}", passed_on), minutes)
-        took = (time.monotonic() - start) / SECONDS_A_MINUTE
+        took = (time.monotonic() - start) / SECONDS_PER_MINUTE
         rows.append({"part": name, "minutes": took, "outcome": outcome})
     with Table("parts", options, width=9) as table:
         for row in rows:
@@ -54,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(command: Sequence[str], minutes: float) -> str:
-    """Run a part, which is interrupted when its time is over; returns its outcome."""
+    """Run a part, interrupt it at its time limit, and return its outcome."""
     process = subprocess.Popen(command)
     try:
-        code = process.wait(minutes * SECONDS_A_MINUTE)
+        code = process.wait(minutes * SECONDS_PER_MINUTE)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
         try:

@@ -1,8 +1,8 @@
-"""Attention alone, by length and kernel: its time, forwards and with its backward pass; its error.
+"""Attention alone, by length and kernel: forward and backward time, and error.
 
     python -m benchmarks.gpu.attention
 
-Sentences of one length attend to themselves, in bfloat16. nmtkit has packed flash attention on a
+Self-attention over sentences of one length, in bfloat16. nmtkit uses packed flash attention on a
 GPU, and padded blocks with a mask elsewhere. Columns:
 
     error       the gradient's difference from plain products in float32, relative to its norm
@@ -30,13 +30,13 @@ DRY_RUN = {"lengths": [3, 8], "tokens": 48, "repeats": 2}
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences that attend to themselves: B of S tokens, by H heads of size K.
+    """Inputs of self-attention: B sentences of S tokens, H heads of size K.
 
     Attributes:
-        joint: (B S, 3 H K) queries, keys and values, as a layer's projection returns them.
+        joint: (B S, 3 H K) queries, keys and values, as from a layer's projection.
         block: B, S, H, K.
         ends: (B + 1,) where sentences begin and end among all tokens.
-        mask: (B, 1, 1, S) the keys that may be attended to: all, but no kernel can know.
+        mask: (B, 1, 1, S) which keys may be attended to: all, which no kernel can know.
     """
 
     joint: Tensor
@@ -79,7 +79,7 @@ Attend = Callable[[Sentences], Tensor]
 
 
 def packed_flash(sentences: Sentences) -> Tensor:
-    """Attend by the kernel for packed tokens."""
+    """Compute attention by the kernel for packed tokens."""
     query, key, value = sentences.packed()
     ends, length = sentences.ends, sentences.block[1]
     context = varlen_attn(query, key, value, ends, ends, length, length, scale=sentences.scale)
@@ -88,20 +88,20 @@ def packed_flash(sentences: Sentences) -> Tensor:
 
 
 def dense(sentences: Sentences) -> Tensor:
-    """Attend by torch's function for padded blocks, as if nothing were padding."""
+    """Compute attention by torch's function for padded blocks, without a mask."""
     query, key, value = sentences.padded()
     return _flat(F.scaled_dot_product_attention(query, key, value))
 
 
 def masked(sentences: Sentences) -> Tensor:
-    """Attend by torch's function for padded blocks."""
+    """Compute attention by torch's function for padded blocks, with a mask."""
     query, key, value = sentences.padded()
     context = F.scaled_dot_product_attention(query, key, value, attn_mask=sentences.mask)
     return _flat(context)
 
 
 def products(sentences: Sentences) -> Tensor:
-    """Attend by matrix products and a softmax."""
+    """Compute attention by matrix products and softmax."""
     query, key, value = sentences.padded()
     scores = (query @ key.mT * sentences.scale).masked_fill(~sentences.mask, -math.inf)
     return _flat(scores.softmax(-1) @ value)
@@ -109,12 +109,12 @@ def products(sentences: Sentences) -> Tensor:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to attend.
+    """A way to compute attention.
 
     Attributes:
-        attend: computes it.
-        backend: the kernel that torch must take for it, and may refuse; None = its own choice.
-        needs_gpu: CPUs have no such kernel.
+        attend: the function.
+        backend: the kernel that torch must use, and may refuse; None = its choice.
+        needs_gpu: the kernel does not exist on CPUs.
     """
 
     attend: Attend
@@ -122,7 +122,7 @@ class Way:
     needs_gpu: bool = True
 
     def kernel(self) -> AbstractContextManager[None]:
-        """Return the block in which torch takes the kernel."""
+        """Return a context manager in which torch uses the kernel."""
         return nullcontext() if self.backend is None else sdpa_kernel(self.backend)
 
 
@@ -140,10 +140,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all ways."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lengths", nargs="+", type=int, default=[8, 16, 24, 32, 48, 64, 100, 150])
-    parser.add_argument("--tokens", type=int, default=25_000, help="of all sentences together")
+    parser.add_argument("--tokens", type=int, default=25_000, help="total of all sentences")
     parser.add_argument("--heads", type=int, default=8)
-    parser.add_argument("--size", type=int, default=64, help="of a head")
-    parser.add_argument("--repeats", type=int, default=10, help="passes that are timed")
+    parser.add_argument("--size", type=int, default=64, help="size of a head")
+    parser.add_argument("--repeats", type=int, default=10, help="timed passes")
     options = read_options(parser, arguments, DRY_RUN)
     device = open_device(options.device)
     ways = {name: way for name, way in WAYS.items() if device.type == "cuda" or not way.needs_gpu}
@@ -157,7 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 row = {"way": name, "length": length}
                 try:
                     with way.kernel(), warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # torch's reasons against other kernels
+                        # torch warns why it refuses other kernels.
+                        warnings.simplefilter("ignore")
                         table.add(row | measure(way.attend, sentences, exact, options.repeats))
                 except RuntimeError as refusal:
                     if way.backend is None:
@@ -168,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(
     attend: Attend, sentences: Sentences, exact: Tensor, num_calls: int
 ) -> dict[str, object]:
-    """Return the columns of a way to attend, whose gradient should be the exact one."""
+    """Return the columns of a way; its gradient is compared with the exact one."""
     device = exact.device
 
     @torch.no_grad()
@@ -189,7 +190,7 @@ def measure(
 
 
 def gradient(attend: Attend, sentences: Sentences) -> Tensor:
-    """Return the gradient of queries, keys and values for that of the contexts, which is 1."""
+    """Return the gradient of queries, keys and values, for a gradient of 1 of the contexts."""
     joint = sentences.joint.detach().requires_grad_()
     context = attend(replace(sentences, joint=joint))
     (found,) = torch.autograd.grad(context, joint, torch.ones_like(context))

@@ -1,4 +1,4 @@
-"""Beam search, by precision and batch: tokens per second, and what a step takes.
+"""Beam search, by precision and batch size: tokens per second, and time of a step.
 
     python -m benchmarks.gpu.decoding
     python -m benchmarks.gpu.decoding --ways bfloat16 --sentences 64 --kernels 15
@@ -14,6 +14,7 @@ from functools import partial
 
 import torch
 
+from benchmarks.decode import decode
 from benchmarks.gpu.measure import (
     MILLI,
     Table,
@@ -22,8 +23,8 @@ from benchmarks.gpu.measure import (
     read_options,
     seconds,
 )
-from benchmarks.gpu.workload import VOCABULARY, draw_pairs, make_model, open_device, search
-from nmtkit.runtime.memory import forget_peak
+from benchmarks.gpu.workload import VOCABULARY, draw_pairs, make_model, open_device
+from nmtkit.runtime.memory import reset_peak_memory
 
 WAYS = {
     "bfloat16": ("bfloat16", False),
@@ -43,37 +44,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--sentences", nargs="+", type=int, default=[1, 64, 128, 256, 512])
-    parser.add_argument("--length", type=int, default=27, help="tokens of a source, about")
-    parser.add_argument("--steps", type=int, default=30, help="of a search")
-    parser.add_argument("--repeats", type=int, default=3, help="searches that are timed")
+    parser.add_argument("--length", type=int, default=27, help="approximate tokens per source")
+    parser.add_argument("--steps", type=int, default=30, help="steps per search")
+    parser.add_argument("--repeats", type=int, default=3, help="timed searches")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
-    parser.add_argument("--kernels", type=int, default=0, help="to print, of the first row")
+    parser.add_argument("--kernels", type=int, default=0, help="kernels to print, of the first row")
     options = read_options(parser, arguments, DRY_RUN)
     device = open_device(options.device)
+    before = torch.backends.cuda.matmul.allow_tf32
+    try:
+        with torch.inference_mode(), Table("beam search", options, width=14) as table:
+            measure(options, device, table)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def measure(options: argparse.Namespace, device: torch.device, table: Table) -> None:
+    """Add the rows of all ways; the caller restores TF32."""
     num_kernels = options.kernels
-    with Table("beam search", options, width=14) as table:
-        for name in options.ways:
-            precision, torch.backends.cuda.matmul.allow_tf32 = WAYS[name]
-            model = make_model(options.shape, options.vocabulary, precision, device)
-            for num_sentences in options.sentences:
-                tokens = num_sentences * options.length
-                sources, _ = draw_pairs(options.length, tokens, options.vocabulary)
-                decode = partial(search, model, sources, options.steps, options.beam)
-                forget_peak(device)
-                search_s = seconds(decode, device, options.repeats, num_warm_up=1)
-                of_search = kernels(decode, device, num_kernels)
-                table.add(
-                    {
-                        "way": name,
-                        "sentences": num_sentences,
-                        "target_tokens_s": num_sentences * options.steps / search_s,
-                        "step_ms": MILLI * search_s / options.steps,
-                        **{key: value / options.steps for key, value in of_search.items()},
-                        **peak(device),
-                    }
-                )
-                num_kernels = 0
-        torch.backends.cuda.matmul.allow_tf32 = False
+    for name in options.ways:
+        precision, torch.backends.cuda.matmul.allow_tf32 = WAYS[name]
+        model = make_model(options.shape, options.vocabulary, precision, device)
+        for num_sentences in options.sentences:
+            tokens = num_sentences * options.length
+            sources, _ = draw_pairs(options.length, tokens, options.vocabulary)
+            # The end symbol also counts as a token of a hypothesis.
+            search = partial(decode, model, sources, options.steps - 1, options.beam)
+            reset_peak_memory(device)
+            search_s = seconds(search, device, options.repeats, num_warm_up=1)
+            of_search = kernels(search, device, num_kernels)
+            table.add(
+                {
+                    "way": name,
+                    "sentences": num_sentences,
+                    "target_tokens_s": num_sentences * options.steps / search_s,
+                    "step_ms": MILLI * search_s / options.steps,
+                    **{key: value / options.steps for key, value in of_search.items()},
+                    **peak(device),
+                }
+            )
+            num_kernels = 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Updates of many sizes, equal bits, too little memory: whether what must hold does hold.
+"""Checks of training on a GPU: compiled graphs, equal bits, too little memory.
 
     python -m benchmarks.gpu.limits
 
-The exit code is 1 if something does not hold. On a CPU no memory is taken away, and in a dry run
-nothing is compiled.
+The exit code is 1 if a check fails. On a CPU memory is not limited, and in a dry run nothing is
+compiled.
 """
 
 import argparse
@@ -35,10 +35,10 @@ from benchmarks.updates import Workbench
 from nmtkit.config.fields import Values
 
 SIZES = (1.0, 0.12, 0.5, 0.04, 0.36, 1.2, 0.003, 0.8)
-"""Of updates that a run computes, relative to those that it was begun for."""
+"""Sizes of the computed updates, relative to the size that the run was begun with."""
 
 NUM_UPDATES = 3
-"""Of runs whose weights are compared."""
+"""Updates of the runs whose weights are compared."""
 
 MIB = 2**20
 MOST_HELD_MIB = 64
@@ -52,12 +52,12 @@ Begin = Callable[[Values], AbstractContextManager[Workbench]]
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold.
+    """The result of a check.
 
     Attributes:
-        check: what was looked at.
-        result: what was found.
-        holds: it is as it must be.
+        check: name of the check.
+        result: the finding.
+        holds: whether the check passed.
     """
 
     check: str
@@ -69,9 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Check everything."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="of an update, a side")
+    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
-    parser.add_argument("--memory", type=float, default=6, help="GiB that are left of the GPU's")
+    parser.add_argument("--memory", type=float, default=6, help="limit of the GPU's memory in GiB")
     parser.add_argument("--compile", choices=("on", "off"), default="on")
     options = read_options(parser, arguments, DRY_RUN)
     device = open_device(options.device)
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def compiled_graphs(begin: Begin, options: argparse.Namespace) -> Iterator[Check]:
-    """Count the graphs that are compiled after the first update, for updates of many sizes."""
+    """Count the graphs compiled after the first update, with updates of many sizes."""
     with begin({"compile": options.compile}) as bench:
         is_compiled = bench.context.execution.is_compiled
         yield Check("a run is compiled", is_compiled, is_compiled == (options.compile == "on"))
@@ -108,7 +108,7 @@ def compiled_graphs(begin: Begin, options: argparse.Namespace) -> Iterator[Check
 
 
 def equal_bits(begin: Begin) -> Iterator[Check]:
-    """Compare the weights of equal runs; --deterministic must make them equal to the bit."""
+    """Compare the weights of equal runs; with --deterministic all bits must be equal."""
     for is_deterministic in (False, True):
         first, second = (trained(begin, is_deterministic) for _ in range(2))
         is_equal = all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
@@ -126,7 +126,7 @@ def trained(begin: Begin, is_deterministic: bool) -> list[Tensor]:
 
 
 def memory(begin: Begin, options: argparse.Namespace, device: torch.device) -> Iterator[Check]:
-    """Take memory away from runs; updates must be split into micro-batches that fit."""
+    """Limit the memory of runs; updates must be split into micro-batches that fit."""
     is_gpu = device.type == "cuda"
     held = allocated(device)
 
@@ -154,7 +154,7 @@ def allocated(device: torch.device) -> int:
 
 @contextmanager
 def limited(gibibytes: float, device: torch.device) -> Iterator[None]:
-    """Leave a GPU only this memory in the block."""
+    """Limit the memory of a GPU in the block."""
     if device.type != "cuda":
         yield
         return

@@ -1,7 +1,6 @@
-"""Clocks and counters of a GPU, tables that are printed row by row, and the parts' options.
+"""Clocks and counters of a GPU, tables printed row by row, and the parts' common options.
 
-Launches, the time of kernels and synchronizations exist on a GPU alone: a table of a CPU has no
-column for them.
+Launches, kernel times and synchronisations exist only on a GPU; tables of a CPU omit the columns.
 """
 
 import argparse
@@ -37,16 +36,16 @@ def read_options(
     arguments: Sequence[str] | None,
     dry_run: Mapping[str, object],
 ) -> argparse.Namespace:
-    """Read the command line of a part, with the options that all parts have.
+    """Read the command line of a part, including the common options.
 
     Args:
-        parser: has the part's own options.
-        arguments: the command line; None = that of the process.
-        dry_run: the defaults of a dry run.
+        parser: parser with the part's options.
+        arguments: the command line; None = of this process.
+        dry_run: default values in a dry run.
     """
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument(
-        "--dry-run", action="store_true", help="a few tokens, once, on the CPU: does it still run?"
+        "--dry-run", action="store_true", help="run once on the CPU with a few tokens, as a test"
     )
     if parser.parse_args(arguments).dry_run:
         parser.set_defaults(device="cpu", **dry_run)
@@ -57,8 +56,8 @@ def seconds(work: Work, device: torch.device, num_calls: int, num_warm_up: int =
     """Return the mean seconds of a call.
 
     Args:
-        work: what is called.
-        device: where it computes.
+        work: the function to call.
+        device: the device of its computation.
         num_calls: calls that are timed together.
         num_warm_up: calls before them.
     """
@@ -73,7 +72,7 @@ def seconds(work: Work, device: torch.device, num_calls: int, num_warm_up: int =
 
 
 def host_seconds(work: Work, device: torch.device) -> float:
-    """Return the processor seconds of all threads in a call."""
+    """Return the processor seconds of a call, all threads included."""
     wait(device)
     start = time.process_time()
     work()
@@ -81,7 +80,7 @@ def host_seconds(work: Work, device: torch.device) -> float:
 
 
 def kernels(work: Work, device: torch.device, num_printed: int = 0) -> dict[str, float]:
-    """Return the columns of a call that a GPU alone has; none on a CPU.
+    """Return the GPU columns of a call; none on a CPU.
 
     Args:
         work: what is called; the second call is profiled, as the first call with a profiler
@@ -128,7 +127,7 @@ def profiled(work: Work) -> dict[str, list[float]] | None:
 
 
 def synchronizations(work: Work) -> int:
-    """Count the operations of a call for which the host waits; torch.cuda.synchronize is none."""
+    """Count the operations of a call for which the host waits, except torch.cuda.synchronize."""
     mode = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -141,12 +140,12 @@ def synchronizations(work: Work) -> int:
 
 
 def peak(device: torch.device) -> dict[str, float]:
-    """Return the column of a GPU's peak memory since `forget_peak`; none on a CPU."""
+    """Return the column of peak GPU memory since `reset_peak_memory`; none on a CPU."""
     return {"peak_GiB": peak_memory(device) / GIB} if device.type == "cuda" else {}
 
 
 class Table:
-    """Rows, printed when they are added, and all together as a line of JSON in the end."""
+    """A table that prints each row when it is added, and all rows as JSON at the end."""
 
     def __init__(self, title: str, options: argparse.Namespace, width: int) -> None:
         """Begin a table.
@@ -171,12 +170,12 @@ class Table:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        """Print the JSON, of the rows so far if measuring failed."""
+        """Print the JSON, also of an incomplete table."""
         rows = [{name: _plain(value) for name, value in row.items()} for row in self._rows]
         print_json({"table": self._title, **self._about, "rows": rows})
 
     def add(self, row: Mapping[str, object]) -> None:
-        """Print a row; all rows have the names of the first, which are the header."""
+        """Add and print a row; the names of the first row are the header."""
         cells = [_cell(value) for value in row.values()]
         if not self._rows:
             names = [name.replace("_", " ") for name in row]
@@ -203,7 +202,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON has it: numbers of five digits, None for those that are none."""
+    """Return a JSON value: floats rounded to five digits, None for nan."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.5g}") if math.isfinite(value) else None

@@ -1,15 +1,14 @@
-"""One rank whose gradients are exchanged as those of several are: its gradients and its speed.
+"""Gradients and speed of one rank with and without gradient exchange.
 
     python -m benchmarks.gpu.ranks
 
-DistributedDataParallel exchanges the gradients over NCCL, on a CPU over gloo. `difference` is
-that of the gradient from the one without the exchange, relative to its norm; dropout is off. The
-exit code is 1 if it is more than rounding.
+DistributedDataParallel exchanges the gradients over NCCL, on a CPU over gloo. `difference` compares
+the gradients with and without exchange, relative to their norm; dropout is off. The exit code is 1
+if it is more than rounding.
 """
 
 import argparse
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -26,17 +25,16 @@ from benchmarks.gpu.workload import (
     LENGTH,
     VOCABULARY,
     draw_pairs,
-    exchange_gradients,
+    exchanged_gradients,
     gradients,
     open_device,
     repeat,
-    stop_exchanging,
     training,
     words_dataset,
 )
 from benchmarks.updates import Workbench
 from nmtkit.config.fields import Values
-from nmtkit.training.distributed import joined
+from nmtkit.training.distributed import join_ranks
 
 TIMEOUT_MINUTES = 1.0
 LARGEST_DIFFERENCE = 0.02
@@ -46,19 +44,19 @@ DRY_RUN = {"shape": "small", "tokens": 40, "vocabulary": 100, "updates": 1, "com
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure runs that are compiled, and runs that are not."""
+    """Measure compiled and eager runs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="of an update, a side")
+    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
-    parser.add_argument("--updates", type=int, default=10, help="that are timed")
+    parser.add_argument("--updates", type=int, default=10, help="timed updates")
     parser.add_argument("--compile", nargs="+", choices=("on", "off"), default=["off", "on"])
     options = read_options(parser, arguments, DRY_RUN)
     device = open_device(options.device)
     differences = []
     with tempfile.TemporaryDirectory() as folder, Table("one rank", options, width=7) as table:
         dataset = words_dataset(Path(folder), options.vocabulary, options.tokens)
-        with launched(), joined(device, TIMEOUT_MINUTES, time.monotonic) as ranks:
+        with launched(), join_ranks(device, TIMEOUT_MINUTES, time.monotonic) as ranks:
             for compile in options.compile:
                 own: Values = {"device": options.device, "compile": compile, "dropout": 0.0}
                 with training(options.shape, options.tokens, own, dataset, ranks) as bench:
@@ -72,18 +70,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(bench: Workbench, num_updates: int) -> dict[str, float]:
-    """Return the columns of a run, without the exchange of gradients and with it."""
+    """Return the columns of a run, without and with gradient exchange."""
     device = bench.context.device
 
     def update_s() -> float:
         return seconds(lambda: bench.run(1), device, num_updates, num_warm_up=2)
 
     alone = gradients(bench)
-    exchange_gradients(bench)
-    gradients(bench)  # the first exchange decides about buckets
-    exchanged = gradients(bench)
-    exchanged_s = update_s()
-    stop_exchanging(bench)
+    with exchanged_gradients(bench):
+        gradients(bench)  # the first exchange determines the buckets
+        exchanged = gradients(bench)
+        exchanged_s = update_s()
     differences = [b - a for a, b in zip(alone, exchanged, strict=True)]
     return {
         "difference": norm(differences) / norm(alone),
@@ -93,21 +90,19 @@ def measure(bench: Workbench, num_updates: int) -> dict[str, float]:
 
 
 def norm(tensors: Sequence[Tensor]) -> float:
-    """Return the norm of all numbers of some tensors together."""
+    """Return the joint norm of several tensors."""
     return float(torch.stack([tensor.norm() for tensor in tensors]).norm())
 
 
 @contextmanager
 def launched() -> Iterator[None]:
-    """Launch this process as the only rank of a run, which it is in the block."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    """Make this process the only rank of a run in the block."""
     before = dict(os.environ)
     os.environ |= {
         "RANK": "0",
         "WORLD_SIZE": "1",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": "0",  # the store of rank 0 takes a free one
         "GLOO_SOCKET_IFNAME": "lo",
     }
     try:

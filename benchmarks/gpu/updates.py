@@ -1,18 +1,18 @@
-"""An update of training: its time, kernels, launches and memory, by sentence length and setting.
+"""Time, kernels, launches and memory of an update, by sentence length and setting.
 
     python -m benchmarks.gpu.updates
     python -m benchmarks.gpu.updates --ways compiled --lengths 30 --kernels 25
 
-The first ways are measured with sentences of each length, the others with those of the middle one.
-An update computes the same pairs every time, and loads them as `nmtkit train` does. Columns:
+The first ways are measured with sentences of each length, the others with the middle length. Every
+update computes the same pairs, loaded as in `nmtkit train`. Columns:
 
-    opened_s          until a run can begin: the model, compiling, the check of memory
-    first_s           the first update of a length
-    ms, host_ms       an update by the clock, and the processor time of its threads
-    gpu_ms, launches  its kernels, copies and fills: their time and their number
+    opened_s          start of a run: building the model, compiling, memory check
+    first_s           time of the first update of a length
+    ms, host_ms       time of an update, and processor time of its threads
+    gpu_ms, launches  time and number of its kernels, copies and fills
     syncs             operations for which the host waits
-    of_peak           operations per second, as a share of what the GPU can do by its data sheet
-    loss, norm        of the last update: ways of equal shape must have about the same
+    of_peak           operations per second, as a share of the GPU's peak by its data sheet
+    loss, norm        of the last update; about equal for all ways of the same shape
 """
 
 import argparse
@@ -47,7 +47,7 @@ from benchmarks.gpu.workload import (
 from benchmarks.updates import Workbench
 from nmtkit.config.fields import Values
 from nmtkit.errors import NmtkitError
-from nmtkit.runtime.memory import forget_peak
+from nmtkit.runtime.memory import reset_peak_memory
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Way:
     """A way to compute an update.
 
     Attributes:
-        settings: of the recipe.
-        entries: of the vocabulary, by the number that the command line says.
-        is_padded: attention does without the kernels for packed tokens.
+        settings: settings of the recipe.
+        entries: size of the vocabulary, as a function of --vocabulary.
+        is_padded: attention does not use the kernels for packed tokens.
     """
 
     settings: Values = field(default_factory=dict)
@@ -81,8 +81,8 @@ WAYS = BY_LENGTH | {
     "attention dropout": Way({"attention_dropout": 0.1}),
     "key size 32": Way({"key_size": 32}),
     "pre-norm": Way({"norm": "pre"}),
-    "EMA": Way({"average_decay": 0.99}),
-    "recompute": Way({"recompute": True}),
+    "EMA": Way({"ema_decay": 0.99}),
+    "activation checkpointing": Way({"activation_checkpointing": True}),
     "deterministic": Way({"deterministic": True}),
 }
 
@@ -92,7 +92,7 @@ DRY_RUN = {
     "vocabulary": 100,
     "updates": 1,
     "lengths": [5, 10],
-    "ways": [way for way in WAYS if way != "compiled"],  # the compiler takes longer than the rest
+    "ways": [way for way in WAYS if way != "compiled"],  # compiling takes longer than all others
 }
 
 
@@ -100,12 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all ways."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="of an update, a side")
+    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
-    parser.add_argument("--updates", type=int, default=10, help="that are timed")
+    parser.add_argument("--updates", type=int, default=10, help="timed updates")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--lengths", nargs="+", type=int, default=[10, 20, LENGTH, 60, 100])
-    parser.add_argument("--kernels", type=int, default=0, help="to print, of the last length")
+    parser.add_argument(
+        "--kernels", type=int, default=0, help="kernels to print, of the last length"
+    )
     options = read_options(parser, arguments, DRY_RUN)
     open_device(options.device)
     failed = []
@@ -121,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(name: str, folder: Path, options: argparse.Namespace, table: Table) -> None:
-    """Measure one way: with sentences of each length, or of the middle one."""
+    """Measure a way with sentences of each length, or of the middle length."""
     way, lengths = WAYS[name], options.lengths
     if name not in BY_LENGTH:
         lengths = [lengths[len(lengths) // 2]]
@@ -147,7 +149,7 @@ def measure_update(bench: Workbench, num_updates: int, num_kernels: int) -> dict
     def update() -> None:
         bench.run(1)
 
-    forget_peak(device)
+    reset_peak_memory(device)
     first_s = seconds(update, device, num_calls=1)
     update_s = seconds(update, device, num_updates, num_warm_up=min(num_updates, 3))
     record = bench.record()
@@ -166,7 +168,7 @@ def measure_update(bench: Workbench, num_updates: int, num_kernels: int) -> dict
 
 
 def attention(way: Way) -> AbstractContextManager[None]:
-    """Return the block in which a way is measured."""
+    """Return a context manager in which a way is measured."""
     return padded_attention() if way.is_padded else nullcontext()
 
 

@@ -1,7 +1,4 @@
-"""What the parts measure: updates, models, searches and the pairs they compute.
-
-The internals of nmtkit that the benchmarks of a GPU need are named in this file alone.
-"""
+"""The workloads of the parts: updates, models and sentence pairs."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from benchmarks.decode import decode
 from benchmarks.updates import Workbench, settings_of
 from nmtkit.config.fields import Values
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
@@ -42,26 +38,26 @@ LENGTH, SPREAD = 30, 1.5
 
 
 def open_device(name: str) -> torch.device:
-    """Return the device of a part; the process ends with a line if there is none."""
+    """Return the device of a part; exit with a message if there is none."""
     try:
         device = set_up(RuntimeConfig(device=name))
     except ConfigError as error:
         sys.exit(f"benchmarks.gpu: {error}")
     if device.type == "cuda":
-        # torch reads cuBLAS's setting for equal bits once, at the first product.
+        # torch reads the cuBLAS setting for equal bits only once, at the first product.
         make_deterministic()
         torch.use_deterministic_algorithms(mode=False)
     return device
 
 
 def draw_pairs(length: int, tokens: int, vocabulary: int, seed: int = 1) -> list[list[list[int]]]:
-    """Draw the ids of the sentences of both sides, about `tokens` a side in all.
+    """Draw the ids of sentence pairs, about `tokens` per side in total.
 
     Args:
-        length: of the sentences, about.
-        tokens: a side.
-        vocabulary: entries, of which the words are drawn.
-        seed: of the random numbers.
+        length: approximate length of the sentences.
+        tokens: tokens per side.
+        vocabulary: size of the vocabulary of the words.
+        seed: seed of the random numbers.
     """
     random = np.random.default_rng(seed)
     shape = (2, max(1, tokens // length))
@@ -73,12 +69,12 @@ def draw_pairs(length: int, tokens: int, vocabulary: int, seed: int = 1) -> list
 
 
 def words_dataset(folder: Path, vocabulary: int, tokens: int) -> Path:
-    """Return a dataset of random words with some entries a side; it is made the first time.
+    """Return a dataset of random words; create it on first use.
 
     Args:
-        folder: where datasets are.
-        vocabulary: entries, those that are no words counted.
-        tokens: a side, at least; all words come once or more.
+        folder: folder of the datasets.
+        vocabulary: entries per side, special symbols included.
+        tokens: least number of tokens per side; every word occurs.
     """
     corpus, out = folder / f"corpus-{vocabulary}", folder / f"dataset-{vocabulary}"
     if out.exists():
@@ -109,9 +105,9 @@ def training(
 
     Args:
         shape: a preset.
-        tokens: of an update, a side.
-        settings: of the recipe, over those of the preset.
-        dataset: of `words_dataset`.
+        tokens: tokens per side of an update.
+        settings: settings of the recipe that override the preset's.
+        dataset: a dataset of `words_dataset`.
         ranks: all processes of the run; None = this one.
     """
     torch._dynamo.reset()
@@ -128,7 +124,7 @@ def training(
 
 
 def repeat(bench: Workbench, pairs: Sequence[Sequence[Sequence[int]]]) -> None:
-    """Have every update of a run compute the same pairs, loaded as those of a dataset are."""
+    """Make every update of a run compute the same pairs, loaded as from a dataset."""
     source, target = (Sequences.pack(side, "uint32") for side in pairs)
     numbers = np.arange(len(source.lengths))
     update = Update(0, numbers, int(source.lengths.sum()), int(target.lengths.sum()))
@@ -143,7 +139,7 @@ def repeat(bench: Workbench, pairs: Sequence[Sequence[Sequence[int]]]) -> None:
 
 
 def share_of_peak(bench: Workbench, seconds: float) -> float | None:
-    """Return what share of its peak a device reaches in the last update; None if not known."""
+    """Return the share of its peak that a device reaches in the last update; None if unknown."""
     rate, operations = bench.trainer.meter.costs.device_rate, bench.record().operations
     if rate is None or operations is None:
         return None
@@ -152,23 +148,30 @@ def share_of_peak(bench: Workbench, seconds: float) -> float | None:
 
 @contextmanager
 def padded_attention() -> Iterator[None]:
-    """Have attention unpack its tokens to padded blocks, as where there is no flash attention."""
-    takes = flash.takes
-    flash.takes = lambda *_: False
+    """Make attention unpack its tokens to padded blocks, as without flash attention."""
+    is_supported, num_refused = flash.is_supported, 0
+
+    def refuse(*_: object, **__: object) -> bool:
+        nonlocal num_refused
+        num_refused += 1
+        return False
+
+    flash.is_supported = refuse
     try:
         yield
     finally:
-        flash.takes = takes
+        flash.is_supported = is_supported
+    assert num_refused, "nothing asked whether flash attention is supported"
 
 
 def make_model(shape: str, vocabulary: int, precision: str, device: torch.device) -> Transformer:
-    """Make a model that is ready to decode, with random weights.
+    """Return a model with random weights, prepared for decoding.
 
     Args:
         shape: a preset.
         vocabulary: entries, shared by both sides.
-        precision: of matrix products, except the output projection's.
-        device: where it computes.
+        precision: precision of matrix products, except the output projection's.
+        device: the device of the model.
     """
     torch.manual_seed(1)
     config = build(TrainRecipe, PRESETS[shape]).model
@@ -177,14 +180,8 @@ def make_model(shape: str, vocabulary: int, precision: str, device: torch.device
     return model
 
 
-@torch.inference_mode()
-def search(model: Transformer, sources: list[list[int]], num_steps: int, beam: int) -> None:
-    """Search for translations of `num_steps` tokens, the end symbol counted, one a step."""
-    decode(model, sources, num_steps - 1, beam)
-
-
 def gradients(bench: Workbench) -> list[Tensor]:
-    """Compute the gradients of the loss sum of the next update's pairs; no weight changes."""
+    """Return the gradients of the next update's loss sum; the weights do not change."""
     trainer, progress = bench.trainer, bench.trainer.train_state.progress
     loaded = trainer.loader.load(progress.position, progress.update + 1, 1)
     torch.manual_seed(1)
@@ -195,21 +192,19 @@ def gradients(bench: Workbench) -> list[Tensor]:
 
 
 def weights(bench: Workbench) -> list[nn.Parameter]:
-    """Return the weights that a run trains."""
+    """Return the trained weights of a run."""
     return list(bench.trainer.train_state.model.parameters())
 
 
-def exchange_gradients(bench: Workbench) -> None:
-    """Have updates exchange their gradients as those of several ranks do, also with one rank."""
-    parallel = DistributedDataParallel(bench.trainer.objective, gradient_as_bucket_view=True)
-    bench.trainer.objective = parallel
-
-
-def stop_exchanging(bench: Workbench) -> None:
-    """Have updates keep their gradients to themselves again."""
-    parallel = bench.trainer.objective
-    assert isinstance(parallel, DistributedDataParallel), "exchange_gradients comes first"
-    bench.trainer.objective = parallel.module
+@contextmanager
+def exchanged_gradients(bench: Workbench) -> Iterator[None]:
+    """Make updates exchange gradients as with several ranks, also with one."""
+    objective = bench.trainer.objective
+    bench.trainer.objective = DistributedDataParallel(objective, gradient_as_bucket_view=True)
+    try:
+        yield
+    finally:
+        bench.trainer.objective = objective
 
 
 def num_micro_batches(bench: Workbench) -> int:

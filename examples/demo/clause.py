@@ -1,4 +1,4 @@
-"""What a clause means, before either language has put it in order."""
+"""The meaning of a clause, before word order in either language."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from examples.demo.lexicon import Phrase, Verb
 
 @dataclass(frozen=True)
 class Nominal:
-    """A noun phrase, name or pronoun: its forms, and what verbs and word order ask of it.
+    """A noun phrase, name or pronoun: its forms and its grammatical features.
 
     Attributes:
         person: 0 for "I", 1 for "he, she, it" and singular nouns, 2 for plurals.
@@ -26,7 +26,7 @@ class Nominal:
 
 @dataclass(frozen=True)
 class Clause:
-    """A verb with what belongs to it.
+    """A verb with its arguments and adverbials.
 
     Attributes:
         tense: "present", "past", or a modal: "will", "can", "must", "should", "want to".

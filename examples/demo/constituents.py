@@ -69,7 +69,7 @@ class Constituents:
         return described(self.noun(family), determiner, self.adjective(family), count)
 
     def none(self, family: str) -> Nominal:
-        """Draw what a negated verb has instead of an indefinite object: (not) a car, kein Auto."""
+        """Draw the object of a negated verb, if indefinite: (not) a car, kein Auto."""
         determiner = self.lexicon.determiners["not a"]
         return described(self.noun(family), determiner, self.adjective(family), 1)
 
@@ -230,7 +230,7 @@ class Constituents:
         return clause
 
     def short_clause(self, subject: Nominal, tense: str, is_negated: bool) -> Clause:
-        """Draw a clause: a verb with what it cannot do without, perhaps an adverb."""
+        """Draw a clause: a verb with its required arguments, perhaps an adverb."""
         kind = self.chance.choices(
             ("transitive", "dative", "giving", "resting", "moving"), (50, 7, 13, 18, 12)
         )[0]

@@ -1,6 +1,6 @@
 """Write the demonstration's parallel corpus: `python -m examples.demo.corpus FOLDER`.
 
-No sentence of either side comes twice, neither within a file nor in two of them.
+No sentence of either side is repeated, within a file or between files.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def write(parts: dict[str, list[Phrase]], folder: Path) -> None:
-    """Write two files a part, one sentence a line."""
+    """Write two files per part, one sentence per line."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, pairs in parts.items():
         for suffix, lines in (

@@ -125,7 +125,7 @@ def _verb(meaning: Clause, lexicon: Lexicon) -> tuple[str, str]:
 
 
 def _middle(meaning: Clause, time: str) -> list[str]:
-    """List what is between the verb's two parts: the known, time before place, the new."""
+    """List the phrases between the verb's two parts: the known, time before place, the new."""
     receiver, thing = meaning.receiver, meaning.thing
     early: list[str] = []
     late: list[str] = []
@@ -145,7 +145,7 @@ def _middle(meaning: Clause, time: str) -> list[str]:
 def _singular(noun: Noun, case: int) -> str:
     if not noun.is_weak or case == NOMINATIVE:
         return noun.german
-    return noun.german_plural  # weak nouns have one form but for the nominative singular
+    return noun.german_plural  # weak nouns have one form except in the nominative singular
 
 
 def _plural(noun: Noun, case: int) -> str:

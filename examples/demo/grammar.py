@@ -41,7 +41,7 @@ class Grammar:
         }
 
     def sentences(self) -> Iterator[Phrase]:
-        """Yield sentences without end, of a length that is pleasant to read; some come twice."""
+        """Yield sentences without end, of a readable length; some are repeated."""
         kinds, weights = list(self.weights), list(self.weights.values())
         while True:
             drawn = self.chance.choices(kinds, weights)[0]()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The whole road on a small corpus: each command is printed as it is run. Needs nmtkit on the PATH;
-# `make demo` sees to that. Writes only under demo/, and always starts afresh.
+# All steps on a small corpus; each command is printed when it runs. Needs nmtkit on the PATH, which
+# `make demo` provides. Writes only to demo/, and always starts from the beginning.
 set -eu
 cd "$(dirname "$0")/../.."
 

@@ -1,6 +1,6 @@
-"""Tell what label smoothing and averaging did: a table of the runs that `make effects` made.
+"""Print a table of the effects of label smoothing and averaging, from the runs of `make effects`.
 
-Its arguments are folders `smoothing-S-seed-N`, each with run/metrics.jsonl and scores.json.
+The arguments are folders `smoothing-S-seed-N`, each with run/metrics.jsonl and scores.json.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: perplexity on validation text, BLEU on the test set."""
+    """The results of a run: validation perplexity, and BLEU on the test set."""
 
     smoothing: str
     seed: str
@@ -22,7 +22,7 @@ class Outcome:
 
     @staticmethod
     def read(folder: Path) -> "Outcome":
-        """Read what a run's folder tells."""
+        """Read the results in the folder of a run."""
         _, smoothing, _, seed = folder.name.split("-")
         records = map(json.loads, (folder / "run" / "metrics.jsonl").read_text().splitlines())
         validations = [record for record in records if record["event"] == "validation"]
@@ -37,7 +37,7 @@ class Outcome:
 
 
 def table(outcomes: list[Outcome]) -> list[str]:
-    """Return a Markdown table: a row a run, and the mean of each smoothing."""
+    """Return a Markdown table: a row per run, and the means per label smoothing."""
     lines = [
         "| label smoothing | seed | perplexity, last | BLEU, last | BLEU, mean of 5 |",
         "|---|---|---|---|---|",

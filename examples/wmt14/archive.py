@@ -1,6 +1,6 @@
-"""Tar archives: whether they are what they were, and some of their files.
+"""Tar archives: check their digests and extract members safely.
 
-What an archive says of paths, owners and links is never followed.
+Paths, owners and links inside an archive are never followed.
 """
 
 import gzip
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from examples.wmt14.trouble import DAMAGED, FetchError, disk_errors
+from examples.wmt14.errors import DAMAGED, FetchError, disk_errors
 
 CHUNK_BYTES = 2**20
 GZIP_MAGIC = b"\x1f\x8b"
-# What Python raises of an archive that is cut off or has wrong bytes.
+# Errors of truncated or corrupt archives.
 DAMAGES = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
 
 
@@ -25,7 +25,7 @@ def check_digest(archive: Path, archives: Path) -> str:
     """Return the SHA-256 of an archive.
 
     Raises:
-        FetchError: another one was recorded.
+        FetchError: it differs from the recorded one.
     """
     with archive.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -34,14 +34,14 @@ def check_digest(archive: Path, archives: Path) -> str:
     if digest != recorded:
         raise FetchError(
             DAMAGED,
-            f"{archive}: SHA-256 {digest} is not {recorded}, which {sums} has; delete the archive "
-            "to download it again, or that line if a new version is what you want",
+            f"{archive}: SHA-256 is {digest}, but {sums} has {recorded}; delete the archive to "
+            "download it again, or that line to accept a new version",
         )
     return digest
 
 
 def record_digest(name: str, digest: str, archives: Path) -> None:
-    """Remember the SHA-256 of an archive, in the form that `sha256sum -c` reads."""
+    """Record the SHA-256 of an archive in the format of `sha256sum -c`."""
     sums = archives / "SHA256SUMS"
     digests = {**read_digests(sums), name: digest}
     part = archives / "SHA256SUMS.part"
@@ -51,19 +51,19 @@ def record_digest(name: str, digest: str, archives: Path) -> None:
 
 
 def read_digests(sums: Path) -> dict[str, str]:
-    """Return what is recorded, by the names of archives."""
+    """Return the recorded digests by archive name."""
     lines = sums.read_text("utf-8").split("\n") if sums.exists() else []
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
 
 
 def unpack(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
-    """Extract some members of a tar archive, which may be gzipped, into a folder.
+    """Extract members of a tar archive, gzipped or not, into a folder; return their paths.
 
-    The whole archive is read, so that a fault anywhere in it is found.
+    The whole archive is read, so that damage anywhere is found.
 
     Raises:
-        FetchError: the archive is damaged, lacks a member, or has one that is no plain file, or
-            any whose path leads out of the folder.
+        FetchError: the archive is damaged, a member is missing or not a plain file, or any path
+            leads out of the folder.
     """
     found: dict[str, Path] = {}
     try:
@@ -82,14 +82,16 @@ def unpack(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
         ) from None
     for name in members:
         if name not in found:
-            raise FetchError(DAMAGED, f"{archive}: holds no file {name}; is it another archive?")
+            raise FetchError(
+                DAMAGED, f"{archive}: has no file {name}; check that it is the right archive"
+            )
     return [found[name] for name in members]
 
 
 def safe_path(name: str, archive: Path) -> str:
-    """Return the path of a member without dots; those that lead elsewhere are an error.
+    """Return the normalised path of a member; FetchError if it leads out of the archive.
 
-    `tarfile` has filters for that from Python 3.11.4 on; this is for the earlier ones too.
+    `tarfile` has filters for this only from Python 3.11.4 on.
     """
     path = posixpath.normpath(name)
     if path.startswith(("/", "..")):

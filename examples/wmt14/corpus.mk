@@ -1,8 +1,8 @@
-# From parallel text to a score: preprocess, train, average, translate, score. What is finished is
-# not done again; what was stopped goes on.
+# From parallel text to a score: preprocess, train, average, translate, score. Finished steps are not
+# repeated, and interrupted training resumes.
 #
-# For your own corpus, copy this file and a recipe to where you like, change the four lines, and
-# `make -f corpus.mk`. What is given on the command line wins over what stands here.
+# For your own corpus, copy this file and a recipe, change the four lines below, and run
+# `make -f corpus.mk`. Values on the command line override these.
 
 # train.en, train.de, valid.en, valid.de, which may be gzipped (.gz), and test.en, test.de.
 CORPUS ?= /path/to/corpus
@@ -10,17 +10,17 @@ SOURCE ?= en
 TARGET ?= de
 RECIPE ?= base.toml
 
-# As many checkpoints as the recipe keeps can be averaged.
+# At most the number of checkpoints that the recipe keeps.
 AVERAGE ?= 5
 TRAIN ?= $(CORPUS)/train
 VALID ?= $(CORPUS)/valid
 TEST ?= $(CORPUS)/test
-# Settings beside the recipes', as flags.
+# Further settings, as options.
 PREPROCESS_FLAGS ?= --vocab-size 32000
 TRAIN_FLAGS ?=
-TRANSLATE_FLAGS ?= --beam 4 --length-penalty 0.6 --extra-length 50
+TRANSLATE_FLAGS ?= --beam 4 --length-penalty 0.6 --max-length-offset 50
 SCORE_FLAGS ?= --metric bleu,chrf
-# Written to: a dataset in WORK, all else in a folder of the recipe's name within it.
+# Output: the dataset in WORK, the rest in a folder of WORK named like the recipe.
 WORK ?= $(CORPUS)/work
 NMTKIT ?= nmtkit
 
@@ -36,7 +36,7 @@ $(WORK)/data:
 	$(NMTKIT) preprocess -s $(SOURCE) -t $(TARGET) $(addprefix --train ,$(TRAIN)) --valid $(VALID) \
 	  $(PREPROCESS_FLAGS) --out $@
 
-# Made only when training has ended by itself; until then, make goes on with it.
+# Made only when training has finished; until then, make resumes it.
 $(OUT)/trained: $(WORK)/data
 	$(NMTKIT) train $< --config $(RECIPE) $(TRAIN_FLAGS) --out $(OUT)/run
 	touch $@

@@ -1,4 +1,4 @@
-"""Downloads that go on where they were cut off, and try again where the network fails."""
+"""Downloads that resume after interruptions and retry after network errors."""
 
 import http.client
 import shutil
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 
-from examples.wmt14.trouble import (
+from examples.wmt14.errors import (
     NO_ROOM,
     TRY_AGAIN,
     USAGE,
@@ -22,12 +22,12 @@ from examples.wmt14.trouble import (
 
 CHUNK_BYTES = 2**20
 TIMEOUT_S = 60
-MAX_FAILURES = 8  # in a row, without a byte in between
+MAX_FAILURES = 8  # in a row without a received byte
 FIRST_PAUSE_S = 1.0  # doubles with every failure: two minutes in all
 PROGRESS_S, TERMINAL_PROGRESS_S = 30.0, 0.5
 LINE_WIDTH = 72
-# Refusals that may be none the next time.
-PASSING = (
+# Client errors that may not occur again.
+TEMPORARY = (
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
@@ -35,15 +35,15 @@ PASSING = (
 
 
 def download(address: str, path: Path, pause: Callable[[float], None]) -> None:
-    """Download a file; until it is whole, it is PATH.part, from which the next download goes on.
+    """Download a file; resume from PATH.part, which holds an incomplete download.
 
     Args:
         address: http or https.
-        path: where to put it.
-        pause: waits for so many seconds before another try.
+        path: the file to write.
+        pause: waits for a number of seconds before a retry.
 
     Raises:
-        FetchError: the server refuses it, it fails too often, or the disk is full.
+        FetchError: the server refuses, the network fails too often, or the disk is full.
     """
     part = path.with_name(f"{path.name}.part")
     failures = 0
@@ -55,25 +55,23 @@ def download(address: str, path: Path, pause: Callable[[float], None]) -> None:
         except (OSError, http.client.HTTPException) as error:
             failures = failures + 1 if size(part) <= size_before else 1
             if is_final(error):
-                raise FetchError(
-                    USAGE, f"{address}: {error}; look for a mirror that has it"
-                ) from None
+                raise FetchError(USAGE, f"{address}: {error}; use a mirror that has it") from None
             if failures == MAX_FAILURES:
                 raise FetchError(
                     TRY_AGAIN,
-                    f"{address}: {error}; when the network is back, the same command goes on",
+                    f"{address}: {error}; run the same command again to resume",
                 ) from None
-            say(f"{path.name}: {error}; trying again")
+            say(f"{path.name}: {error}; retrying")
             pause(FIRST_PAUSE_S * 2 ** (failures - 1))
     with disk_errors(path):
         part.replace(path)
 
 
 def transfer(address: str, part: Path) -> None:
-    """Append to `part` what is missing of a file; returns when it is whole.
+    """Append the missing rest of a file to `part`; return when it is complete.
 
     Raises:
-        OSError, HTTPException: the connection fails, or ends too early.
+        OSError, HTTPException: the connection fails or ends early.
         FetchError: the disk is full or cannot be written to.
     """
     offset = size(part)
@@ -88,7 +86,7 @@ def transfer(address: str, part: Path) -> None:
             raise
         if error.headers.get("Content-Range") == f"bytes */{offset}":
             return
-        part.unlink()  # longer than the file: not a part of it
+        part.unlink()  # longer than the file, so not a part of it
         raise
     with response:
         is_continued = response.status == HTTPStatus.PARTIAL_CONTENT
@@ -107,7 +105,7 @@ def transfer(address: str, part: Path) -> None:
 
 
 def receive(response: http.client.HTTPResponse) -> bytes:
-    """Return what comes next; faults of the network are told from those of the disk."""
+    """Return the next bytes; network errors become HTTPException, unlike disk errors."""
     try:
         return response.read(CHUNK_BYTES)
     except OSError as error:
@@ -115,52 +113,53 @@ def receive(response: http.client.HTTPResponse) -> bytes:
 
 
 def is_final(error: Exception) -> bool:
-    """Tell whether a server will say the same again, as it does of a file that it does not have."""
+    """Return whether a retry is useless, as for a file that the server does not have."""
     if not isinstance(error, urllib.error.HTTPError):
         return False
     return HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and (
-        error.code not in PASSING
+        error.code not in TEMPORARY
     )
 
 
 def check_room(path: Path, num_bytes: int) -> None:
-    """Refuse to begin what the disk has no room for."""
+    """Raise FetchError unless the disk has room for a number of bytes."""
     free = shutil.disk_usage(path.parent).free
     if num_bytes > free:
         raise FetchError(
             NO_ROOM,
-            f"{path}: {megabytes(num_bytes)} are to come and {megabytes(free)} are free; "
-            "free some space there, or choose a folder on another disk",
+            f"{path}: needs {megabytes(num_bytes)}, but {megabytes(free)} are free; free some "
+            "space there, or choose a folder on another disk",
         )
 
 
 class Progress:
-    """How far a download is: one line that changes on a terminal, now and then one elsewhere."""
+    """Progress of a download: one changing line on a terminal, else a line now and then."""
 
     def __init__(self, name: str, num_bytes: int, total: int | None) -> None:
         self._name = name
         self._num_bytes = num_bytes
         self._total = total
         self._first_bytes = num_bytes
-        self._began = self._told = time.monotonic()
+        self._began = self._last_line = time.monotonic()
 
     def advance(self, num_bytes: int) -> None:
-        """Count bytes, and tell of them if the last time was long enough ago."""
+        """Count bytes; print a line if the last one is long enough ago."""
         self._num_bytes += num_bytes
         is_terminal = sys.stderr.isatty()
-        if time.monotonic() - self._told > (TERMINAL_PROGRESS_S if is_terminal else PROGRESS_S):
-            self._told = time.monotonic()
+        interval = TERMINAL_PROGRESS_S if is_terminal else PROGRESS_S
+        if time.monotonic() - self._last_line > interval:
+            self._last_line = time.monotonic()
             say(self._line(), end="\r" if is_terminal else "\n")
 
     def finish(self) -> None:
-        """Tell how far it came."""
+        """Print the last line."""
         say(self._line())
 
     def _line(self) -> str:
         seconds = max(time.monotonic() - self._began, 1e-3)
         rate = megabytes((self._num_bytes - self._first_bytes) / seconds)
         of = "" if self._total is None else f" of {megabytes(self._total)}"
-        # As long as any, so that a line covers the one before on a terminal.
+        # Padded, so that it overwrites the previous line on a terminal.
         return f"{self._name}: {megabytes(self._num_bytes)}{of}, {rate}/s".ljust(LINE_WIDTH)
 
 

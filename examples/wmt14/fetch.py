@@ -2,10 +2,9 @@
 
     python3 -m examples.wmt14.fetch en-de europarl-v7 newstest2014 --archives archives --out text
 
-writes text/europarl-v7.en, text/europarl-v7.de and so on. Needs nothing but Python. What was
-finished is not done again; a download that was cut off goes on where it stopped. The SHA-256 of an
-archive is recorded in SHA256SUMS, in the folder of the archives, once it has been unpacked without
-a fault, and is checked from then on.
+writes text/europarl-v7.en, text/europarl-v7.de and so on. Needs only Python. Existing text is not
+fetched again, and interrupted downloads resume. When an archive has been unpacked without errors,
+its SHA-256 is recorded in SHA256SUMS, in the folder of the archives, and checked from then on.
 """
 
 import argparse
@@ -21,8 +20,7 @@ from pathlib import Path
 
 from examples.wmt14.archive import DAMAGES, check_digest, open_bytes, record_digest, unpack
 from examples.wmt14.download import download
-from examples.wmt14.testset import write_test_set
-from examples.wmt14.trouble import (
+from examples.wmt14.errors import (
     BAD_TEXT,
     DAMAGED,
     INTERRUPTED,
@@ -31,6 +29,7 @@ from examples.wmt14.trouble import (
     disk_errors,
     say,
 )
+from examples.wmt14.testset import write_test_set
 
 STATMT = "https://www.statmt.org"
 DATA_STATMT = "https://data.statmt.org"
@@ -41,10 +40,10 @@ class Corpus:
     """Parallel text in an archive.
 
     Attributes:
-        address: where the archive is.
-        member: the path of a file in it. {lang} is its language, {other} the one of the pair that
-            is not English, {role} src or ref. Files .sgm are turned into text, .gz stay as they
-            are.
+        address: the address of the archive.
+        member: the path of a file in it, with {lang} = its language, {other} = the language of
+            the pair that is not English, {role} = src or ref. Files .sgm are converted to text,
+            .gz stay unchanged.
     """
 
     address: str
@@ -82,7 +81,7 @@ CORPORA = {
         f"{STATMT}/wmt10/training-giga-fren.tar", "giga-fren.release2.fixed.{lang}.gz"
     ),
     "newstest2013": Corpus(f"{STATMT}/wmt13/test.tgz", "test/newstest2013-src.{lang}.sgm"),
-    # The whole test set, which papers report; the one of the evaluation itself is a part of it.
+    # The full test set, as in papers; the evaluation itself used a part of it.
     "newstest2014": Corpus(
         f"{STATMT}/wmt14/test-full.tgz", "test-full/newstest2014-{other}en-{role}.{lang}.sgm"
     ),
@@ -90,7 +89,7 @@ CORPORA = {
 
 
 def main() -> int:
-    """Read the command line, fetch, and return the exit code."""
+    """Fetch the corpora that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(description="Fetch corpora of WMT as plain parallel text.")
     parser.add_argument("pair", help="source and target language, such as en-de")
     parser.add_argument(
@@ -101,14 +100,14 @@ def main() -> int:
     parser.add_argument(
         "--mirror",
         default="",
-        help="folder, or address of one, to take archives from by their names",
+        help="folder or address that has the archives under their names",
     )
     arguments = parser.parse_args()
     try:
         source, dash, target = arguments.pair.partition("-")
         if not dash or "en" not in (source, target):
             raise FetchError(
-                USAGE, f"{arguments.pair}: not a pair of languages with English; such as en-de"
+                USAGE, f"{arguments.pair}: not a language pair with English; use one such as en-de"
             )
         fetch(
             (source, target), arguments.corpora, arguments.archives, arguments.out, arguments.mirror
@@ -117,7 +116,7 @@ def main() -> int:
         say(f"fetch: error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        say("fetch: interrupted; the same command goes on")
+        say("fetch: interrupted; run the same command again to resume")
         return INTERRUPTED
     return 0
 
@@ -125,18 +124,18 @@ def main() -> int:
 def fetch(
     languages: tuple[str, str], names: Sequence[str], archives: Path, out: Path, mirror: str
 ) -> None:
-    """Write the text of some corpora, where it is not there yet.
+    """Write the text of corpora that does not exist yet.
 
     Args:
         languages: source and target.
         names: keys of CORPORA.
         archives: folder for downloads and their SHA256SUMS.
         out: folder for the text, NAME.LANGUAGE, or NAME.LANGUAGE.gz.
-        mirror: a folder to read archives from, or the address of one; "" = where they come from.
+        mirror: a folder or address that has the archives; "" = their own addresses.
 
     Raises:
-        FetchError: a download that fails for good, a damaged archive, text that is not parallel, or
-            a disk that is full or cannot be written to.
+        FetchError: a download fails, an archive is damaged, text is not parallel, or the disk is
+            full or not writable.
     """
     for folder in (archives, out):
         with disk_errors(folder):
@@ -149,7 +148,7 @@ def fetch(
 def fetch_one(
     name: str, languages: tuple[str, str], archives: Path, out: Path, mirror: str
 ) -> None:
-    """Write the text of one corpus, where it is not there yet; arguments and errors as `fetch`."""
+    """Write the text of one corpus unless it exists; arguments and errors as `fetch`."""
     corpus = CORPORA[name]
     members = corpus.members(*languages)
     texts = [
@@ -173,13 +172,13 @@ def fetch_one(
 
 
 def obtain(address: str, archives: Path, mirror: str) -> Path:
-    """Return the path of an archive, in the mirror if that is a folder, else downloaded."""
+    """Return the path of an archive in a mirror folder, or download it."""
     name = address.rpartition("/")[2]
     is_address = mirror.startswith(("http://", "https://"))
     if mirror and not is_address:
         path = Path(mirror) / name
         if not path.is_file():
-            raise FetchError(USAGE, f"{path}: not there; put it there, or choose another mirror")
+            raise FetchError(USAGE, f"{path}: no such file; put it there, or choose another mirror")
         return path
     path = archives / name
     if not path.exists():
@@ -188,10 +187,10 @@ def obtain(address: str, archives: Path, mirror: str) -> Path:
 
 
 def count_pairs(files: Sequence[Path], members: Sequence[str]) -> int:
-    """Return the number of lines of either of two files.
+    """Return the number of lines that both files have.
 
     Raises:
-        FetchError: they have different numbers, or none, or are damaged.
+        FetchError: the numbers differ or are 0, or a file is damaged.
     """
     counts = []
     for file, member in zip(files, members, strict=True):
@@ -203,16 +202,16 @@ def count_pairs(files: Sequence[Path], members: Sequence[str]) -> int:
                 DAMAGED, f"{member}: damaged ({error}); delete its archive to download it again"
             ) from None
     if counts[0] != counts[1] or not counts[0]:
-        told = ", ".join(f"{n:,} of {member}" for member, n in zip(members, counts, strict=True))
+        found = ", ".join(f"{n:,} of {member}" for member, n in zip(members, counts, strict=True))
         raise FetchError(
-            BAD_TEXT, f"numbers of lines differ or are 0: {told}; get the archive from elsewhere"
+            BAD_TEXT, f"numbers of lines differ or are 0: {found}; get the archive from elsewhere"
         )
     return counts[0]
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in here with the same folder."""
+    """Hold a lock on a folder; wait while another process holds it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -223,7 +222,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """Make an empty folder, which is deleted in the end; what a killed process left goes first."""
+    """Create an empty temporary folder; remove what a killed process left of it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:

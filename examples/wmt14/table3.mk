@@ -1,13 +1,13 @@
-# Table 3 of the paper: a model a row, each trained, translated and scored on its own.
+# Table 3 of the paper: each row is a model, trained, translated and scored separately.
 #
 #   make table3                                  all rows, and the table
-#   make table3 ROWS='base A1 C3'                some of them, and the table of all that are there
-#   make table3-A1                               one, which a scheduler may start on another machine
-#   make table3 ROWS=                            the table alone
-#   make -j 2 table3 SCALE=tiny CORPUS=/folder   on a CPU, to see that all of it works
+#   make table3 ROWS='base A1 C3'                some rows, and the table of all finished rows
+#   make table3-A1                               one row, such as a job of a scheduler
+#   make table3 ROWS=                            only the table
+#   make -j 2 table3 SCALE=tiny CORPUS=/folder   all rows, tiny, to check on a CPU that they work
 #
-# The Makefile includes this. The paper's scale is that of WMT14 English-German. For SCALE=tiny, CORPUS
-# is an absolute path with train.en train.de valid.en valid.de; train may be gzipped (.gz).
+# The Makefile includes this file. SCALE=paper is WMT14 English-German. For SCALE=tiny, CORPUS is an
+# absolute path with train.en train.de valid.en valid.de; train may be gzipped (.gz).
 
 ALL_ROWS := base A1 A2 A3 A4 B1 B2 C1 C2 C3 C4 C5 C6 C7 D1 D2 D3 D4 E big
 ROWS ?= $(ALL_ROWS)
@@ -25,7 +25,7 @@ ifeq ($(SCALE),tiny)
 TABLE3_FOLDER = $(WORK)/table3-tiny
 TABLE3_DATA = $(TABLE3_FOLDER)/data
 DEVELOPMENT = $(CORPUS)/valid
-# Threads of so small a model wait for each other; `make -j` has rows beside each other instead.
+# Threads gain nothing in such a small model; `make -j` runs rows in parallel instead.
 export OMP_NUM_THREADS := 1
 else
 TABLE3_FOLDER = $(WORK)/en-de-$(VARIANT)/table3
@@ -49,13 +49,13 @@ $(ROW)/recipe.toml:
 	@mkdir -p $(@D)
 	$(TABLE3) recipe $* --scale $(SCALE) > $@
 
-# Made only when training has ended by itself; until then, make goes on with it.
+# Made only when training has finished; until then, make resumes it.
 $(ROW)/trained: $(ROW)/recipe.toml | $(TABLE3_DATA)
 	$(NMTKIT) train $(TABLE3_DATA) --config $< $(TRAIN_FLAGS) --out $(@D)/run
 	touch $@
 
 $(ROW)/development.de: $(ROW)/trained
-	$(NMTKIT) translate $(@D)/run/last --beam 4 --length-penalty 0.6 --extra-length 50 < $(DEVELOPMENT).en > $@
+	$(NMTKIT) translate $(@D)/run/last --beam 4 --length-penalty 0.6 --max-length-offset 50 < $(DEVELOPMENT).en > $@
 
 $(ROW)/score.json: $(ROW)/development.de
 	$(NMTKIT) score --metric bleu,paper-bleu --language-pair en-de --reference $(DEVELOPMENT).de --json < $< > $@

@@ -1,10 +1,10 @@
-"""Table 3 of "Attention Is All You Need": recipes of its rows, and what they came to.
+"""Table 3 of "Attention Is All You Need": recipes of its rows, and the table of results.
 
     python3 -m examples.wmt14.table3 recipe A1 --scale paper > A1/recipe.toml
     python3 -m examples.wmt14.table3 table FOLDER --scale paper > table3.md
 
-A row is evaluated as the paper does: on the development set, its last checkpoint alone, beam 4. In
-FOLDER, a folder of each row has its `run`, and `score.json` once it has been translated and scored.
+A row is evaluated as in the paper: development set, last checkpoint without averaging, beam 4.
+FOLDER has a folder per row with its `run`, and `score.json` when it has been translated and scored.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from nmtkit.reporting.runs import read_runs
 
 SCALES = ("paper", "tiny")
 
-# Translated once, at the end, by its own command; and nothing is averaged.
+# A row is translated once, after training, and nothing is averaged.
 EVALUATED_LATER: Mapping[str, Value] = {"keep": 1, "validate_metrics": "none"}
 
-# What the paper's table varies is divided evenly, or left as it is, so that each row differs from
-# base as it does there.
+# All widths have the same divisor and the rest is unchanged, so each row differs from base as in
+# the paper.
 TINY_WIDTH, TINY_UPDATES = 8, 500
 WIDTHS = ("model_size", "feed_forward_size", "key_size", "value_size")
-# A narrow model at a higher rate than the paper's 0.0007, as it sees so little.
+# A higher peak rate than the paper's 0.0007, because training is so short.
 TINY: Mapping[str, Value] = {
     "update_tokens": 1000,
     "max_tokens": 1000,
@@ -42,7 +42,7 @@ TINY: Mapping[str, Value] = {
 }
 
 RUN, SCORE = "run", "score.json"
-"""In the folder of a row: what training wrote, and what `nmtkit score` did."""
+"""In the folder of a row: the run, and the output of `nmtkit score`."""
 
 TITLES = {"E": "E: learned positions"}
 HEADERS = (
@@ -52,28 +52,29 @@ HEADERS = (
 NOTES = {
     "paper": (
         "newstest2013, the last checkpoint, beam 4, length penalty 0.6",
-        "PPL: a subword of this vocabulary, not of the paper's, in the pairs that filters keep",
+        "PPL: per subword of this vocabulary, not the paper's, on the pairs that filters keep",
     ),
     "tiny": (
-        f"tiny: widths of 1/{TINY_WIDTH}, updates of 1/{TINY_UPDATES}, of 1/25 of the tokens, "
-        "on another corpus: differences between rows are noise, and say nothing of the paper's",
+        f"tiny: 1/{TINY_WIDTH} of the widths, 1/{TINY_UPDATES} of the updates, 1/25 of their "
+        "tokens, another corpus: differences between rows are noise, not comparable with the "
+        "paper's",
     ),
 }
 COMMON_NOTES = (
     "empty: as in base; -: not there yet",
-    "BLEU: tokenised, with compounds split, as the paper's; sacreBLEU: of the text as it is",
-    "params: in millions, counted; the paper's take a vocabulary of about 41,000 entries in base's "
-    "rows and of 36,000 in big, so that none gives all of them",
+    "BLEU: tokenised, compounds split, as the paper's; sacreBLEU: of the raw text",
+    "params: in millions, counted; the paper's need about 41,000 entries in base's rows and 36,000 "
+    "in big, so no vocabulary gives all",
 )
 
 
 def main() -> int:
-    """Read the command line, write a recipe or the table, and return the exit code."""
+    """Write the recipe or the table that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(description="Table 3 of the paper: recipes, and the table.")
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("recipe", help="write the recipe of a row")
     one.add_argument("row", choices=PRESET_OF_ROW, metavar="ROW", help=", ".join(PRESET_OF_ROW))
-    all_rows = commands.add_parser("table", help="write the table of the rows that are there")
+    all_rows = commands.add_parser("table", help="write the table with the rows that have scores")
     all_rows.add_argument("folder", type=Path, metavar="FOLDER")
     for command in (one, all_rows):
         command.add_argument("--scale", choices=SCALES, required=True)
@@ -91,7 +92,7 @@ def main() -> int:
 
 
 def recipe(row: str, scale: str) -> TrainRecipe:
-    """Return the recipe of a row of table 3, as it is trained at a scale."""
+    """Return the recipe of a row of table 3 at a scale."""
     values = values_of(build(TrainRecipe, PRESETS[PRESET_OF_ROW[row]], EVALUATED_LATER))
     if scale == "paper":
         return build(TrainRecipe, values, {"max_tokens": "auto"})
@@ -101,23 +102,23 @@ def recipe(row: str, scale: str) -> TrainRecipe:
 
 
 def table(folder: Path, scale: str) -> Section:
-    """Return table 3 with what the rows in a folder came to; what is missing is left open.
+    """Return table 3 with the results of the rows in a folder; missing results are left open.
 
     Raises:
-        NmtkitError: something of a row cannot be read.
+        NmtkitError: a run or a score cannot be read.
     """
     is_there = {row: (folder / row / SCORE).is_file() for row in TABLE_3}
     base = _settings(recipe("base", scale))
     rows = []
     for row in TABLE_3:
         settings = _settings(recipe(row, scale))
-        told = [
+        shown = [
             "" if row != "base" and settings[name] == base[name] else settings[name]
             for name in base
         ]
         results = _results(folder / row) if is_there[row] else [NOTHING] * 4
         rows.append(
-            [Cell(TITLES.get(row, row)), *map(Cell, told), *_beside_the_paper(row, results)]
+            [Cell(TITLES.get(row, row)), *map(Cell, shown), *_next_to_the_paper(row, results)]
         )
     missing = [row for row in TABLE_3 if not is_there[row]]
     notes = [*NOTES[scale], *COMMON_NOTES]
@@ -126,7 +127,7 @@ def table(folder: Path, scale: str) -> Section:
 
 
 def _settings(recipe: TrainRecipe) -> dict[str, str]:
-    """Return what the paper's table tells of a model, by its columns."""
+    """Return the settings in the paper's table of a model, by column."""
     model, training = recipe.model, recipe.training
     key_size, value_size = model.head_sizes
     return {
@@ -143,12 +144,12 @@ def _settings(recipe: TrainRecipe) -> dict[str, str]:
 
 
 def _results(folder: Path) -> list[Cell]:
-    """Return the perplexity, both BLEUs and the parameters of a row that was scored."""
+    """Return perplexity, both BLEU scores and parameters of a scored row."""
     (run,) = read_runs([folder / RUN])
     try:
         scores = json.loads((folder / SCORE).read_text("utf-8"))
     except ValueError:
-        raise DamagedError(f"{folder / SCORE}: not JSON; delete it, and make it again") from None
+        raise DamagedError(f"{folder / SCORE}: not JSON; delete it and make it again") from None
     parameters = run.num_parameters
     return [
         Cell(f"{run.validations[-1].perplexity:,.2f}") if run.validations else NOTHING,
@@ -158,7 +159,7 @@ def _results(folder: Path) -> list[Cell]:
     ]
 
 
-def _beside_the_paper(row: str, results: Sequence[Cell]) -> list[Cell]:
+def _next_to_the_paper(row: str, results: Sequence[Cell]) -> list[Cell]:
     paper, (perplexity, bleu, sacrebleu, parameters) = TABLE_3[row], results
     return [
         *(Cell(f"{paper.perplexity:.2f}"), perplexity),

@@ -1,9 +1,9 @@
-"""What a parser's settings came to on the validation set: one table, and the best of them.
+"""A table of parser settings with their scores on the validation set, and the best of them.
 
     python3 -m examples.wsj.grid FOLDER > grid.md
 
-In FOLDER, a folder such as 0.2-0.1-0.5 is a cell: its dropout, attention dropout and learning rate,
-and in it `valid.json` once it has been trained and its parses have been scored.
+A cell is a folder in FOLDER such as 0.2-0.1-0.5: dropout, attention dropout and learning rate. It
+has `valid.json` when its parser has been trained and scored.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 from nmtkit.reporting.document import Cell, Section, Table, markdown
 
 SCORE = "valid.json"
-"""In the folder of a cell: what `nmtkit score --json` told of the validation set."""
+"""In the folder of a cell: the output of `nmtkit score --json` for the validation set."""
 
 CELL = re.compile(r"[\d.]+-[\d.]+-[\d.]+")
 HEADERS = ("dropout", "attention dropout", "learning rate", "F1", "recall", "precision")
@@ -24,7 +24,7 @@ HEADERS = ("dropout", "attention dropout", "learning rate", "F1", "recall", "pre
 
 @dataclass(frozen=True)
 class Result:
-    """What one cell came to: its settings as they were given, and scores of 0 to 100."""
+    """The scores of a cell, from 0 to 100, with its settings as text."""
 
     settings: tuple[str, ...]
     f1: float
@@ -33,7 +33,7 @@ class Result:
 
 
 def main() -> int:
-    """Read the command line, print the table, and return the exit code."""
+    """Print the table of a folder; return the exit code."""
     parser = argparse.ArgumentParser(description="A grid of parsers, and the best of them.")
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     section = table(parser.parse_args().folder)
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def table(folder: Path) -> Section:
-    """Return the scores of the cells in a folder, by their settings; and which is the best."""
+    """Return the scores of the cells in a folder, sorted by settings, and the best cell."""
     results = sorted(read_results(folder), key=lambda result: [*map(float, result.settings)])
     if not results:
         return Section("Grid", None, ["no cell has been scored yet"])
@@ -62,7 +62,7 @@ def table(folder: Path) -> Section:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return what the cells that have been scored came to."""
+    """Return the results of all scored cells."""
     results = []
     for path in folder.glob(f"*/{SCORE}"):
         if CELL.fullmatch(path.parent.name):

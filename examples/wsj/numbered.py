@@ -1,12 +1,12 @@
-"""Words and trees in which each word carries its number, so that a decoder can find its place.
+"""Words and trees with the number of each word, by which a decoder finds the next word.
 
     python3 -m examples.wsj.numbered words test.words > numbered.words
     python3 -m examples.wsj.numbered trees train.trees > numbered.trees
 
-What a decoder of trees has to learn first is which word comes next. From tags alone it would have
-to count its own. Where the source says the number of each word, and the target says it in place of
-the word's tag, it has to find a number again, as it finds words in translation. The score of
-brackets does not see what stands for a tag.
+A decoder of trees first has to learn which word comes next. From tags alone it would have to count
+its output. Here the source has a mark of each word's number before the word, and the tree has the
+mark in place of the word's tag. So the decoder finds the next mark by its content, as in
+translation. Bracket scores ignore tags.
 """
 
 import argparse
@@ -21,17 +21,17 @@ from nmtkit.parsing.trees import Tree, format_tree, read_trees, split_words
 from nmtkit.text.lines import read_lines
 
 NUM_MARKS = 80
-"""After so many words, numbers begin anew: few sentences are longer, so that more would be rare."""
+"""After this number of words the marks repeat; few sentences are longer."""
 
 FIRST_MARK = 0x4E00
-"""The code point of the mark of 0, where CJK ideographs begin: SentencePiece joins no letters of
-different scripts, so that a mark before a word in Latin letters is a piece of its own."""
+"""The code point of mark 0, the first CJK ideograph. SentencePiece never joins letters of different
+scripts, so a mark before a Latin word is a separate piece."""
 
 
 def main() -> int:
-    """Read the command line and a file, write it numbered, and return the exit code."""
+    """Print a file with numbered words; return the exit code."""
     parser = argparse.ArgumentParser(description="Words, or trees, with the numbers of words.")
-    parser.add_argument("kind", choices=sorted(KINDS), help="what the file holds, one a line")
+    parser.add_argument("kind", choices=sorted(KINDS), help="content of the file, one per line")
     parser.add_argument("path", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     try:
@@ -44,12 +44,12 @@ def main() -> int:
 
 
 def numbered_words(line: str) -> str:
-    """Return a line of words, each behind the mark of its number."""
+    """Return a line of words, each with the mark of its number in front."""
     return " ".join(mark + word for mark, word in zip(marks(), split_words(line), strict=False))
 
 
 def numbered_tree(tree: Tree) -> Tree:
-    """Return a tree in which the mark of each word's number stands for its tag."""
+    """Return a tree in which the mark of each word's number replaces its tag."""
     tags = marks()
     tokens = [
         token if is_opening(token) or is_closing(token) else next(tags)
@@ -59,7 +59,7 @@ def numbered_tree(tree: Tree) -> Tree:
 
 
 def marks() -> Iterator[str]:
-    """Yield the marks of 0, 1, 2 and so on, without end."""
+    """Yield the marks of 0, 1, 2 and so on, endlessly."""
     return (chr(FIRST_MARK + number % NUM_MARKS) for number in count())
 
 

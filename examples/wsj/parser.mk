@@ -1,18 +1,18 @@
-# From trees to F1: preprocess, train, average, parse, score. What is finished is not done again; what
-# was stopped goes on.
+# From trees to F1: preprocess, train, average, parse, score. Finished steps are not repeated, and
+# interrupted training resumes.
 #
 #   make -f parser.mk test      one cell: one dropout, attention dropout and learning rate
-#   make -f parser.mk cell      the same, but of the validation set
-#   make -f parser.mk grid      all cells, as those of `cell` are, and their table
+#   make -f parser.mk cell      the same, on the validation set
+#   make -f parser.mk grid      all cells on the validation set, and their table
 #
-# The Makefile gives it what it needs: train.words, train.trees and so on, and where to write to.
+# The Makefile passes the inputs (train.words, train.trees and so on) and the output folder.
 
-# Prefixes of training texts, which may have weights (PREFIX=2), and of validation and test set.
+# Prefixes of training texts, with optional weights (PREFIX=2), and of validation and test set.
 TRAIN ?=
 VALID ?=
 TEST ?=
-# What the model sees of the two, where it is given others than those words and trees: it validates
-# on one in training, and parses the words of both.
+# The same text in the form for the model, if different: training validates on SEEN_VALID, and the
+# words of both are parsed.
 SEEN_VALID ?= $(VALID)
 SEEN_TEST ?= $(TEST)
 WORK ?=
@@ -21,7 +21,7 @@ PREPROCESS_FLAGS ?=
 RECIPE ?= --preset wsj
 TRAIN_FLAGS ?=
 AVERAGE_FLAGS ?= --last 5
-TRANSLATE_FLAGS ?= --beam 21 --length-penalty 0.3 --extra-length 300
+TRANSLATE_FLAGS ?= --beam 21 --length-penalty 0.3 --max-length-offset 300
 
 DROPOUT ?= 0.2
 ATTENTION_DROPOUT ?= 0.2
@@ -54,7 +54,7 @@ grid: $(CELLS:%=%/valid.json)
 $(WORK)/data:
 	$(NMTKIT) preprocess -s words -t trees $(addprefix --train ,$(TRAIN)) --valid $(SEEN_VALID) $(PREPROCESS_FLAGS) --out $@
 
-# Made only when training has ended by itself; until then, make goes on with it.
+# Made only when training has finished; until then, make resumes it.
 $(WORK)/%/trained: | $(WORK)/data
 	$(NMTKIT) train $(WORK)/data $(RECIPE) --dropout $(word 1,$(subst -, ,$*)) \
 	  --attention-dropout $(word 2,$(subst -, ,$*)) --learning-rate-scale $(word 3,$(subst -, ,$*)) \
@@ -70,8 +70,8 @@ $(WORK)/%/valid.parsed: $(WORK)/%/model
 $(WORK)/%/test.parsed: $(WORK)/%/model
 	$(NMTKIT) translate $< $(TRANSLATE_FLAGS) < $(SEEN_TEST).words > $@
 
-# Without words and tags: the words seen may be others, and EVALB would take punctuation with a wrong
-# tag for another word.
+# Without words and tags: the model's words may differ, and EVALB takes punctuation with a wrong tag
+# for another word.
 %.tokens: %.parsed
 	$(NMTKIT) trees linearize < $< > $@
 

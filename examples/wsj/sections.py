@@ -1,9 +1,9 @@
-"""Sections of the Penn Treebank's Wall Street Journal as clean trees, one a line.
+"""Sections of the Penn Treebank's Wall Street Journal as clean trees, one per line.
 
     python3 -m examples.wsj.sections TREEBANK 02-21 --trees 39832 > train.trees
 
 TREEBANK is a folder whose folders 00 to 24 hold files .mrg, as parsed/mrg/wsj of LDC99T42 does. The
-trees are counted: whoever has all of them, and none twice, has the treebank that papers speak of.
+trees are counted, so that missing or repeated files are found.
 """
 
 import argparse
@@ -22,11 +22,11 @@ SUFFIX = ".mrg"
 
 
 def main() -> int:
-    """Read the command line, write trees, and return the exit code."""
-    parser = argparse.ArgumentParser(description="Sections of a treebank, one clean tree a line.")
+    """Print the trees of the given sections; return the exit code."""
+    parser = argparse.ArgumentParser(description="Sections of a treebank, one clean tree per line.")
     parser.add_argument("treebank", type=Path, metavar="TREEBANK", help="folder of the sections")
     parser.add_argument("sections", metavar="SECTIONS", help="such as 23, or 02-21")
-    parser.add_argument("--trees", type=int, required=True, help="how many there must be")
+    parser.add_argument("--trees", type=int, required=True, help="expected number of trees")
     arguments = parser.parse_args()
     try:
         for line in section_lines(arguments.treebank, arguments.sections, arguments.trees):
@@ -38,16 +38,16 @@ def main() -> int:
 
 
 def section_lines(treebank: Path, sections: str, num_trees: int) -> Iterator[str]:
-    """Yield the trees of sections, cleaned, in the order of the sections and of the files' names.
+    """Yield the cleaned trees of sections, in the order of sections and file names.
 
     Args:
-        treebank: folder of the sections' folders, which are named by two digits.
-        sections: one, such as 23, or the first and the last, such as 02-21.
-        num_trees: how many trees there must be.
+        treebank: folder with a folder per section, named by two digits.
+        sections: a section such as 23, or a range such as 02-21.
+        num_trees: expected number of trees.
 
     Raises:
-        ConfigError: `sections` names none, or their folders or files are not there.
-        DataError: a malformed tree, or, after the last one, another number of trees.
+        ConfigError: `sections` is malformed, or a section has no files.
+        DataError: a tree is malformed, or, after the last tree, the number is not `num_trees`.
     """
     files = chain.from_iterable(
         section_files(treebank, f"{number:02}") for number in numbers_of(sections)
@@ -57,42 +57,42 @@ def section_lines(treebank: Path, sections: str, num_trees: int) -> Iterator[str
 
 
 def numbers_of(sections: str) -> range:
-    """Return the numbers of sections such as 23, or 02-21.
+    """Return the section numbers of a section such as 23 or a range such as 02-21.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: `sections` is neither.
     """
     match = re.fullmatch(r"(\d\d)(?:-(\d\d))?", sections)
     numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
     if not numbers:
         raise ConfigError(
-            f"sections '{sections}': none; name one such as 23, or some such as 02-21"
+            f"sections '{sections}': not a section or range; give one such as 23 or 02-21"
         )
     return numbers
 
 
 def section_files(treebank: Path, section: str) -> list[Path]:
-    """Return the files of a section, in the order of their names.
+    """Return the files of a section, sorted by name.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the section has no files.
     """
     folder = treebank / section
-    # The treebank's own disc spells names in capitals.
+    # The names on the original disc are in capitals.
     files = sorted(file for file in folder.glob("*") if file.suffix.lower() == SUFFIX)
     if not files:
         raise ConfigError(
-            f"{folder}: no files {SUFFIX}; name the folder of the sections, which in LDC99T42 is "
-            "parsed/mrg/wsj (make: TREEBANK=)"
+            f"{folder}: no files {SUFFIX}; give the folder of the sections, parsed/mrg/wsj in "
+            "LDC99T42 (make: TREEBANK=)"
         )
     return files
 
 
 def counted(lines: Iterable[str], treebank: Path, sections: str, num_trees: int) -> Iterator[str]:
-    """Yield lines, then see whether there were so many.
+    """Yield lines, then check their number.
 
     Raises:
-        DataError: there were not.
+        DataError: it is not `num_trees`.
     """
     number = 0
     for line in lines:
@@ -100,14 +100,14 @@ def counted(lines: Iterable[str], treebank: Path, sections: str, num_trees: int)
         number += 1
     if number != num_trees:
         raise DataError(
-            f"{treebank}: sections {sections} hold {number:,} trees, not {num_trees:,}; take "
-            f"Treebank-3 (LDC99T42) as it is, or, of another treebank, say --trees {number} "
+            f"{treebank}: sections {sections} have {number:,} trees, not {num_trees:,}; use "
+            f"Treebank-3 (LDC99T42) unchanged; for another treebank, give --trees {number} "
             "(make: TRAIN_TREES=, VALID_TREES=, TEST_TREES=)"
         )
 
 
 def say(message: str) -> None:
-    """Tell the user something."""
+    """Print a message to stderr."""
     sys.stderr.write(f"sections: {message}\n")
 
 

@@ -1,4 +1,4 @@
-"""The sections of a recipe that looking at attention has; see schema.py for the rest."""
+"""Settings of `nmtkit attention`; schema.py names the other modules of settings."""
 
 from dataclasses import dataclass
 
@@ -7,55 +7,57 @@ from nmtkit.config.setting import setting
 
 @dataclass(frozen=True, kw_only=True)
 class ViewConfig:
-    """What is read and written."""
+    """Input and output."""
 
     format: str = setting(
         "html",
-        "Format of the output. html: everything in one page for a browser; json: everything, an "
-        "object a line; svg, png: a picture of one view.",
+        "Format of the output. html: a page for a browser; json: an object per line; svg, png: a "
+        "picture of one view.",
         choices=("html", "json", "svg", "png"),
     )
     input_format: str = setting(
         "text",
-        "Format of the input. text: a source a line, and behind a tab its translation, if there is "
-        "one; json: an object a line with source and translation, as translate writes it.",
+        "Format of the input. text: a source per line, optionally with a tab and its translation; "
+        "json: an object per line with source and translation, as `nmtkit translate` writes it.",
         choices=("text", "json"),
     )
-    translate: bool = setting(False, "Have the model translate each source first.")
+    translate: bool = setting(False, "Translate each source with the model first.")
     max_weights: int = setting(
         20_000_000,
-        "Attention weights of a line, and of a page, at most; in a page each takes 3 bytes, in "
-        "JSON 8, and 60 of memory while it is written.",
+        "Largest number of attention weights per line and per page. A weight takes 3 bytes in a "
+        "page, 8 in JSON, and 60 of memory while JSON is written.",
         minimum=1,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionConfig:
-    """What a picture shows, and what a page shows first."""
+    """View of a picture, and first view of a page."""
 
-    sentence: int = setting(1, "Which line, from 1.", minimum=1)
+    sentence: int = setting(1, "Number of the line, from 1.", minimum=1)
     attention: str = setting(
         "encoder",
-        "Which attention. encoder: of the source to itself; decoder: of the translation to what "
-        "precedes it; memory: of the translation to the source.",
+        "Kind of attention. encoder: of the source to itself; decoder: of the translation to "
+        "earlier tokens; memory: of the translation to the source.",
         choices=("encoder", "decoder", "memory"),
     )
-    layer: int = setting(0, "Which layer, from 1; auto: the last but one.", zero="auto", minimum=0)
-    heads: str = setting("", "Which heads, from 1, such as 5,6.  [default: all]", metavar="LIST")
+    layer: int = setting(
+        0, "Number of the layer, from 1; auto = the last but one.", zero="auto", minimum=0
+    )
+    heads: str = setting("", "Heads, from 1, such as 5,6.  [default: all]", metavar="LIST")
     word: str = setting(
         "",
-        "Show lines from this word alone: the word itself, or its place from 1.",
+        "Show only the lines of this word: the word, or its position from 1.",
         metavar="WORD|NUMBER",
     )
     drawing: str = setting(
         "lines",
-        "Kind of picture. lines: between two columns of words, a colour a head; matrix: a square a "
-        "pair of words, the mean of the heads.",
+        "Kind of picture. lines: between two columns of words, a colour per head; matrix: a square "
+        "per pair of words, the mean of the heads.",
         choices=("lines", "matrix"),
     )
     join_subwords: bool = setting(
         False,
-        "Show words instead of subwords: a word gets the sum of what its subwords get, and gives "
-        "the mean of what they give.",
+        "Show words instead of subwords: the weights on the subwords of a word are summed, those "
+        "from its subwords averaged.",
     )

@@ -1,4 +1,4 @@
-"""What the settings say of each training text: its prefix, how often it is seen, its tag."""
+"""Training texts from the settings: prefix, weight and tag."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
 
 @dataclass(frozen=True)
 class TrainingText:
-    """One training text.
+    """A training text.
 
     Attributes:
         prefix: path of its files without the languages' suffixes.
-        weight: how many times an epoch each of its pairs comes, on average over epochs.
-        tag: a token that its source lines begin with, or "".
+        weight: mean number of times that an epoch has each pair.
+        tag: a token at the beginning of its source lines, or "".
     """
 
     prefix: str
@@ -25,14 +25,14 @@ class TrainingText:
 
 
 def training_texts(config: CorpusConfig) -> list[TrainingText]:
-    """Return the training texts in their order."""
+    """Return the training texts in the order of --train."""
     tags = dict(map(_split_tag, config.tag))
     weighted = map(_split_weight, config.train)
     return [TrainingText(prefix, weight, tags.get(prefix, "")) for prefix, weight in weighted]
 
 
 def corpus_problems(config: CorpusConfig) -> Iterator[Problem]:
-    """Yield what is wrong with weights and tags."""
+    """Yield the problems of weights and tags."""
     prefixes = []
     for prefix, weight in map(_split_weight, config.train):
         prefixes.append(prefix)
@@ -53,7 +53,7 @@ def corpus_problems(config: CorpusConfig) -> Iterator[Problem]:
 
 
 def _split_weight(entry: str) -> tuple[str, float]:
-    """Split PREFIX=WEIGHT; an equals sign before anything else is part of the path."""
+    """Split PREFIX=WEIGHT; an equals sign that no number follows is part of the path."""
     prefix, _, text = entry.rpartition("=")
     try:
         return (prefix, float(text)) if prefix else (entry, 1.0)

@@ -1,6 +1,6 @@
-"""The settings of a recipe as one flat table: what flags, files and checks have in common.
+"""The settings of a recipe as a flat table, for flags, files and checks.
 
-Field names are unique within a recipe, so a plain mapping from name to value says everything.
+Field names are unique within a recipe, so a mapping from name to value describes it fully.
 """
 
 import dataclasses
@@ -18,10 +18,10 @@ AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 
 @dataclass(frozen=True)
 class Field:
-    """One setting.
+    """A setting.
 
     Attributes:
-        section: name of the recipe's section that it belongs to.
+        section: name of its section.
         name: its name, unique within the recipe.
         kind: bool, int, float, str, or tuple (of texts).
         default: the schema's default.
@@ -36,7 +36,7 @@ class Field:
 
 
 def sections_of(recipe_type: type[AnyRecipe]) -> dict[str, type[Any]]:
-    """Return the recipe's sections, by name, in order."""
+    """Return the types of the recipe's sections, by name, in order."""
     return get_type_hints(recipe_type)
 
 
@@ -59,9 +59,9 @@ def values_of(recipe: Recipe) -> dict[str, Value]:
 
 
 def recipe_of(recipe_type: type[AnyRecipe], values: Values) -> AnyRecipe:
-    """Return the recipe with these values and the schema's defaults elsewhere.
+    """Return the recipe with these values; the schema's defaults fill the rest.
 
-    Values are taken as they are: `nmtkit.config.validate` checks them.
+    Values are not checked: see `nmtkit.config.validate`.
     """
     sections: dict[str, dict[str, Any]] = {name: {} for name in sections_of(recipe_type)}
     for name, field in fields_of(recipe_type).items():

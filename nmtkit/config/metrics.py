@@ -1,7 +1,7 @@
-"""Metrics by their names, and the settings of scoring against references; see also schema.py.
+"""Metrics by their names, and the settings of scoring against references.
 
-`METRICS` holds the facts about each metric. `MAKERS` in nmtkit/evaluation/metrics.py has the
-functions that make them, under the same names.
+`METRICS` holds the facts about each metric; `MAKERS` in nmtkit/evaluation/metrics.py makes them,
+under the same names.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Literal
 from nmtkit.config.setting import setting
 
 TargetType = Literal["text", "trees"]
-"""Type of the lines of a target."""
+"""Type of the target's lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +21,9 @@ class MetricInfo:
 
     Attributes:
         label: its name in scores and reports.
-        compares: the lines that it compares.
+        compares: the type of lines that it compares.
         settings: settings of `MetricsConfig` that change the score; others are refused.
-        needs_languages: it cannot be computed without the languages.
+        needs_languages: it needs --language-pair.
         is_higher_better: false for an error rate.
     """
 
@@ -45,37 +45,46 @@ METRICS: dict[str, MetricInfo] = {
 }
 
 NLL = "nll"
-"""The metric of validation that needs no translation."""
+"""The validation metric that needs no translation."""
 
 AUTO, NONE = "auto", "none"
-"""Values of validate_metrics: by the type of the target, or no translation."""
+"""Values of validate_metrics: the default metric of the target's type, or no translation."""
 
 TYPE_SETTINGS: Mapping[TargetType, tuple[str, ...]] = {
     "text": ("test_set", "language_pair", "by_frequency"),
     "trees": (),
 }
-"""Settings of scoring that have an effect on lines of a type, whatever metric compares them."""
+"""Settings of scoring that have an effect with every metric of a type of lines."""
+
+CONSTRAINT_SETTINGS: Mapping[TargetType, Mapping[str, str]] = {
+    "text": {},
+    "trees": {"malformed_trees": "the model is no parser"},
+}
+"""Settings of `ConstraintsConfig` that have an effect on one type of target only.
+
+Each has the reason why it has none on other types.
+"""
 
 DEFAULT_METRICS: Mapping[TargetType, str] = {"text": "bleu", "trees": "brackets"}
 
 
 def metric_names(text: str) -> list[str]:
-    """Return the names of a comma-separated list, each once."""
+    """Return the names in a comma-separated list, without repetitions."""
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def metrics_of(compares: TargetType) -> list[str]:
-    """Return the names of the metrics that compare such lines."""
+    """Return the names of the metrics for a type of lines."""
     return [name for name, info in METRICS.items() if info.compares == compares]
 
 
 def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
-    """Return a number that is smaller the better a validation is by a metric.
+    """Return a validation result as a cost: smaller is better, NaN becomes infinite.
 
     Args:
-        metric: NLL or a name of `scores`.
-        nll: negative log-likelihood of the validation; NaN is the worst.
-        scores: by the names of metrics.
+        metric: NLL or a key of `scores`.
+        nll: negative log-likelihood of the validation set, per token.
+        scores: the scores, by the names of metrics.
     """
     value = nll if metric == NLL else scores[metric]
     sign = -1 if metric != NLL and METRICS[metric].is_higher_better else 1
@@ -83,7 +92,7 @@ def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
 
 
 def not_validated(best_metric: str, validated: Sequence[str]) -> str:
-    """Return the message that best_metric is not among the validated metrics."""
+    """Return the error message for a best_metric that is not validated."""
     return (
         f"best_metric ({best_metric!r}) is not among the validated metrics "
         f"({', '.join(validated) or NONE}); give --validate-metrics "
@@ -98,59 +107,58 @@ class MetricsConfig:
     metric: str = setting(
         "bleu",
         f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}) or of trees "
-        f"({', '.join(metrics_of('trees'))}). paper-bleu is the BLEU of "
-        '"Attention Is All You Need", brackets is the F1 of EVALB.',
+        f"({', '.join(metrics_of('trees'))}). paper-bleu: as in "
+        '"Attention Is All You Need"; brackets: F1 of EVALB.',
         metavar="LIST",
     )
     tokenize: str = setting(
         "auto",
-        "Tokenizer of bleu, by sacreBLEU's names; auto: the one for --language-pair, or 13a.",
+        "Tokenizer of bleu, as sacreBLEU names it; auto = that of --language-pair, or 13a.",
         choices=("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"),
     )
-    lowercase: bool = setting(False, "Ignore case in BLEU and chrF; TER always does.")
+    lowercase: bool = setting(False, "Ignore case in BLEU and chrF; TER always ignores it.")
     test_set: str = setting(
         "",
-        "Use the references of a test set of sacreBLEU, such as wmt17; needs --language-pair.",
+        "Test set of sacreBLEU with the references, such as wmt17; needs --language-pair.",
         metavar="NAME",
     )
     language_pair: str = setting(
         "",
-        "Languages, such as en-de: for --test-set, moses-bleu, paper-bleu and --tokenize auto.",
+        "Languages, such as en-de; for --test-set, moses-bleu, paper-bleu and --tokenize auto.",
         metavar="SOURCE-TARGET",
     )
     prm: str = setting(
         "",
-        "Parameter file of EVALB for brackets; without it, those of COLLINS.prm.",
+        "Parameter file of EVALB for brackets.  [default: COLLINS.prm]",
         metavar="FILE",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignificanceConfig:
-    """Confidence of the scores."""
+    """Significance."""
 
-    confidence: bool = setting(False, "95 % confidence intervals by the bootstrap.")
+    confidence: bool = setting(False, "Print 95 % confidence intervals by the bootstrap.")
     paired_bs: bool = setting(
         False, "Test each system against the first one by the paired bootstrap."
     )
     paired_ar: bool = setting(
         False, "Test each system against the first one by approximate randomisation."
     )
-    resamples: int = setting(1000, "Resampled texts of the bootstrap.", minimum=2)
-    trials: int = setting(10_000, "Trials of approximate randomisation.", minimum=1)
+    resamples: int = setting(1000, "Number of bootstrap samples.", minimum=2)
+    trials: int = setting(10_000, "Number of trials of approximate randomisation.", minimum=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BreakdownConfig:
-    """Breakdown of the scores."""
+    """Breakdown."""
 
-    sentence: bool = setting(
-        False, "Score line by line instead of the whole text; brackets in the format of EVALB."
+    sentence_level: bool = setting(
+        False, "Score each line instead of the whole text; brackets in the format of EVALB."
     )
-    by_length: bool = setting(False, "Also score sentences by length.")
+    by_length: bool = setting(False, "Also print scores by sentence length.")
     by_frequency: str = setting(
         "",
-        "Also print the F1 of words by their frequency in this text, such as the target side of "
-        "the training data.",
+        "Also print the F1 of words by frequency in this text, such as the training target.",
         metavar="FILE",
     )

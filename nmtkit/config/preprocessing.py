@@ -1,4 +1,4 @@
-"""The sections of a recipe that preprocessing alone has; see schema.py for the rest."""
+"""Settings of `nmtkit preprocess`; schema.py names the other modules of settings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from nmtkit.config.setting import setting
 
 MIN_ENTRIES = 8
-"""Of a vocabulary."""
+"""The smallest size of a vocabulary."""
 
 SENTENCEPIECE = "sentencepiece"
 
@@ -17,16 +17,16 @@ class Segmentation:
 
     Attributes:
         vocabulary: the kind of its vocabulary, as codec.json names it.
-        settings: the settings by which its vocabulary is learnt.
-        unknown: what the table of counts calls tokens that the vocabulary lacks.
-        is_of_targets: only a target can have it.
-        no_tokenizer: why the text is not tokenised before, and what to do instead; "" = it may be.
+        settings: the settings that its vocabulary is learnt with.
+        unknown: the column of the table of counts for tokens that the vocabulary lacks.
+        is_target_only: the source cannot have it.
+        no_tokenizer: why --tokenizer is refused, and what to do instead; "" = it is allowed.
     """
 
     vocabulary: str
     settings: tuple[str, ...]
     unknown: str
-    is_of_targets: bool = False
+    is_target_only: bool = False
     no_tokenizer: str = ""
 
 
@@ -35,9 +35,9 @@ _TREES = Segmentation(
     "trees",
     (),
     "unknown",
-    is_of_targets=True,
-    no_tokenizer="the words of parses are those of the text as it stands; leave it out, and cut "
-    "raw text by `nmtkit trees tokenize`",
+    is_target_only=True,
+    no_tokenizer="a parse has the words of the source unchanged; leave it out, and split raw text "
+    "with `nmtkit trees tokenize`",
 )
 SEGMENTATIONS = {
     "bpe": _SUBWORDS,
@@ -48,7 +48,7 @@ SEGMENTATIONS = {
 }
 """Segmentations of text into tokens.
 
-`LEARNERS` in nmtkit/data/vocabulary.py has the functions that learn their vocabularies.
+`LEARNERS` in nmtkit/data/vocabulary.py learns their vocabularies.
 """
 
 SCRIPTS = (
@@ -73,7 +73,7 @@ SCRIPTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
-    """Which text is read."""
+    """Input text."""
 
     source_lang: str = setting(
         "", "Suffix of the source files, such as en.", metavar="SUFFIX", required=True
@@ -83,15 +83,15 @@ class CorpusConfig:
     )
     train: tuple[str, ...] = setting(
         (),
-        "Training text PREFIX.SOURCE and PREFIX.TARGET (or .gz); may be repeated. With a weight, "
-        "an epoch has each of its pairs so many times: 2 = twice, 0.5 = once in two epochs.",
+        "Training text PREFIX.SOURCE and PREFIX.TARGET (or .gz); may be repeated. WEIGHT is how "
+        "often an epoch has each pair: 2 = twice, 0.5 = once in two epochs.",
         metavar="PREFIX[=WEIGHT]",
         required=True,
     )
     tag: tuple[str, ...] = setting(
         (),
-        "Begin the source lines of a training text with a token that tells where they are from, "
-        "such as back-translation=<bt>; may be repeated.",
+        "Token at the beginning of each source line of a training text, such as "
+        "back-translation=<bt>; may be repeated.",
         metavar="PREFIX=TAG",
     )
     valid: str = setting(
@@ -104,56 +104,56 @@ class CorpusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyConfig:
-    """How a line becomes a sequence of ids."""
+    """Segmentation and vocabulary."""
 
     segmentation: str = setting(
         "bpe",
-        "Segmentation into tokens. bpe or unigram: SentencePiece with byte fallback, raw text in "
-        "and out; words: text that is segmented already, split at spaces.",
-        choices=tuple(name for name, one in SEGMENTATIONS.items() if not one.is_of_targets),
+        "Segmentation into tokens. bpe, unigram: SentencePiece with byte fallback, for raw text; "
+        "words: split at spaces, for text that is segmented already.",
+        choices=tuple(name for name, one in SEGMENTATIONS.items() if not one.is_target_only),
     )
     target_segmentation: str = setting(
         "same",
-        "The target's, where it differs; each side then has a vocabulary of its own. trees: the "
-        "target is a parse of the source in brackets, tags left out; tagged-trees: with them.",
+        "Segmentation of the target, if different; each side then has its own vocabulary. trees: "
+        "the target is a bracketed parse of the source, without tags; tagged-trees: with tags.",
         choices=("same", *SEGMENTATIONS),
     )
     tokenizer: str = setting(
         "none",
-        "moses: punctuation is normalised and split from words before segmentation, and joined to "
-        "them again in translations, as Moses does; needs no other tool on either end.",
+        "Tokenizer before segmentation. moses: normalise punctuation and split it from words, as "
+        "Moses does; translations are detokenised. It is built in.",
         choices=("none", "moses"),
     )
     vocab_size: int = setting(
-        32_000, "Entries of a vocabulary; for words, at most so many.", minimum=MIN_ENTRIES
+        32_000, "Entries of a vocabulary; the maximum for words.", minimum=MIN_ENTRIES
     )
     target_vocab_size: int = setting(
-        0, "Entries of the target's, where it has a vocabulary of its own.", zero="same", minimum=0
+        0, "Entries of the target's vocabulary, if it is separate.", zero="same", minimum=0
     )
     separate_vocabularies: bool = setting(
-        False, "Learn one vocabulary a side instead of one that both sides share."
+        False, "Learn one vocabulary per side instead of a joint one."
     )
     source_vocabulary: str = setting(
         "",
-        "Existing vocabulary of the source: a SentencePiece model, or for words a list, "
-        "one a line. Given for both sides, the same file makes a shared vocabulary.",
+        "Existing vocabulary of the source: a SentencePiece model, or for words a list, one per "
+        "line. The same file for both sides makes a joint vocabulary.",
         metavar="FILE",
     )
     target_vocabulary: str = setting(
-        "", "Existing vocabulary of the target, likewise.", metavar="FILE"
+        "", "Existing vocabulary of the target; see --source-vocabulary.", metavar="FILE"
     )
     min_count: int = setting(
-        1, "For words: rarer words become <unk>.", unit="occurrences", minimum=1
+        1, "Minimum frequency of words; rarer ones become <unk>.", unit="occurrences", minimum=1
     )
     whole_tokens: str = setting(
         "",
-        "Tokens, one a line, that a vocabulary of SentencePiece which is learnt has as an entry "
-        "each where they follow a space, such as the brackets of `nmtkit trees linearize`.",
+        "Tokens, one per line, that SentencePiece keeps whole where they follow a space; such as "
+        "the brackets of `nmtkit trees linearize`.",
         metavar="FILE",
     )
     sample_lines: int = setting(
         1_000_000,
-        "SentencePiece learns from at most this many lines, drawn evenly from all of them.",
+        "Largest number of lines that SentencePiece learns from; sampled evenly from all lines.",
         unit="lines",
         minimum=1,
     )
@@ -161,44 +161,47 @@ class VocabularyConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterConfig:
-    """Which training pairs are kept; every drop is counted by its reason."""
+    """Filters of training pairs; dropped pairs are counted by reason."""
 
     max_length: int = setting(
-        250, "Drop pairs with a longer side, its end symbol counted.", unit="tokens", minimum=2
+        250, "Drop pairs with a longer side; the end symbol counts.", unit="tokens", minimum=2
     )
     max_ratio: float = setting(
         0.0,
-        "Drop pairs whose sides differ in length by more than this factor; 0 = keep.",
+        "Drop pairs whose lengths differ by more than this factor; 0 = keep all.",
         minimum=0,
     )
     source_script: str = setting(
         "any",
-        "Drop pairs of which more than half of the source's letters are of other scripts than "
-        f"this one: {', '.join(SCRIPTS)}.",
+        "Drop pairs whose source is mostly written in another script: more than half of its "
+        f"letters. One of {', '.join(SCRIPTS)}.",
         choices=SCRIPTS,
         metavar="SCRIPT",
     )
     target_script: str = setting(
-        "any", "Likewise for the target.", choices=SCRIPTS, metavar="SCRIPT"
+        "any",
+        "Drop pairs whose target is mostly written in another script; see --source-script.",
+        choices=SCRIPTS,
+        metavar="SCRIPT",
     )
-    drop_copies: bool = setting(False, "Drop pairs whose target is the source.")
+    drop_copies: bool = setting(False, "Drop pairs whose target equals the source.")
     held_out: tuple[str, ...] = setting(
         (),
-        "Drop pairs that have a line of this text PREFIX.SOURCE or PREFIX.TARGET, such as of "
-        "the test set; may be repeated.",
+        "Drop pairs with a line of PREFIX.SOURCE or PREFIX.TARGET, such as the test set; may be "
+        "repeated.",
         metavar="PREFIX",
     )
-    drop_duplicates: bool = setting(False, "Drop pairs that are equal to an earlier one.")
+    drop_duplicates: bool = setting(False, "Drop pairs that repeat an earlier one.")
 
 
 def segmentations(config: VocabularyConfig) -> tuple[str, str]:
-    """Return how the source, and how the target, is cut."""
+    """Return the segmentation of the source, and of the target."""
     target = config.target_segmentation
     return config.segmentation, config.segmentation if target == "same" else target
 
 
 def is_shared(config: VocabularyConfig) -> bool:
-    """Tell whether both sides use one vocabulary."""
+    """Return whether both sides use one vocabulary."""
     if len({*segmentations(config)}) > 1:
         return False
     source, target = config.source_vocabulary, config.target_vocabulary

@@ -1,16 +1,15 @@
 """Named sets of values for `nmtkit train`: differences from the schema's defaults.
 
-Each of the paper's is declared by its differences from base, or from another one of the paper's.
-The key and value sizes that rows A and C of table 3 name are those that the schema takes by itself:
-model_size / heads.
+Presets of the paper list their differences from base, or from another preset of the paper. The
+key and value sizes in rows A and C of table 3 equal the schema's default, model_size / heads.
 
-small is for two CPU cores, which do some 4500 of its updates in half an hour with 8000 entries.
-Small updates and pre-norm, which bears a high learning rate, learn most in so short a time.
+small is for two CPU cores: about 4500 updates in half an hour with 8000 vocabulary entries. Small
+updates and pre-norm, which allows a high learning rate, learn most in that time.
 """
 
 from nmtkit.config.fields import Values
 
-# Ten minutes on the machine of the paper, after which it saved a checkpoint.
+# The paper saved a checkpoint every ten minutes; this is about as many updates on its machine.
 BASE: Values = {"save_every": 1500, "validate_every": 1500}
 BIG: Values = {
     **BASE,
@@ -23,10 +22,9 @@ BIG: Values = {
     "validate_every": 600,
     "keep": 20,
 }
-# Section 6.3 leaves all but the following as in base, which says how wide the feed-forward layers
-# are and how many heads there are. It does not say which dropout and learning rate were chosen on
-# section 22; these are those of the first releases of tensor2tensor (parsing_base_dr6 of 1.0.0 the
-# dropout, parsing_base of 1.0.4 the learning rate), which have six layers.
+# Section 6.3 changes only these settings of base. It does not give the dropout and learning rate
+# that were chosen on section 22; these are from the first releases of tensor2tensor, which have six
+# layers (dropout: parsing_base_dr6 of 1.0.0; learning rate: parsing_base of 1.0.4).
 WSJ: Values = {
     **BASE,
     "encoder_layers": 4,
@@ -38,7 +36,7 @@ WSJ: Values = {
     "warmup_updates": 16_000,
     "beam": 21,
     "length_penalty": 0.3,
-    "extra_length": 300,
+    "max_length_offset": 300,
 }
 
 _ROWS: dict[str, Values] = {
@@ -72,7 +70,7 @@ PRESETS: dict[str, Values] = {
     "big-en-fr": {**BIG, "dropout": 0.1},
     **{f"table3-{row}": values for row, values in _ROWS.items()},
     "wsj": WSJ,
-    # Of a thousand times as many sentences, a model overfits less: the dropout of base.
+    # A thousand times more sentences: less overfitting, so the dropout of base.
     "wsj-semi": {**WSJ, "dropout": 0.1, "attention_dropout": 0.1},
     "small": {
         "encoder_layers": 3,
@@ -90,4 +88,4 @@ PRESETS: dict[str, Values] = {
     },
 }
 PRESET_OF_ROW = {"base": "base", **{row: f"table3-{row}" for row in _ROWS}, "big": "big"}
-"""The preset of each row of table 3, in its order."""
+"""The preset of each row of table 3, in the order of the table."""

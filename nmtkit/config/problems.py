@@ -1,7 +1,4 @@
-"""Problems of a configuration, gathered and raised as one error.
-
-A module of its own, below the settings: all that check a configuration report with it.
-"""
+"""Problems of a configuration, collected and raised as one error."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -12,11 +9,11 @@ from nmtkit.errors import ConfigError
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong.
+    """A problem of a configuration.
 
     Attributes:
-        keys: names of the settings that take part in it.
-        text: the setting, its value, what is expected, how to mend it.
+        keys: names of the settings involved.
+        text: the setting, its value, what is expected, how to fix it.
     """
 
     keys: tuple[str, ...]
@@ -24,14 +21,14 @@ class Problem:
 
 
 def raise_problems(problems: Sequence[Problem], where: str = "") -> None:
-    """Raise one ConfigError that tells all problems, if there are any."""
+    """Raise one ConfigError with all problems, if there are any."""
     if problems:
-        told = "; ".join(problem.text for problem in problems)
-        raise ConfigError(f"{where}: {told}" if where else told)
+        text = "; ".join(problem.text for problem in problems)
+        raise ConfigError(f"{where}: {text}" if where else text)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return how to mend an unknown word: the known one most like it, or else all of them."""
+    """Return a hint about an unknown word: the most similar known one, or all known ones."""
     candidates = list(known)
     close = difflib.get_close_matches(word, candidates, n=1)
     if close:

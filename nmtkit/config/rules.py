@@ -1,4 +1,4 @@
-"""Rules that settings must keep among each other; a setting without effect breaks one."""
+"""Rules across settings; a setting without effect is an error too."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -39,11 +39,11 @@ from nmtkit.config.schema import (
 from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig
 
 SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
-SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "extra_length")
+SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "max_length_offset")
 
 
 def contradictions(recipe: Recipe) -> Iterator[Problem]:
-    """Yield what the settings of a recipe, each good in itself, contradict each other in."""
+    """Yield the contradictions among settings that are valid by themselves."""
     if isinstance(recipe, PreprocessRecipe):
         yield from _corpus(recipe)
         yield from corpus_problems(recipe.corpus)
@@ -57,8 +57,8 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         if recipe.engine.deterministic and recipe.engine.compile == "on":
             yield Problem(
                 ("compile", "deterministic"),
-                "compile ('on') chooses among kernels by their speed, so that equal runs differ; "
-                "leave out --compile or --deterministic [engine.compile]",
+                "compile ('on') chooses kernels by their speed, so equal runs differ; leave out "
+                "--compile or --deterministic [engine.compile]",
             )
         positions = recipe.model.positions
         if not POSITIONS[positions].is_learned:
@@ -80,20 +80,20 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
     yield from _output_format(recipe)
     if recipe.sampling.sample:
-        yield from _without_effect(recipe, ("beam",), "with --sample; --n-best are drawn")
+        yield from _without_effect(recipe, ("beam",), "with --sample, which draws --n-best")
     else:
         yield from _without_effect(recipe, ("temperature", "top_k", "top_p"), "without --sample")
         if output.n_best > search.beam:
             yield Problem(
                 ("n_best", "beam"),
-                f"n_best ({output.n_best}) must be at most beam ({search.beam}); take a wider "
+                f"n_best ({output.n_best}) must be at most beam ({search.beam}); give a larger "
                 "--beam [output.n_best]",
             )
     if output.token_scores and recipe.translation.shortlist:
         yield Problem(
             ("token_scores", "shortlist"),
-            "token_scores (True) are of the whole vocabulary, while with a shortlist the search's "
-            "scores are among its candidates; leave out --token-scores or --shortlist "
+            "token_scores (True) need scores of the whole vocabulary, and a shortlist restricts "
+            "them to its candidates; leave out --token-scores or --shortlist "
             "[output.token_scores]",
         )
     if recipe.translation.stream:
@@ -123,13 +123,13 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
     if not re.fullmatch(r"(0*[1-9]\d*(,0*[1-9]\d*)*)?", selection.heads, re.ASCII):
         yield Problem(
             ("heads",),
-            f"heads ({selection.heads!r}) must be numbers from 1 on with commas between them, such "
-            "as 5,6 [selection.heads]",
+            f"heads ({selection.heads!r}) must be comma-separated positive numbers, such as 5,6 "
+            "[selection.heads]",
         )
     if recipe.view.format == "json":
-        yield from _without_effect(recipe, SELECTION, "in json, which has everything")
+        yield from _without_effect(recipe, SELECTION, "in json, which contains everything")
     if selection.drawing == "matrix":
-        yield from _without_effect(recipe, ("word",), "on a matrix, which shows all of them")
+        yield from _without_effect(recipe, ("word",), "on a matrix, which shows all words")
     if recipe.view.translate:
         yield from _length_penalty(recipe, recipe.search)
     else:
@@ -139,13 +139,13 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
 def _without_effect(
     recipe: Recipe, names: tuple[str, ...], when: str, *causes: str
 ) -> Iterator[Problem]:
-    """Yield those of the named settings that are not at their defaults.
+    """Yield a problem for each of the named settings that differs from its default.
 
     Args:
         recipe: all settings.
-        names: the settings without an effect.
-        when: the circumstances, for the message.
-        causes: settings that decide it; where one of them is wrong itself, nothing is reported.
+        names: the settings without effect.
+        when: the condition, for the message.
+        causes: settings of the condition; nothing is reported if one of them has a problem.
     """
     fields, values = fields_of(type(recipe)), values_of(recipe)
     for name in names:
@@ -162,14 +162,14 @@ def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
     if language and language == recipe.corpus.target_lang:
         yield Problem(
             ("source_lang", "target_lang"),
-            f"source_lang and target_lang are both {language!r}, so that one file would be both "
-            "sides; name two languages [corpus.target_lang]",
+            f"source_lang and target_lang are both {language!r}, so both sides are the same file; "
+            "give two languages [corpus.target_lang]",
         )
     if 0 < ratio < 1:
         yield Problem(
             ("max_ratio",),
-            f"max_ratio ({ratio}) must be 0 to keep all pairs, or else at least 1: it is the "
-            "longer side's length divided by the shorter's [filters.max_ratio]",
+            f"max_ratio ({ratio}) must be at least 1, or 0 to keep all pairs: it is the length of "
+            "the longer side divided by that of the shorter [filters.max_ratio]",
         )
 
 
@@ -195,15 +195,15 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     if 0 < vocabulary.target_vocab_size < MIN_ENTRIES:
         yield Problem(
             ("target_vocab_size",),
-            f"target_vocab_size ({vocabulary.target_vocab_size}) must be 0 for that of the source, "
-            f"or at least {MIN_ENTRIES} [vocabulary.target_vocab_size]",
+            f"target_vocab_size ({vocabulary.target_vocab_size}) must be at least {MIN_ENTRIES}, "
+            f"or 0 for the size of the source's [vocabulary.target_vocab_size]",
         )
 
 
 def _vocabulary_settings_without_effect(
     vocabulary: VocabularyConfig,
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield names of settings, and where they have no effect: here."""
+    """Yield names of settings that have no effect here, and the reason for the message."""
     names = segmentations(vocabulary)
     source, target = (SEGMENTATIONS[name] for name in names)
     learns_source = not vocabulary.source_vocabulary
@@ -214,16 +214,19 @@ def _vocabulary_settings_without_effect(
     settings = {setting for name in learnt for setting in SEGMENTATIONS[name].settings}
     sizes_target = learns_target and "vocab_size" in target.settings
     if "sample_lines" not in settings:
-        yield ("sample_lines", "whole_tokens"), "where no vocabulary of SentencePiece is learnt"
+        yield ("sample_lines", "whole_tokens"), "where no SentencePiece vocabulary is learnt"
     if "min_count" not in settings:
         yield ("min_count",), "where no vocabulary of words is learnt"
     if not (learns_source or (sizes_target and not vocabulary.target_vocab_size)):
         yield ("vocab_size",), "where no vocabulary of this size is learnt"
     if is_shared(vocabulary) or not sizes_target:
-        yield ("target_vocab_size",), "where no vocabulary of the target's own is learnt"
+        yield ("target_vocab_size",), "where no separate vocabulary of the target is learnt"
     if names[0] != names[1] or not (learns_source or learns_target):
-        yield ("separate_vocabularies",), "where each side has its own, or both are given"
-    # A SentencePiece model that is given says itself how it cuts.
+        yield (
+            ("separate_vocabularies",),
+            "where the vocabularies are separate anyway, or both are given",
+        )
+    # A given SentencePiece model defines the segmentation itself.
     if source.vocabulary == SENTENCEPIECE and names[0] not in learnt:
         yield ("segmentation",), "where the vocabulary is given"
     if source.vocabulary == target.vocabulary == SENTENCEPIECE and not learns_target:
@@ -245,13 +248,14 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             f"model_size ({size}) must be even for {model.positions} positions; "
             f"try {size - 1} or {size + 1} [model.model_size]",
         )
-    # The encoder sees all from twice the largest distance on, the decoder from the length on.
+    # A window of twice the largest distance has no effect in the encoder, of the length none in the
+    # decoder.
     whole = max(2 * (model.max_positions - 1), model.max_positions)
     if positions.is_learned and model.window >= whole:
         yield Problem(
             ("window", "max_positions", "positions"),
-            f"window ({model.window}) restricts nothing, as the {model.max_positions} learned "
-            f"positions are within it; leave it out, or take less than {whole} [model.window]",
+            f"window ({model.window}) has no effect, as all {model.max_positions} learned "
+            f"positions are within it; leave it out, or give less than {whole} [model.window]",
         )
 
 
@@ -263,13 +267,13 @@ def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
     if size == "learning_rate" and not recipe.training.learning_rate:
         yield Problem(
             ("learning_rate", "schedule"),
-            f"schedule ({name!r}) needs its peak; give --learning-rate, such as 0.0005 "
+            f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as 0.0005 "
             "[training.learning_rate]",
         )
 
 
 def _divisors_near(number: int, dividend: int) -> str:
-    """Name the divisors just below and not far above a number that does not divide."""
+    """Return the nearest divisor below a number, and above it up to twice the number."""
     below = range(min(number, dividend), 0, -1)
     above = range(number + 1, min(2 * number, dividend) + 1)
     candidates = (
@@ -293,13 +297,13 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
     if validation.patience and not every:
         yield Problem(
             ("patience", "validate_every"),
-            f"patience ({validation.patience}) counts validations and validate_every is 0; "
-            "give --validate-every or leave --patience out [validation.patience]",
+            f"patience ({validation.patience}) counts validations, and validate_every is 0; "
+            "give --validate-every, or leave out --patience [validation.patience]",
         )
 
 
 def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
-    """Yield problems that do not depend on the dataset; training finds the others."""
+    """Yield the problems that do not depend on the dataset; training finds the others."""
     validation = recipe.validation
     text, best = validation.validate_metrics, validation.best_metric
     names = [] if text in (AUTO, NONE) else metric_names(text)
@@ -335,8 +339,8 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
         kinds = ", others ".join(sorted(compared, reverse=True))
         yield Problem(
             ("metric",),
-            f"metric ({recipe.metrics.metric!r}): some metrics compare {kinds}; score by each kind "
-            "in a call of its own [metrics.metric]",
+            f"metric ({recipe.metrics.metric!r}): some metrics compare {kinds}; score each kind "
+            "with a separate command [metrics.metric]",
         )
         return
     settings = chain(*(info.settings for info in METRICS.values()), *TYPE_SETTINGS.values())
@@ -370,7 +374,7 @@ def _languages(metrics: MetricsConfig) -> Iterator[Problem]:
     elif needy and not pair:
         yield Problem(
             ("language_pair", "metric", "test_set"),
-            f"{needy[0]} needs to know the languages; give --language-pair, such as en-de "
+            f"{needy[0]} needs the languages; give --language-pair, such as en-de "
             "[metrics.language_pair]",
         )
 
@@ -383,13 +387,13 @@ def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
             "paired_bs and paired_ar exclude each other; give one of them [significance.paired_bs]",
         )
     if wanted.paired_bs:
-        when = "with --paired-bs, which tells intervals anyway"
+        when = "with --paired-bs, which prints intervals anyway"
         yield from _without_effect(recipe, ("confidence",), when)
     if not wanted.paired_ar:
         yield from _without_effect(recipe, ("trials",), "without --paired-ar")
     if not (wanted.confidence or wanted.paired_bs):
         when = "without --confidence or --paired-bs"
         yield from _without_effect(recipe, ("resamples",), when)
-    if recipe.breakdown.sentence:
+    if recipe.breakdown.sentence_level:
         names = ("confidence", "paired_bs", "paired_ar", "by_length", "by_frequency")
-        yield from _without_effect(recipe, names, "with --sentence")
+        yield from _without_effect(recipe, names, "with --sentence-level")

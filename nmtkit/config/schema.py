@@ -1,10 +1,10 @@
 """Every setting of the toolkit: its type, its only default, its help.
 
 Command-line flags, TOML files, validation and documentation are generated from these dataclasses.
-A section is a dataclass of settings; a recipe (`PreprocessRecipe`, `TrainRecipe`,
-`TranslateRecipe`, `ScoreRecipe`, `AttentionRecipe`) is the sections that one command takes. Field
-names are unique within a recipe, so that `--dropout` needs no prefix. Presets are in presets.py,
-checks in validate.py and rules.py.
+A section is a dataclass of settings. A recipe (`PreprocessRecipe`, `TrainRecipe`,
+`TranslateRecipe`, `ScoreRecipe`, `AttentionRecipe`) has the sections of one command. Field names
+are unique within a recipe, so `--dropout` needs no prefix. Presets are in presets.py, checks in
+validate.py and rules.py.
 """
 
 from dataclasses import dataclass, field
@@ -40,22 +40,22 @@ class PreprocessRecipe:
 class SeedConfig:
     """Randomness."""
 
-    seed: int = setting(1, "Seed of everything that is drawn at random.", minimum=0)
+    seed: int = setting(1, "Seed of the random numbers.", minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeConfig:
-    """The machine."""
+    """Device."""
 
     device: str = setting(
         "auto",
-        "Where tensors live: auto takes the first GPU if there is one.",
+        "Device to compute on; auto = the first GPU, or the CPU without one.",
         choices=("auto", "cpu", "cuda"),
         on_resume="free",
     )
     threads: int = setting(
         0,
-        "CPU threads; 0 = torch's choice: OMP_NUM_THREADS, or one a core.",
+        "CPU threads; 0 = PyTorch's default: OMP_NUM_THREADS, or one per core.",
         minimum=0,
         maximum=1024,
         on_resume="free",
@@ -70,7 +70,7 @@ LENGTH_PENALTIES = {
     "power": ("length_penalty",),
     "none": (),
 }
-"""Forms of the length penalty, and the settings that have an effect in each.
+"""Forms of the length penalty, and the settings that each one uses.
 
 `nmtkit/decoding/search.py` computes them.
 """
@@ -80,30 +80,31 @@ LENGTH_PENALTIES = {
 class SearchConfig:
     """Beam search. Source: paper, section 6.1."""
 
-    beam: int = setting(4, "Width of the beam; 1 = greedy.", minimum=1, on_resume="free")
+    beam: int = setting(4, "Beam size; 1 = greedy search.", minimum=1, on_resume="free")
     length_penalty: float = setting(
         0.6,
-        "Alpha of the length penalty, by which scores are divided.",
+        "Exponent alpha of the length penalty, which divides scores.",
         minimum=0,
         maximum=10,
         on_resume="free",
     )
     length_penalty_form: str = setting(
         "gnmt",
-        "gnmt: ((5 + length) / 6) ** alpha, the paper's; power: length ** alpha; none: 1.",
+        "Form of the length penalty. gnmt: ((5 + length) / 6) ** alpha, the paper's; power: "
+        "length ** alpha; none: 1.",
         choices=tuple(LENGTH_PENALTIES),
         on_resume="free",
     )
     max_length_ratio: float = setting(
         1.0,
-        "Longest translation: so many times the source tokens, plus --extra-length.",
+        "Longest translation, as a multiple of the source length; --max-length-offset is added.",
         minimum=0,
         maximum=1000,
         on_resume="free",
     )
-    extra_length: int = setting(
+    max_length_offset: int = setting(
         50,
-        "Longest translation: --max-length-ratio times the source tokens, plus this.",
+        "Tokens added to --max-length-ratio times the source length.",
         unit="tokens",
         minimum=1,
         maximum=1_000_000,
@@ -113,53 +114,54 @@ class SearchConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintsConfig:
-    """What a translation must be."""
+    """Constraints."""
 
     max_output_length: int = setting(
         0,
-        "Longest translation whatever the source, of each piece of a line that is split; 0 = no "
-        "such limit.",
+        "Longest translation, for any source; each part of a split line counts by itself; 0 = no "
+        "limit.",
         unit="tokens",
         minimum=0,
     )
     min_length_ratio: float = setting(
         0.0,
-        "Shortest translation: so many times the source, plus --min-length.",
+        "Shortest translation, as a multiple of the source length; --min-length-offset is added.",
         minimum=0,
         maximum=1000,
     )
-    min_length: int = setting(
+    min_length_offset: int = setting(
         0,
-        "Tokens of the shortest translation, its end symbol not counted, of each piece of a line "
-        "that is split.",
+        "Tokens added to --min-length-ratio times the source length; end symbols of both sides do "
+        "not count; each part of a split line counts by itself.",
+        unit="tokens",
         minimum=0,
     )
     no_repeat_ngram: int = setting(
-        0, "No sequence of so many tokens comes twice in a translation; 0 = any may.", minimum=0
+        0, "Forbid repeated n-grams of this many tokens; 0 = allow them.", minimum=0
     )
-    ban_unknown: bool = setting(False, "Never put out <unk>.")
+    ban_unknown: bool = setting(False, "Never write <unk>.")
     malformed_trees: str = setting(
         "prevent",
-        "Of parsers, whose output is always a tree of the source's words. prevent: only what "
-        "leads to such trees is searched; repair: all is, and what is found is mended.",
+        "Handling of malformed trees by parsers; the output is always a tree of the source's "
+        "words. prevent: search only well-formed trees; repair: search all, repair the result.",
         choices=("prevent", "repair"),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingConfig:
-    """Drawing translations at random instead of searching."""
+    """Sampling instead of beam search."""
 
     sample: bool = setting(
-        False, "Draw each token from its distribution; --n-best translations, independently."
+        False, "Sample tokens from the model; --n-best independent translations per line."
     )
     temperature: float = setting(
-        1.0, "Divides the logits; below 1, likely tokens become likelier.", minimum=1e-3
+        1.0, "Sampling temperature; below 1, likely tokens become likelier.", minimum=1e-3
     )
-    top_k: int = setting(0, "Draw among the so many likeliest tokens; 0 = all.", minimum=0)
+    top_k: int = setting(0, "Sample among the K likeliest tokens; 0 = all.", minimum=0)
     top_p: float = setting(
         1.0,
-        "Draw among the fewest likeliest tokens that have this probability together.",
+        "Sample among the fewest likeliest tokens with this total probability.",
         minimum=1e-6,
         maximum=1,
     )
@@ -170,81 +172,80 @@ OUTPUT_FORMATS = {
     "moses": ("n_best", "alignments"),
     "json": ("n_best", "alignments", "token_scores", "attention"),
 }
-"""Formats of translations, and the settings of `OutputConfig` that have an effect in each.
+"""Formats of translations, and the settings of `OutputConfig` that each one uses.
 
-`OUTPUT_FORMATS` in nmtkit/decoding/formats.py has the functions that write them.
+`OUTPUT_FORMATS` in nmtkit/decoding/formats.py writes them.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputConfig:
-    """What is read and written."""
+    """Input and output."""
 
     input_format: str = setting(
         "text",
-        "Format of the input. text: a sentence a line; json: an object a line with source and, for "
-        "a translation that must begin with it, target_prefix; other keys are passed on, except "
-        "those that an answer has itself.",
+        "Format of the input. text: a sentence per line; json: an object per line with source and, "
+        "optionally, target_prefix, a forced prefix; other keys are copied to the output, except "
+        "those that it sets itself.",
         choices=("text", "json"),
     )
     output_format: str = setting(
         "text",
-        "Format of the output. text: a translation a line; moses: its n-best lists; json: an "
-        "object a line.",
+        "Format of the output. text: a translation per line; moses: n-best lists of Moses; json: "
+        "an object per line.",
         choices=tuple(OUTPUT_FORMATS),
     )
-    n_best: int = setting(1, "Translations of each line, the best first.", minimum=1)
-    scores: bool = setting(False, "In text, put the score behind each translation and a tab.")
+    n_best: int = setting(1, "Translations per line, best first.", minimum=1)
+    scores: bool = setting(False, "In text, append a tab and the score to each translation.")
     alignments: bool = setting(
-        False, "Word alignments s-t, by the decoder's attention; in text behind a tab."
+        False, "Word alignments s-t, from the decoder's attention; in text after a tab."
     )
-    token_scores: bool = setting(False, "In json, the tokens and their log-probabilities.")
-    attention: bool = setting(False, "In json, the decoder's attention, a row a target token.")
+    token_scores: bool = setting(False, "In json, add tokens and their log-probabilities.")
+    attention: bool = setting(False, "In json, add cross-attention, a row per target token.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig(InferenceConfig):
-    """How lines are read and grouped."""
+    """Batches and input lines."""
 
     batch_size: int = setting(
         64,
-        "Sentences translated together, at most; with W > 4 translations of each in the beam or "
-        "drawn, 4/W as many.",
+        "Largest number of sentences per batch; with W > 4 hypotheses per sentence, 4/W of it.",
         unit="sentences",
         minimum=1,
         on_resume="free",
     )
     chunk_lines: int = setting(
         4096,
-        "Lines read ahead, sorted by length and answered together; on a terminal always 1.",
+        "Lines that are read ahead and sorted by length; on a terminal always 1.",
         unit="lines",
         minimum=1,
         on_resume="free",
     )
     shortlist: str = setting(
         "",
-        "Look at the candidates of a shortlist alone, as `nmtkit shortlist` makes it.",
+        "Restrict output tokens to a shortlist from `nmtkit shortlist`.",
         metavar="FOLDER",
     )
-    stream: bool = setting(False, "Answer each line before the next one is read.")
+    stream: bool = setting(False, "Translate each line before reading the next one.")
     devices: int = setting(
         1,
-        "Processes that share the lines, one a GPU; on a CPU they share its threads.",
+        "Processes that share the lines, one per GPU; on a CPU they share its threads.",
         zero="auto",
         minimum=0,
         maximum=1024,
     )
     max_source_length: int = setting(
         1024,
-        "Longest line translated whole, its end symbol counted.",
+        "Longest line that is translated as a whole; the end symbol counts.",
         unit="tokens",
         minimum=2,
         on_resume="free",
     )
     on_too_long: str = setting(
         "split",
-        "A longer line is split at spaces and its pieces' translations joined, "
-        "truncated to the limit, or an error.",
+        "Handling of longer lines. split: at spaces, and join the translations; truncate: to the "
+        "limit; error: stop.",
         choices=("split", "truncate", "error"),
         on_resume="free",
     )
@@ -252,7 +253,7 @@ class TranslationConfig(InferenceConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRecipe:
-    """The settings of `nmtkit train`; a run and its models carry them as config.toml."""
+    """The settings of `nmtkit train`; runs and models store them as config.toml."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -284,11 +285,11 @@ class TranslateRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringConfig(InferenceConfig):
-    """How a model scores, with --model."""
+    """Scoring by a model, with --model."""
 
     max_length: int = setting(
         4096,
-        "A line with more tokens on either side, its end symbol counted, is an error.",
+        "Longest line on either side; the end symbol counts; longer lines are an error.",
         unit="tokens",
         minimum=2,
     )

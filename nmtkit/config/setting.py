@@ -1,7 +1,7 @@
-"""How a setting is declared, and the settings that several commands have in their own sections.
+"""The declaration of settings, and settings that several commands share.
 
-Such a section inherits from the classes here, so a recipe keeps the setting where it is. All other
-settings are in schema.py and the modules that it names.
+Sections inherit from the classes here, so each recipe has a shared setting in its own section. All
+other settings are in schema.py and the modules that it names.
 """
 
 from collections.abc import Collection
@@ -14,15 +14,15 @@ class Setting:
     """Facts about a field besides its type and default.
 
     Attributes:
-        help: what it sets, then the details, for `--help-all` and the documentation; `--help`
-            shows it up to the first full stop, colon or semicolon.
-        unit: what a number counts, in the plural ("tokens", "minutes"), or "".
-        metavar: what stands for a text in `--help` ("FILE"), instead of its choices if it has some.
-        zero: how 0 is written ("auto"), where it means something else than the number.
+        help: what it sets, then the details; `--help` shows the part before the first full stop,
+            colon or semicolon, `--help-all` and the documentation show all of it.
+        unit: the unit of a number, in the plural ("tokens", "minutes"), or "".
+        metavar: the placeholder of a text in `--help` ("FILE"); it replaces a list of choices.
+        zero: the word for 0 ("auto") if 0 has a special meaning.
         choices: the permitted values of a text setting, or a table with these keys; empty = any.
         minimum, maximum: the inclusive range of a number.
-        on_resume: "fixed" settings make the model what it is and may not change between the
-            sessions of one run; "free" ones may.
+        on_resume: whether the setting may change between the sessions of a run: "fixed" settings
+            define the model and may not.
         required: an empty value is an error.
     """
 
@@ -44,12 +44,12 @@ def setting(default: Any, help: str, **details: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionConfig:
-    """The arithmetic of a model, in training, translation and scoring."""
+    """Precision of a model, in training, translation and scoring."""
 
     precision: str = setting(
         "auto",
-        "Type of matrix products. auto: bfloat16 on GPUs that have it, and to train models of size "
-        "256 or more on CPUs with instructions for it; else float32.",
+        "Number format of matrix products. auto: bfloat16 on GPUs that support it, and for "
+        "training with --model-size 256 or more on CPUs that support it; otherwise float32.",
         choices=("auto", "float32", "bfloat16"),
         on_resume="free",
     )
@@ -57,13 +57,12 @@ class PrecisionConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceConfig(PrecisionConfig):
-    """The batches of a trained model, in translation and scoring."""
+    """Batches in translation and scoring."""
 
     max_tokens: int = setting(
         4096,
-        "Largest batch: at most this many source tokens and, if the target is given, target "
-        "tokens, padding counted. This bounds the memory. For W > 4 translations of a sentence in "
-        "the beam or drawn, the limit is 4/W of it.",
+        "Largest batch: source tokens and, if the target is given, target tokens, with padding. "
+        "It bounds memory use. With W > 4 hypotheses per sentence, the limit is 4/W of it.",
         unit="tokens",
         minimum=1,
         on_resume="free",

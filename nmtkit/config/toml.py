@@ -1,6 +1,6 @@
-"""Recipes as TOML text, and a recipe from layers of values.
+"""Recipes as TOML text, and recipes from layers of values.
 
-A file names only what it changes; `dumps` names everything, so that `loads` needs no defaults.
+A file needs only the settings that it changes; `dumps` writes all of them.
 """
 
 import json
@@ -17,7 +17,7 @@ from nmtkit.errors import ConfigError
 
 
 def dumps(recipe: Recipe) -> str:
-    """Return the recipe as TOML: a table a section, every effective value."""
+    """Return the recipe as TOML: a table per section, with every setting."""
     values = values_of(recipe)
     lines: list[str] = []
     section = ""
@@ -35,15 +35,15 @@ def literal(field: Field, value: Value) -> str:
 
 
 def loads(text: str, recipe_type: type[AnyRecipe], name: str) -> AnyRecipe:
-    """Return the recipe that a TOML text describes, defaults filled in.
+    """Return the recipe in a TOML text; defaults fill the rest.
 
     Args:
         text: the TOML.
-        recipe_type: the recipe that it is for.
-        name: what messages call it, such as its path.
+        recipe_type: the type of the recipe.
+        name: the name of the text in messages, such as its path.
 
     Raises:
-        ConfigError: naming every problem of the text at once.
+        ConfigError: names every problem of the text.
     """
     values, problems = _parse(text, recipe_type, name)
     recipe, problems = check_recipe(recipe_type, values, problems)
@@ -52,10 +52,10 @@ def loads(text: str, recipe_type: type[AnyRecipe], name: str) -> AnyRecipe:
 
 
 def read_values(text: str, recipe_type: type[AnyRecipe], name: str) -> dict[str, Value]:
-    """Return the values that a TOML text sets, by field name, as a layer for `build`.
+    """Return the values in a TOML text, by field name, as a layer for `build`.
 
     Raises:
-        ConfigError: as `loads`, but for rules across fields, which `build` checks.
+        ConfigError: as `loads`, except for rules across fields, which `build` checks.
     """
     values, problems = _parse(text, recipe_type, name)
     raise_problems(problems, name)
@@ -63,10 +63,10 @@ def read_values(text: str, recipe_type: type[AnyRecipe], name: str) -> dict[str,
 
 
 def build(recipe_type: type[AnyRecipe], *layers: Values) -> AnyRecipe:
-    """Return the recipe of the schema's defaults overlaid by the layers, the last one on top.
+    """Return the recipe of the schema's defaults and layers of values; later layers win.
 
     Raises:
-        ConfigError: naming every unknown name, bad value and contradiction at once.
+        ConfigError: names every unknown name, bad value and contradiction.
     """
     merged = {name: value for layer in layers for name, value in layer.items()}
     values, problems = check_values(recipe_type, merged)
@@ -79,7 +79,7 @@ def _literal(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # JSON escapes what TOML wants escaped, but for DEL.
+        # JSON escapes the same characters as TOML, except DEL.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple):
         return f"[{', '.join(map(_literal, value))}]"
@@ -92,7 +92,7 @@ def _parse(
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{name}: not valid TOML: {error}; mend the line") from error
+        raise ConfigError(f"{name}: not valid TOML: {error}; correct the line") from error
     raw, problems = _flatten(document, fields_of(recipe_type))
     values, other_problems = check_values(recipe_type, raw)
     return values, [*problems, *other_problems]
@@ -101,7 +101,7 @@ def _parse(
 def _flatten(
     document: dict[str, Any], fields: dict[str, Field]
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Take settings out of their sections; whatever stands elsewhere is a problem."""
+    """Return the settings of all sections; settings elsewhere are problems."""
     sections = list(dict.fromkeys(field.section for field in fields.values()))
     values: dict[str, Any] = {}
     problems = []
@@ -119,7 +119,7 @@ def _flatten(
 
 
 def _stray(name: str, content: object, sections: Iterable[str], fields: dict[str, Field]) -> str:
-    """Say what is wrong with something at the top level of a file that is no known section."""
+    """Return the problem of an entry at the top level that is not a known section."""
     if name in sections:
         return f"{name!r} must be a section; write [{name}] with its settings below"
     if isinstance(content, dict):
@@ -129,5 +129,5 @@ def _stray(name: str, content: object, sections: Iterable[str], fields: dict[str
 
 def _misplaced(key: str, where: str, fields: dict[str, Field]) -> str:
     if key in fields:
-        return f"{key!r} stands {where}; move it to [{fields[key].section}]"
+        return f"{key!r} is {where}; move it to [{fields[key].section}]"
     return f"unknown key {key!r} {where}; {suggestion(key, fields)}"

@@ -1,8 +1,8 @@
-"""The sections of a recipe that training alone has; see schema.py for the rest.
+"""Settings of `nmtkit train`; schema.py names the other modules of settings.
 
-The tables of choices hold the facts that settings and counts need without torch. The tables of
-implementations have the same names and keys: `POSITIONS` in nmtkit/model/embedding.py, `NORMS` and
-`ACTIVATIONS` in nmtkit/model/layers.py.
+The tables of choices hold facts that are needed without torch. Tables of the same names and keys
+hold the implementations: `POSITIONS` in nmtkit/model/embedding.py, `NORMS` and `ACTIVATIONS` in
+nmtkit/model/layers.py.
 """
 
 import sys
@@ -17,8 +17,8 @@ class PositionEncoding:
     """Facts about a position encoding.
 
     Attributes:
-        is_learned: each stack learns a vector for each of --max-positions positions; longer
-            sequences are an error. Otherwise nothing is learned, and there is no limit.
+        is_learned: each stack learns --max-positions vectors; longer sequences are an error.
+            Otherwise the length has no limit.
         needs_even_size: the model size must be even.
     """
 
@@ -34,7 +34,7 @@ POSITIONS = {
 
 @dataclass(frozen=True)
 class Norm:
-    """Facts about a place of LayerNorm.
+    """Facts about a position of LayerNorm.
 
     Attributes:
         has_final_norm: each stack ends with one more LayerNorm.
@@ -51,7 +51,7 @@ class Activation:
     """Facts about an activation.
 
     Attributes:
-        keeps_input: its gradient needs its input besides its output.
+        keeps_input: its gradient needs its input as well as its output.
     """
 
     keeps_input: bool
@@ -62,35 +62,35 @@ ACTIVATIONS = {"relu": Activation(keeps_input=False), "silu": Activation(keeps_i
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The Transformer's shape. Source: paper, section 3 and table 3."""
+    """Model. Source: paper, section 3 and table 3."""
 
-    encoder_layers: int = setting(6, "Layers of the encoder.", minimum=1)
-    decoder_layers: int = setting(6, "Layers of the decoder.", minimum=1)
-    model_size: int = setting(512, "Width d_model of embeddings and layers.", minimum=2)
+    encoder_layers: int = setting(6, "Encoder layers.", minimum=1)
+    decoder_layers: int = setting(6, "Decoder layers.", minimum=1)
+    model_size: int = setting(512, "Size d_model of embeddings and layers.", minimum=2)
     feed_forward_size: int = setting(
-        2048, "Inner width d_ff of the feed-forward layers.", minimum=1
+        2048, "Inner size d_ff of the feed-forward networks.", minimum=1
     )
     activation: str = setting(
         "relu",
-        "Between the two feed-forward layers: relu, the paper's, or silu, x * sigmoid(x).",
+        "Activation of the feed-forward networks. relu: the paper's; silu: x * sigmoid(x).",
         choices=ACTIVATIONS,
     )
     heads: int = setting(8, "Attention heads h.", minimum=1)
     key_size: int = setting(
-        0, "Width d_k of a head's queries and keys; 0 = model_size / heads.", minimum=0
+        0, "Size d_k of queries and keys per head; 0 = model_size / heads.", minimum=0
     )
-    value_size: int = setting(0, "Width d_v of a head's values; 0 = model_size / heads.", minimum=0)
+    value_size: int = setting(0, "Size d_v of values per head; 0 = model_size / heads.", minimum=0)
     window: int = setting(
         0,
-        "Neighbourhood r that self-attention is restricted to: r // 2 positions on either side in "
-        "the encoder, the last r in the decoder; its time and memory then grow with the length, "
-        "not with its square; 0 = all.",
+        "Window r of self-attention (local attention); 0 = all positions. Encoder: r // 2 "
+        "positions on either side; decoder: the last r. Time and memory are linear in the length.",
         unit="positions",
         minimum=0,
     )
     dropout: float = setting(
         0.1,
-        "Dropout of sub-layer outputs and of the sum of embedding and position.",
+        "Dropout of sub-layers and embeddings: of sub-layer outputs, and of the sum of embedding "
+        "and position.",
         minimum=0,
         maximum=0.99,
     )
@@ -99,20 +99,20 @@ class ModelConfig:
     )
     activation_dropout: float = setting(
         0.0,
-        "Dropout inside the feed-forward layers, after the activation.",
+        "Dropout inside the feed-forward networks, after the activation.",
         minimum=0,
         maximum=0.99,
     )
     norm: str = setting(
         "post",
-        "post: LayerNorm(x + Sublayer(x)), the paper's; pre: x + Sublayer(LayerNorm(x)), "
-        "with one more LayerNorm at the end of each stack.",
+        "Position of LayerNorm. post: LayerNorm(x + Sublayer(x)), the paper's; pre: x + "
+        "Sublayer(LayerNorm(x)), and one more LayerNorm at the end of each stack.",
         choices=NORMS,
     )
     norm_epsilon: float = setting(1e-5, "Epsilon of LayerNorm.", minimum=1e-12)
     positions: str = setting(
         "sinusoidal",
-        "Position encoding: fixed sinusoids, or learned.",
+        "Position encoding: fixed sinusoids, or learned vectors.",
         choices=POSITIONS,
     )
     max_positions: int = setting(
@@ -120,20 +120,20 @@ class ModelConfig:
     )
     tie_embeddings: bool = setting(
         True,
-        "Share one matrix between the target embedding and the output projection, and, where "
-        "the vocabulary is shared, the source embedding.",
+        "Share one matrix between target embedding and output projection; with a joint "
+        "vocabulary, also the source embedding.",
     )
-    output_bias: bool = setting(False, "Add a learned bias to the logits of each vocabulary entry.")
+    output_bias: bool = setting(False, "Add a learned bias to the logits.")
 
     @property
     def head_sizes(self) -> tuple[int, int]:
-        """d_k and d_v, the widths of a head's keys and of its values."""
+        """The sizes d_k and d_v of a head's keys and values."""
         own = self.model_size // self.heads
         return self.key_size or own, self.value_size or own
 
     @property
     def longest_sequence(self) -> int:
-        """The number of tokens that a sequence may have; sys.maxsize = no limit."""
+        """The largest number of tokens in a sequence; sys.maxsize = no limit."""
         return self.max_positions if POSITIONS[self.positions].is_learned else sys.maxsize
 
 
@@ -142,7 +142,7 @@ SCHEDULES = {
     "inverse-sqrt": "learning_rate",
     "constant": "learning_rate",
 }
-"""Learning-rate schedules, and the setting that gives the size of each.
+"""Learning-rate schedules, and the setting that scales each one.
 
 `nmtkit/training/optimizer.py` computes them.
 """
@@ -150,19 +150,19 @@ SCHEDULES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Batches, loss and optimiser. Source: paper, section 5."""
+    """Batches, optimiser and loss. Source: paper, section 5."""
 
     update_tokens: int = setting(
         25_000,
-        "Largest update: at most this many source and this many target tokens, "
-        "end symbols counted.",
+        "Batch size per update, over all devices: at most this many source and this many target "
+        "tokens; end symbols count.",
         unit="tokens",
         minimum=1,
     )
     max_tokens: int = setting(
         4096,
-        "Largest micro-batch (gradient accumulation): about this many source and target tokens "
-        "are computed at a time, which bounds the memory; auto = the most that fit.",
+        "Micro-batch size (gradient accumulation): a device computes about this many source and "
+        "target tokens at a time, which bounds memory use; auto = as many as fit.",
         unit="tokens",
         zero="auto",
         minimum=0,
@@ -171,56 +171,63 @@ class TrainingConfig:
         100_000, "Stop after this many updates.", unit="updates", minimum=1, on_resume="free"
     )
     max_epochs: int = setting(
-        0, "Stop after this many passes over the corpus; 0 = no limit.", minimum=0, on_resume="free"
+        0, "Stop after this many epochs; 0 = no limit.", minimum=0, on_resume="free"
     )
     max_minutes: float = setting(
         0.0,
-        "Stop after this much time in training, all sessions of the run together; 0 = no limit.",
+        "Stop after this much training time; all sessions of the run count; 0 = no limit.",
         unit="minutes",
         minimum=0,
         on_resume="free",
     )
     schedule: str = setting(
         "paper",
-        "Learning rate after warm-up. paper: --learning-rate-scale / sqrt(model size * update); "
-        "inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: --learning-rate.",
+        "Learning-rate schedule. paper: --learning-rate-scale / sqrt(model size * "
+        "update); inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: "
+        "--learning-rate.",
         choices=tuple(SCHEDULES),
     )
-    warmup_updates: int = setting(
-        4000, "Updates over which the learning rate rises linearly to its peak.", minimum=1
-    )
+    warmup_updates: int = setting(4000, "Updates of linear warm-up.", minimum=1)
     learning_rate_scale: float = setting(
-        1.0, "Factor on the paper's schedule; the peak is printed at the start.", minimum=0
+        1.0,
+        "Factor of --schedule paper; the peak is printed at the start.",
+        minimum=0,
     )
     learning_rate: float = setting(
-        0.0, "Peak of the other schedules, such as 0.0005.", minimum=0, maximum=1
+        0.0,
+        "Peak learning rate of --schedule inverse-sqrt and constant, such as 0.0005.",
+        minimum=0,
+        maximum=1,
     )
     adam_beta1: float = setting(0.9, "Adam's beta 1.", minimum=0, maximum=0.9999)
     adam_beta2: float = setting(0.98, "Adam's beta 2.", minimum=0, maximum=0.99999)
     adam_epsilon: float = setting(1e-9, "Adam's epsilon.", minimum=1e-20)
     label_smoothing: float = setting(
-        0.1, "Probability mass spread evenly over the vocabulary.", minimum=0, maximum=0.99
+        0.1,
+        "Label smoothing: probability mass spread evenly over the vocabulary.",
+        minimum=0,
+        maximum=0.99,
     )
     subword_sampling: str = setting(
         "none",
-        "Sample another segmentation of one side, or of both, each time a line is read: "
-        "BPE-dropout, or sampling from a unigram model.",
+        "Subword sampling of one side or both: a random segmentation each time a line is read, by "
+        "BPE-dropout or from the unigram model.",
         choices=("none", "source", "target", "both"),
     )
     subword_alpha: float = setting(
         0.1,
-        "Strength of --subword-sampling: the share of merges that BPE leaves out, or the exponent "
-        "of the probabilities of a unigram model's segmentations.",
+        "Strength of --subword-sampling: the dropout rate of BPE merges, or the exponent of the "
+        "unigram model's probabilities.",
         minimum=0.001,
         maximum=1,
     )
     clip_norm: float = setting(
-        0.0, "Scale gradients of a larger norm down to this one; 0 = never.", minimum=0
+        0.0, "Clip the norm of gradients to this value; 0 = never.", minimum=0
     )
-    average_decay: float = setting(
+    ema_decay: float = setting(
         0.0,
-        "Validate and save a moving average of the weights instead of the last ones: this much of "
-        "it stays in every update, less in the first ones, such as 0.999; 0 = none.",
+        "EMA decay of the weights, such as 0.999 (lower in the first updates); 0 = off. The "
+        "averaged weights are validated and saved.",
         minimum=0,
         maximum=0.99999,
     )
@@ -228,31 +235,31 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """Checkpoints to save and keep."""
+    """Checkpoints."""
 
     save_every: int = setting(
         1000,
-        "Save a checkpoint after every N updates; averaging uses these.",
+        "Save a checkpoint every N updates; average-checkpoints --last and --try use these.",
         unit="updates",
         minimum=1,
         on_resume="free",
     )
     save_minutes: float = setting(
         10.0,
-        "Also save a checkpoint when the last one is this old; 0 = never.",
+        "Also save when the last checkpoint is this old; 0 = never.",
         unit="minutes",
         minimum=0,
         on_resume="free",
     )
     keep: int = setting(
         5,
-        "Keep this many of the newest checkpoints made by --save-every.",
+        "Number of newest checkpoints of --save-every to keep.",
         minimum=1,
         on_resume="free",
     )
     keep_best: int = setting(
         1,
-        "Also keep this many of the checkpoints that validated best.",
+        "Number of best checkpoints to keep as well, by --best-metric.",
         minimum=1,
         on_resume="free",
     )
@@ -260,30 +267,30 @@ class CheckpointConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationConfig:
-    """Validation, the best checkpoint, early stopping."""
+    """Validation and early stopping."""
 
     validate_every: int = setting(
         1000,
-        "Validate after every N updates; a multiple of --save-every; 0 = never.",
+        "Validate every N updates; a multiple of --save-every; 0 = never.",
         unit="updates",
         minimum=0,
         on_resume="free",
     )
     validate_metrics: str = setting(
         AUTO,
-        "Comma-separated metrics of the translated validation set, as for `nmtkit score`; auto: "
-        "bleu, or brackets of a parser; none: do not translate.",
+        "Comma-separated metrics of the translated validation set, as in `nmtkit score`; auto = "
+        "bleu, or brackets for a parser; none = do not translate.",
         metavar="LIST",
         on_resume="free",
     )
     best_metric: str = setting(
         NLL,
-        "Metric of the best checkpoint and of early stopping: nll or one of --validate-metrics.",
+        "Metric for the best checkpoint and early stopping: nll or one of --validate-metrics.",
         metavar="METRIC",
     )
     patience: int = setting(
         0,
-        "Stop after this many validations in a row without a new best; 0 = never.",
+        "Stop after this many validations in a row without improvement; 0 = never.",
         minimum=0,
         on_resume="free",
     )
@@ -291,43 +298,43 @@ class ValidationConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggingConfig:
-    """Progress reports and logs."""
+    """Progress and logs."""
 
     log_every: int = setting(
         100,
-        "Report progress after every N updates.",
+        "Report progress every N updates.",
         unit="updates",
         minimum=1,
         on_resume="free",
     )
     tensorboard: bool = setting(
         False,
-        "Also log for TensorBoard, into the folder tensorboard of the run.",
+        "Also write TensorBoard logs, to the run's folder tensorboard.",
         on_resume="free",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig(PrecisionConfig):
-    """How updates are computed."""
+    """Computation."""
 
-    recompute: bool = setting(
+    activation_checkpointing: bool = setting(
         False,
-        "Keep only the inputs of layers, and compute the rest again in the backward pass: "
-        "a third more time, a fraction of the memory.",
+        "Compute activations again in the backward pass instead of keeping them: a third more "
+        "time, a fraction of the memory.",
         on_resume="free",
     )
     compile: str = setting(
         "auto",
-        "Compile the residual tails of layers and the loss with torch.compile, which takes up to a "
-        "minute at the start. auto: on GPUs without --deterministic; on: on CPUs too. If "
-        "compiling fails, training prints the reason and continues without.",
+        "Compile residual tails and the loss with torch.compile; takes up to a minute at the "
+        "start. auto: on GPUs without --deterministic; on: on CPUs too. If compiling fails, "
+        "training prints the reason and continues without it.",
         choices=("auto", "on", "off"),
         on_resume="free",
     )
     read_workers: int = setting(
         0,
-        "Processes per device that read batches ahead; auto = none, or up to 4 with "
+        "Processes per device that load batches ahead; auto = 0, or up to 4 with "
         "--subword-sampling on a GPU. The trained model does not depend on it.",
         zero="auto",
         minimum=0,
@@ -336,26 +343,27 @@ class EngineConfig(PrecisionConfig):
     )
     deterministic: bool = setting(
         False,
-        "Use slower kernels on GPUs, so that equal runs are bit-for-bit equal, as always on CPUs.",
+        "Deterministic kernels on GPUs, which are slower; equal runs are then bit-identical, as "
+        "they always are on CPUs.",
         on_resume="free",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RanksConfig:
-    """Several devices."""
+    """Distributed training."""
 
     devices: int = setting(
         0,
-        "Train on this many devices of this machine, one process per device; auto = all GPUs, or "
-        "one process without any. Has no effect under torchrun.",
+        "Devices of this machine to train on, one process per device; auto = all GPUs, or one "
+        "process without GPUs. Has no effect under torchrun.",
         zero="auto",
         minimum=0,
         on_resume="free",
     )
     rank_timeout: float = setting(
         10.0,
-        "End training if a process has not answered the others for this long.",
+        "End training if a process does not answer the others for this long.",
         unit="minutes",
         minimum=0.01,
         on_resume="free",

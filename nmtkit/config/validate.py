@@ -1,6 +1,6 @@
-"""Checks of settings; every problem is found before one error tells them all.
+"""Checks of single settings: names, types, choices, ranges, missing values.
 
-Here: names, types, choices, ranges and what is missing. Rules across settings: rules.py.
+All problems are collected and raised as one error. Rules across settings are in rules.py.
 """
 
 import difflib
@@ -23,8 +23,8 @@ def check_values(
     """Check names, types, choices and ranges.
 
     Returns:
-        The good values, as their fields' types (whole numbers become floats, lists become
-        tuples), and the problems of the others.
+        The valid values, converted to the types of their fields (whole numbers to floats, lists
+        to tuples), and the problems of the others.
     """
     fields = fields_of(recipe_type)
     good: dict[str, Value] = {}
@@ -44,15 +44,15 @@ def check_values(
 def check_recipe(
     recipe_type: type[AnyRecipe], values: Values, problems: Sequence[Problem]
 ) -> tuple[AnyRecipe, list[Problem]]:
-    """Build a recipe of good values; check that nothing is missing and that they agree.
+    """Build a recipe of valid values; check for missing settings and contradictions.
 
     Args:
-        recipe_type: the recipe to build.
-        values: values that `check_values` returned.
-        problems: those known already; a setting that takes part in one is not judged again.
+        recipe_type: the type of the recipe.
+        values: values from `check_values`.
+        problems: known problems; their settings are not checked again.
 
     Returns:
-        The recipe, and all problems, the known ones first.
+        The recipe, and all problems, known ones first.
     """
     recipe = recipe_of(recipe_type, values)
     known = {key for problem in problems for key in problem.keys}
@@ -61,14 +61,14 @@ def check_recipe(
 
 
 def require_valid(recipe: Recipe) -> None:
-    """Check a recipe that was made in Python; ConfigError names all of its problems."""
+    """Check a recipe that was built in Python; raise ConfigError with all problems."""
     values, problems = check_values(type(recipe), values_of(recipe))
     _, problems = check_recipe(type(recipe), values, problems)
     raise_problems(problems)
 
 
 def _fit(field: Field, value: object) -> Value | None:
-    """Return the value as the kind that a field has, or None if it is something else."""
+    """Return the value converted to the type of its field; None if it has another type."""
     kind = field.kind
     if field.setting.zero and value == field.setting.zero:
         return kind(0)  # type: ignore[no-any-return]
@@ -86,7 +86,7 @@ def _fit(field: Field, value: object) -> Value | None:
 
 
 def _is_text(value: object) -> bool:
-    """Tell text from what no file can hold: lone surrogates (undecodable bytes), null."""
+    """Return whether a value is text without null and lone surrogates (undecodable bytes)."""
     if not isinstance(value, str):
         return False
     return not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
@@ -109,7 +109,7 @@ def _bad_value(field: Field, value: object) -> str:
 
 
 def _expected(field: Field) -> str:
-    """Describe the values that a field takes."""
+    """Return a description of a field's valid values."""
     setting = field.setting
     if field.kind is bool:
         return "true or false"
@@ -130,7 +130,7 @@ def _place(field: Field) -> str:
 
 
 def _shown(value: object) -> str:
-    """Write a value as TOML would, roughly, cut where it is long."""
+    """Return a value roughly as in TOML, truncated if it is long."""
     text = str(value).lower() if isinstance(value, bool) else ascii(value)
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
 

@@ -1,4 +1,4 @@
-"""What became of the text of a dataset: counts and examples, for its manifest and for people."""
+"""Counts of kept and dropped pairs, with examples of dropped ones: for the manifest and reports."""
 
 import re
 from collections import Counter
@@ -17,17 +17,17 @@ from nmtkit.text.corpus import Pair
 
 _NUM_EXAMPLES = 3
 _MAX_CHARACTERS = 80
-_CUT = "..."
+_ELLIPSIS = "..."
 
 
 @dataclass(frozen=True)
 class SideCounts:
-    """One side of the pairs that were kept.
+    """Counts of one side of the kept pairs.
 
     Attributes:
-        tokens: all of them, end symbols counted.
-        unknown: those that are <unk>, or a byte of a character that the vocabulary lacks.
-        longest: of a sentence.
+        tokens: tokens, including end symbols.
+        unknown: tokens that are <unk>, or bytes of characters outside the vocabulary.
+        longest: tokens of the longest sentence.
     """
 
     tokens: int
@@ -44,7 +44,7 @@ class SideCounts:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """The pairs of a text, or of several; counts of texts add up."""
+    """Counts of the pairs of one or more texts; counts can be added."""
 
     read: int
     dropped: Mapping[Reason, int]
@@ -53,13 +53,13 @@ class PairCounts:
 
     @staticmethod
     def none() -> "PairCounts":
-        """Return the counts of no text."""
-        nothing = SideCounts(0, 0, 0)
-        return PairCounts(0, dict.fromkeys(REASONS, 0), nothing, nothing)
+        """Return counts of 0."""
+        zero = SideCounts(0, 0, 0)
+        return PairCounts(0, dict.fromkeys(REASONS, 0), zero, zero)
 
     @property
     def kept(self) -> int:
-        """Pairs that were not dropped."""
+        """Number of pairs that were not dropped."""
         return self.read - sum(self.dropped.values())
 
     def __add__(self, other: "PairCounts") -> "PairCounts":
@@ -71,12 +71,12 @@ class PairCounts:
         )
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the counts for a manifest."""
+        """Return the counts as fields of a manifest."""
         return {**asdict(self), "kept": self.kept}
 
     @staticmethod
     def from_manifest(fields: Mapping[str, Any]) -> "PairCounts":
-        """Read what `to_manifest` returned, of this version or one that knew fewer reasons."""
+        """Read the fields of `to_manifest`; earlier versions may lack some reasons."""
         return PairCounts(
             read=fields["read"],
             dropped={reason: fields["dropped"].get(reason, 0) for reason in REASONS},
@@ -87,12 +87,12 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class Example:
-    """A pair that was dropped.
+    """A dropped pair.
 
     Attributes:
-        reason: why.
-        line: where it stands.
-        source, target: its lines, cut where they are long.
+        reason: why it was dropped.
+        line: its line number.
+        source, target: its lines, truncated.
     """
 
     reason: Reason
@@ -102,12 +102,12 @@ class Example:
 
     @staticmethod
     def of(reason: Reason, line: int, pair: Pair) -> "Example":
-        """Make the example of a pair."""
+        """Make an example from a pair."""
         return Example(reason, line, _shorten(pair[0]), _shorten(pair[1]))
 
 
 def first_of_each(examples: Iterable[Example]) -> list[Example]:
-    """Return the first few examples of each reason, in their order."""
+    """Return the first few examples of each reason, in the given order."""
     seen: Counter[Reason] = Counter()
     chosen = []
     for example in examples:
@@ -119,12 +119,12 @@ def first_of_each(examples: Iterable[Example]) -> list[Example]:
 
 @dataclass(frozen=True)
 class CorpusAudit:
-    """What became of one training text.
+    """Counts and examples of one training text.
 
     Attributes:
-        text: which one.
-        counts: of its pairs.
-        examples: some of those that were dropped, numbered from 1 within the text.
+        text: the training text.
+        counts: counts of its pairs.
+        examples: some of the dropped pairs; lines are numbered from 1 within the text.
     """
 
     text: TrainingText
@@ -133,7 +133,7 @@ class CorpusAudit:
 
     @staticmethod
     def from_manifest(fields: Mapping[str, Any]) -> "CorpusAudit":
-        """Read an entry of the manifest; version 1 had counts alone."""
+        """Read an entry of the manifest; version 1 had only counts."""
         text = TrainingText(fields["prefix"], fields.get("weight", 1.0), fields.get("tag", ""))
         examples = [Example(**example) for example in fields.get("examples", ())]
         return CorpusAudit(text, PairCounts.from_manifest(fields), examples)
@@ -146,7 +146,7 @@ class CorpusAudit:
 
 @dataclass(frozen=True)
 class Audit:
-    """What became of all text of a dataset."""
+    """Counts and examples of all texts of a dataset."""
 
     corpora: Sequence[CorpusAudit]
     valid_prefix: str
@@ -159,7 +159,7 @@ class Audit:
         return sum((corpus.counts for corpus in self.corpora), PairCounts.none())
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the counts as the manifest has them."""
+        """Return the counts as fields of the manifest."""
         return {
             "corpora": [
                 {
@@ -175,7 +175,7 @@ class Audit:
 
     @staticmethod
     def from_manifest(manifest: Mapping[str, Any]) -> "Audit":
-        """Read a dataset's manifest."""
+        """Read the counts of a dataset's manifest."""
         counts = manifest["counts"]
         return Audit(
             corpora=[CorpusAudit.from_manifest(fields) for fields in counts["corpora"]],
@@ -185,12 +185,12 @@ class Audit:
         )
 
     def table(self) -> list[str]:
-        """Return lines that show the counts of each text."""
+        """Return the lines of a table with the counts of each text."""
         named = [(_title(corpus.text), corpus.counts) for corpus in self.corpora]
         return table([*named, (self.valid_prefix, self.valid)], self.unknown_name)
 
     def examples(self) -> list[str]:
-        """Return a line for each example of a dropped pair."""
+        """Return one line per example."""
         return [
             f"{example.reason}: {corpus.text.prefix}:{example.line}: "
             f"{example.source!r} | {example.target!r}"
@@ -200,25 +200,25 @@ class Audit:
 
 
 def unknown_name(description: str) -> str:
-    """Return what tokens that the vocabularies lack are called.
+    """Return the column title for tokens outside the vocabularies: "unknown" or "bytes".
 
     Args:
-        description: the segmentations as the manifest has them, such as `moses, bpe and words`.
+        description: the manifest's description of segmentations, such as `moses, bpe and words`.
     """
     names = re.findall(r"[\w-]+", description)
-    called = {SEGMENTATIONS[name].unknown for name in names if name in SEGMENTATIONS}
-    return "unknown" if "unknown" in called else "bytes"
+    titles = {SEGMENTATIONS[name].unknown for name in names if name in SEGMENTATIONS}
+    return "unknown" if "unknown" in titles else "bytes"
 
 
 def describe(folder: Path, check: bool) -> Iterator[str]:
-    """Yield lines on a dataset: its kind, the table of its counts, examples of dropped pairs.
+    """Yield lines that describe a dataset: properties, table of counts, examples of dropped pairs.
 
     Args:
         folder: the dataset.
-        check: read every file, and compare it with its hash.
+        check: compare every file with its hash.
 
     Raises:
-        DamagedError: it is missing or damaged; names the file.
+        DamagedError: the dataset is missing or damaged; names the file.
     """
     manifest = read_manifest(folder, FORMAT, VERSION)
     if check:
@@ -234,7 +234,7 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
     yield f"on disk      {num_bytes} bytes in {len(manifest['files'])} files"
     yield f"fingerprint  {contents.fingerprint}"
     if check:
-        yield "checked      every file is what was written"
+        yield "checked      every file matches its hash"
     audit = Audit.from_manifest(manifest)
     yield from ("", *audit.table())
     examples = audit.examples()
@@ -243,11 +243,11 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
 
 
 def table(named: Sequence[tuple[str, PairCounts]], unknown_name: str) -> list[str]:
-    """Return lines that show pairs, then tokens, of each text.
+    """Return the lines of two aligned tables: pairs per text, and tokens per text and side.
 
     Args:
-        named: texts by their names.
-        unknown_name: what an unknown token is in this kind of vocabulary.
+        named: names and counts of texts.
+        unknown_name: title of the column of unknown tokens; see the function of this name.
     """
     pairs = [["pairs", "read", "kept", *REASONS]]
     tokens = [["tokens", "side", "all", "mean", "longest", unknown_name]]
@@ -262,7 +262,7 @@ def table(named: Sequence[tuple[str, PairCounts]], unknown_name: str) -> list[st
 
 
 def _align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the first cell of each row to the left, the others to the right."""
+    """Format rows as lines; the first column is left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
@@ -275,4 +275,6 @@ def _title(text: TrainingText) -> str:
 
 
 def _shorten(line: str) -> str:
-    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - len(_CUT)] + _CUT
+    if len(line) <= _MAX_CHARACTERS:
+        return line
+    return line[: _MAX_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS

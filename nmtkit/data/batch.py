@@ -1,4 +1,4 @@
-"""Batches: the ids of some pairs, packed as the model reads them, on the device that computes."""
+"""Batches: packed ids of sentence pairs on the device of the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from nmtkit.symbols import BOS_ID
 _CPU = torch.device("cpu")
 
 _ALIGNMENT = 16
-"""Bytes that each tensor begins at a multiple of, where several are sent as one."""
+"""Alignment in bytes of tensors that are copied together."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Batch:
     """Sentence pairs as tensors.
 
     Attributes:
-        source: ids (X,), each sentence ending with the end symbol.
-        target_in: ids (Y,), what the decoder reads: the begin symbol, then all tokens but the last.
-        target_out: ids (Y,), what it must predict: the tokens, the last being the end symbol.
+        source: ids (X,); each sentence ends with the end symbol.
+        target_in: ids (Y,), decoder input: the begin symbol, then all tokens except the last.
+        target_out: ids (Y,), tokens to predict; each sentence ends with the end symbol.
     """
 
     source: Packed
@@ -33,7 +33,7 @@ class Batch:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """X and Y, the source and target tokens."""
+        """X and Y, the numbers of source and target tokens."""
         return self.source.layout.num_tokens, self.target_in.layout.num_tokens
 
 
@@ -42,52 +42,52 @@ def gather(pairs: Pairs, indices: Indices, device: torch.device) -> Batch:
 
     Args:
         pairs: the shard.
-        indices: (B,) which of its pairs.
-        device: where the tensors go.
+        indices: (B,) indices of the pairs.
+        device: of the batch.
     """
-    return batch_of(pairs.source.take(indices), pairs.target.take(indices), device)
+    return make_batch(pairs.source.take(indices), pairs.target.take(indices), device)
 
 
-def batch_of(source: Sequences, target: Sequences, device: torch.device) -> Batch:
-    """Make a batch of the ids of both sides, each sentence ending with the end symbol."""
-    read, predicted = _packed(source), _packed(target)
-    shifted = predicted.values.roll(1)
-    shifted[predicted.layout.starts] = BOS_ID
-    batch = Batch(read, Packed(shifted, predicted.layout), predicted.values)
-    return batch if device.type == "cpu" else sent(batch, device)
+def make_batch(source: Sequences, target: Sequences, device: torch.device) -> Batch:
+    """Make a batch from the ids of both sides; each sentence ends with the end symbol."""
+    packed_source, packed_target = _packed(source), _packed(target)
+    shifted = packed_target.values.roll(1)
+    shifted[packed_target.layout.starts] = BOS_ID
+    batch = Batch(packed_source, Packed(shifted, packed_target.layout), packed_target.values)
+    return batch if device.type == "cpu" else to_device(batch, device)
 
 
-def sent(batch: Batch, device: torch.device) -> Batch:
-    """Copy a batch from the host to a device, all of its tensors as one.
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """Copy a batch from the host to a device, with a single copy for all tensors.
 
-    The host does not wait for a GPU to have them: what the GPU is given to compute afterwards,
-    by whichever thread, comes after the copy.
+    The host does not wait for the copy to a GPU. Work given to the GPU afterwards, by any thread,
+    runs after the copy.
     """
     source, target = batch.source.layout, batch.target_in.layout
     ids = [batch.source.values, batch.target_in.values, batch.target_out]
-    places = iter(_send([*ids, *source.tensors.values(), *target.tensors.values()], device))
-    source_ids, target_in, target_out = (next(places) for _ in ids)
+    copies = iter(_copy([*ids, *source.tensors.values(), *target.tensors.values()], device))
+    source_ids, target_in, target_out = (next(copies) for _ in ids)
     source, target = (
-        layout.with_tensors({name: next(places) for name in layout.tensors})
+        layout.with_tensors({name: next(copies) for name in layout.tensors})
         for layout in (source, target)
     )
     return Batch(Packed(source_ids, source), Packed(target_in, target), target_out)
 
 
-def _send(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """Copy tensors to a device as one."""
+def _copy(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+    """Copy tensors to a device with a single copy."""
     sizes = [-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors]
-    # Only from memory that stays where it is can a GPU copy by itself; torch keeps it for the next.
+    # A GPU copies asynchronously from pinned memory only; torch caches that memory.
     staged = torch.empty(sum(sizes), dtype=torch.uint8, pin_memory=device.type == "cuda")
-    for tensor, place in zip(tensors, staged.split(sizes), strict=True):
-        _viewed(place, tensor).copy_(tensor)
+    for tensor, data in zip(tensors, staged.split(sizes), strict=True):
+        _view_as(data, tensor).copy_(tensor)
     copied = staged.to(device, non_blocking=True).split(sizes)
-    return [_viewed(place, tensor) for tensor, place in zip(tensors, copied, strict=True)]
+    return [_view_as(data, tensor) for tensor, data in zip(tensors, copied, strict=True)]
 
 
-def _viewed(place: Tensor, tensor: Tensor) -> Tensor:
-    """Return bytes as a tensor of the type and shape of another."""
-    return place[: tensor.nbytes].view(tensor.dtype).view(tensor.shape)
+def _view_as(data: Tensor, tensor: Tensor) -> Tensor:
+    """View bytes as a tensor with the type and shape of another."""
+    return data[: tensor.nbytes].view(tensor.dtype).view(tensor.shape)
 
 
 def _packed(sequences: Sequences) -> Packed:

@@ -1,14 +1,14 @@
-"""The dataset folder: ids of sentence pairs, read by memory map.
+"""The dataset folder: memory-mapped ids of sentence pairs.
 
     manifest.json     contents, counts, recipe, hashes
     codec/            the codec that made the ids
-    train.00000.*     a shard, an even sample of the corpus; as many as its size needs
-    valid.*           the validation pairs that the dev loss is taken of
-    valid.source.txt  all of the validation text as it was read, a line a pair; valid.target.txt
+    train.00000.*     the first shard, an even sample of the corpus; further shards as needed
+    valid.*           ids of the validation pairs, for the validation loss
+    valid.source.txt  the validation text, unchanged, one line per pair; also valid.target.txt
 
-Each side of a shard, and of the validation pairs, is two files: `.source.ids`, sequences laid end
-to end, each ending with the end symbol, as uint16 where the vocabularies allow, else uint32; and
-`.source.offsets`, where they begin and, last, their total, as uint32. All are little-endian.
+Each side of a shard or of the validation pairs has two files. `.source.ids` has the sequences end
+to end, each with the end symbol, as uint16 if the vocabularies allow it, else uint32.
+`.source.offsets` has the start of each sequence and the total, as uint32. All are little-endian.
 """
 
 import hashlib
@@ -26,19 +26,19 @@ from numpy.typing import NDArray
 
 from nmtkit.errors import DamagedError
 from nmtkit.storage.durable import read_manifest
-from nmtkit.storage.manifest import gone, verify_files
+from nmtkit.storage.manifest import missing_file_error, verify_files
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"
 PART_FORMAT = "nmtkit-dataset-part"
 VERSION = 2
-"""Version 1 knew no weights: each shard was of one corpus."""
+"""Version 1 had no weights; each shard was of one corpus."""
 
 SIDES = ("source", "target")
 TRAIN = "train"
 VALID = "valid"
 ID_TYPES = {"uint16": "<u2", "uint32": "<u4"}
-"""Types of ids on disk, by their names in manifest.json."""
+"""Types of ids on disk by their names in manifest.json."""
 
 OFFSET_TYPE = "<u4"
 
@@ -46,11 +46,11 @@ Ids = NDArray[np.unsignedinteger[Any]]
 Offsets = NDArray[np.uint32]
 Indices = NDArray[np.int64]
 
-_MEND = "restore the folder from a copy, or run `nmtkit preprocess` again"
+_RESTORE = "restore the folder from a copy, or run `nmtkit preprocess` again"
 
 
 def id_type_for(vocabulary_size: int) -> str:
-    """Return the name of the smallest type that holds every id."""
+    """Return the name of the smallest type that can hold every id."""
     largest = {name: int(np.iinfo(id_type).max) for name, id_type in ID_TYPES.items()}
     fitting = [name for name in largest if vocabulary_size - 1 <= largest[name]]
     return min(fitting, key=largest.__getitem__)
@@ -58,17 +58,17 @@ def id_type_for(vocabulary_size: int) -> str:
 
 @dataclass(frozen=True)
 class Contents:
-    """What the manifest must say for a dataset to be read.
+    """Fields of the manifest that are needed to read a dataset.
 
     Attributes:
         id_type: a name in `ID_TYPES`.
-        weights: of each corpus, how many times an epoch each of its pairs comes.
-        shards: of each shard, the training pairs of each corpus, which lie in this order.
-        valid_pairs: validation pairs with ids.
-        valid_lines: lines of the validation text.
+        weights: per corpus, occurrences of each of its pairs per epoch.
+        shards: per shard, the number of training pairs of each corpus, in the order of the file.
+        valid_pairs: number of validation pairs with ids.
+        valid_lines: number of lines of the validation text.
         codec: fingerprint of the codec.
-        fingerprint: sha256 of training pairs, codec and weights, which with the seed and the
-            configuration decide the sequence of updates.
+        fingerprint: sha256 of training pairs, codec and weights. With the seed and the
+            configuration, these determine the sequence of updates.
     """
 
     id_type: str
@@ -85,13 +85,13 @@ class Contents:
 
     @staticmethod
     def from_manifest(manifest: Mapping[str, Any]) -> "Contents":
-        """Read the fields of a manifest that `read_manifest` found undamaged."""
+        """Read the fields of a manifest that `read_manifest` has checked."""
         shards = manifest["shards"]
         is_weighted = manifest["version"] > 1
         return Contents(
             id_type=manifest["id_type"],
             weights=tuple(manifest["weights"]) if is_weighted else (1.0,),
-            shards=tuple(tuple(runs) if is_weighted else (runs,) for runs in shards),
+            shards=tuple(tuple(counts) if is_weighted else (counts,) for counts in shards),
             valid_pairs=manifest["valid_pairs"],
             valid_lines=manifest["valid_lines"],
             codec=manifest["codec"],
@@ -101,20 +101,20 @@ class Contents:
 
 @dataclass(frozen=True)
 class Part:
-    """One of several parts of a dataset that are made apart, such as on one machine each.
+    """One of several parts of a dataset that are made separately, such as on several machines.
 
     A part has every n-th shard.
 
     Attributes:
-        number: which, from 1.
-        count: how many there are.
+        number: number of this part, from 1.
+        count: number of parts.
     """
 
     number: int
     count: int
 
     def has(self, shard: int) -> bool:
-        """Whether a shard is made in this part."""
+        """Return whether a shard belongs to this part."""
         return shard % self.count == self.number - 1
 
 
@@ -127,9 +127,9 @@ def fingerprint_of(
     """Compute the fingerprint of a dataset.
 
     Args:
-        codec: its codec's fingerprint.
-        hashes: sha256 of each of its files, by name; those of training pairs are taken.
-        weights, shards: see `Contents`; without a weight, they change nothing.
+        codec: fingerprint of its codec.
+        hashes: sha256 of its files, by name; only files of training pairs are used.
+        weights, shards: see `Contents`; used only if a weight is not 1.
     """
     digest = hashlib.sha256(codec.encode())
     for name in sorted(hashes):
@@ -141,17 +141,17 @@ def fingerprint_of(
 
 
 def shard_name(number: int) -> str:
-    """Return the name of a shard, which its files' names begin with."""
+    """Return the name of a shard, with which the names of its files begin."""
     return f"{TRAIN}.{number:05}"
 
 
 def side_paths(stem: Path) -> tuple[Path, Path]:
-    """Return the paths of a side's ids and offsets."""
+    """Return the paths of the ids and of the offsets of a side."""
     return stem.with_name(f"{stem.name}.ids"), stem.with_name(f"{stem.name}.offsets")
 
 
 def text_path(folder: Path, side: str) -> Path:
-    """Return the path of one side's validation text."""
+    """Return the path of the validation text of a side."""
     return folder / f"{VALID}.{side}.txt"
 
 
@@ -164,21 +164,21 @@ class Sequences:
 
     @staticmethod
     def pack(sequences: Sequence[Sequence[int]], id_type: str) -> "Sequences":
-        """Lay sequences end to end."""
+        """Pack sequences of ids."""
         lengths = np.array([len(sequence) for sequence in sequences], OFFSET_TYPE)
         ids = np.fromiter(chain.from_iterable(sequences), ID_TYPES[id_type], lengths.sum())
         return Sequences(ids, lengths)
 
 
 class Side:
-    """One side of the pairs of a shard, mapped from its files.
+    """One side of the pairs of a shard, memory-mapped from its files.
 
-    Offsets are checked when the files are mapped, and so for all shards when the dataset is
-    opened: 4 bytes a sentence. Ids are checked, by their hash and against the vocabulary, when
-    they are first asked for, a shard at a time, as they are about to be read anyway.
+    Offsets, 4 bytes per sentence, are checked when the files are mapped; opening a dataset maps all
+    shards. Ids are checked against their hash and the vocabulary at their first use, because
+    training then reads the whole shard.
 
     Attributes:
-        offsets: (sequences + 1,) where each sequence begins in the ids, and their total.
+        offsets: (sequences + 1,) start of each sequence in the ids, and their total.
     """
 
     def __init__(
@@ -193,13 +193,13 @@ class Side:
 
         Args:
             stem: path of its files without `.ids` and `.offsets`.
-            num_sequences: how many there are.
+            num_sequences: number of sequences.
             id_type: a name in `ID_TYPES`.
             vocabulary_size: V; every id is smaller.
-            verify: raises DamagedError for a file whose content is not what was written.
+            verify: raises DamagedError for a file that does not match its hash.
 
         Raises:
-            DamagedError: offsets that cannot be.
+            DamagedError: the offsets are damaged.
         """
         self._ids_path, offsets_path = side_paths(stem)
         self._vocabulary_size = vocabulary_size
@@ -213,26 +213,26 @@ class Side:
             and self.offsets[-1] == len(self._unchecked_ids)
         )
         if not are_good:
-            raise DamagedError(f"{offsets_path}: damaged, offsets are out of order; {_MEND}")
+            raise DamagedError(f"{offsets_path}: damaged, offsets are out of order; {_RESTORE}")
 
     @cached_property
     def ids(self) -> Ids:
         """Ids (X,) of all sequences, laid end to end.
 
         Raises:
-            DamagedError: the file is damaged, or an id is not in the vocabulary.
+            DamagedError: the file is damaged, or an id is outside the vocabulary.
         """
         self._verify(self._ids_path)
         largest = int(self._unchecked_ids.max(initial=0))
         if largest >= self._vocabulary_size:
             raise DamagedError(
                 f"{self._ids_path}: id {largest} in a vocabulary of {self._vocabulary_size}; "
-                f"{_MEND}"
+                f"{_RESTORE}"
             )
         return self._unchecked_ids
 
     def lengths(self) -> Offsets:
-        """Compute the number of tokens of each sequence, end symbols counted."""
+        """Return the number of tokens of each sequence, including end symbols."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -244,40 +244,41 @@ class Side:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     def take(self, indices: Indices) -> Sequences:
-        """Copy some sequences, in the order of their indices (B,), without a loop over them."""
+        """Copy the sequences with the given indices (B,), in that order."""
         first = self.offsets[indices].astype(np.int64)
         lengths = self.offsets[indices + 1] - self.offsets[indices]
         ends = np.cumsum(lengths, dtype=np.int64)
-        places = np.arange(ends[-1]) + np.repeat(first - ends + lengths, lengths)
-        return Sequences(self.ids[places], lengths)
+        positions = np.arange(ends[-1]) + np.repeat(first - ends + lengths, lengths)
+        return Sequences(self.ids[positions], lengths)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The sentence pairs of a shard, or those of the validation set.
+    """The sentence pairs of a shard or of the validation set.
 
     Attributes:
         source, target: the sides.
-        runs: pairs in a row that an epoch has equally often, and how often.
+        weight_runs: run-length encoded weights of the pairs: number of pairs, and their occurrences
+            per epoch.
     """
 
     source: Side
     target: Side
-    runs: tuple[tuple[int, float], ...]
+    weight_runs: tuple[tuple[int, float], ...]
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 class Shards(Sequence[Pairs]):
-    """Shards that are mapped when they are asked for.
+    """Shards that are mapped when they are used.
 
-    Only the last one stays mapped, so that memory does not grow with the corpus; what takes one
-    shard after the other, as training does, loses nothing by that.
+    Only the last used one stays mapped, so memory does not grow with the corpus. Training uses one
+    shard after the other, so it maps each only once.
     """
 
     def __init__(self, open_shard: Callable[[int], Pairs], num_shards: int) -> None:
-        """Store how to open a shard by its number."""
+        """Store the function that opens a shard, given its number."""
         self._open = lru_cache(maxsize=1)(open_shard)
         self._num_shards = num_shards
 
@@ -289,23 +290,23 @@ class Shards(Sequence[Pairs]):
     @overload
     def __getitem__(self, number: slice) -> list[Pairs]: ...
     def __getitem__(self, number: int | slice) -> Pairs | list[Pairs]:
-        """Return a shard, whose offsets are checked then, or several."""
-        place = range(self._num_shards)[number]
-        return self._open(place) if isinstance(place, int) else list(map(self._open, place))
+        """Return a shard, after a check of its offsets, or several."""
+        chosen = range(self._num_shards)[number]
+        return self._open(chosen) if isinstance(chosen, int) else list(map(self._open, chosen))
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset folder that is open for reading.
+    """An open dataset folder.
 
     Attributes:
-        folder: where it is.
-        manifest: all that manifest.json says.
-        codec: line to ids and back.
+        folder: the dataset folder.
+        manifest: content of manifest.json.
+        codec: the codec that made the ids.
         train: the shards of the training pairs.
-        num_train_pairs: how many they hold together.
-        valid: validation pairs for the dev loss, without those that are empty or too long.
-        valid_source, valid_target: all of the validation text, as it was read.
+        num_train_pairs: training pairs of all shards.
+        valid: validation pairs for the validation loss, without empty or too long ones.
+        valid_source, valid_target: the whole validation text, unchanged.
         fingerprint: see `Contents`.
     """
 
@@ -321,34 +322,34 @@ class Dataset:
 
     @staticmethod
     def open(folder: Path) -> "Dataset":
-        """Open a dataset; reads and verifies all of it but the ids of the training pairs.
+        """Open a dataset; reads and verifies everything except the ids of the training pairs.
 
         Raises:
             DamagedError: missing, incomplete, damaged or of another version; names the file.
         """
         manifest = read_manifest(folder, FORMAT, VERSION)
         files: dict[str, Any] = manifest["files"]
-        read_now = {name: entry for name, entry in files.items() if not _is_of_train_ids(name)}
-        verify_files(folder, {"files": read_now})
+        verified = {name: entry for name, entry in files.items() if not _has_train_ids(name)}
+        verify_files(folder, {"files": verified})
         contents = Contents.from_manifest(manifest)
         codec = TextCodec.load(folder / "codec")
         if contents.codec != codec.fingerprint:
-            raise DamagedError(f"{folder / 'codec'}: not the codec of this dataset; {_MEND}")
+            raise DamagedError(f"{folder / 'codec'}: not the codec of this dataset; {_RESTORE}")
 
         def verify(path: Path) -> None:
             verify_files(folder, {"files": {path.name: files[path.name]}})
 
-        def open_part(name: str, runs: Sequence[tuple[int, float]]) -> Pairs:
-            id_type, num_pairs = contents.id_type, sum(length for length, _ in runs)
+        def open_part(name: str, weight_runs: Sequence[tuple[int, float]]) -> Pairs:
+            id_type, num_pairs = contents.id_type, sum(length for length, _ in weight_runs)
             return Pairs(
                 Side(folder / f"{name}.source", num_pairs, id_type, codec.source.size, verify),
                 Side(folder / f"{name}.target", num_pairs, id_type, codec.target.size, verify),
-                tuple(runs),
+                tuple(weight_runs),
             )
 
         def open_shard(number: int) -> Pairs:
-            runs = zip(contents.shards[number], contents.weights, strict=True)
-            return open_part(shard_name(number), list(runs))
+            weight_runs = zip(contents.shards[number], contents.weights, strict=True)
+            return open_part(shard_name(number), list(weight_runs))
 
         train = Shards(open_shard, len(contents.shards))
         deque(train, maxlen=0)  # opening a shard checks its offsets
@@ -365,7 +366,7 @@ class Dataset:
         )
 
 
-def _is_of_train_ids(name: str) -> bool:
+def _has_train_ids(name: str) -> bool:
     return name.startswith(f"{TRAIN}.") and name.endswith(".ids")
 
 
@@ -375,14 +376,14 @@ def _map(path: Path, data_type: str) -> NDArray[Any]:
             return np.zeros(0, data_type)
         return np.memmap(path, data_type, "r").view(np.ndarray)
     except FileNotFoundError:
-        raise gone(path) from None
+        raise missing_file_error(path) from None
 
 
 def _read_text(path: Path, num_lines: int) -> list[str]:
     try:
         lines = path.read_bytes().decode().split("\n")
     except UnicodeDecodeError:
-        raise DamagedError(f"{path}: damaged, not valid UTF-8; {_MEND}") from None
+        raise DamagedError(f"{path}: damaged, not valid UTF-8; {_RESTORE}") from None
     if len(lines) != num_lines + 1 or lines.pop():
-        raise DamagedError(f"{path}: damaged, not {num_lines} lines; {_MEND}")
+        raise DamagedError(f"{path}: damaged, not {num_lines} lines; {_RESTORE}")
     return lines

@@ -1,4 +1,4 @@
-"""Chunks of text to ids, filtered and dealt to shards; in worker processes, in order."""
+"""Encoding of chunks of text: ids of the kept pairs per shard, computed by worker processes."""
 
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
 from nmtkit.data.binary import Part, Sequences
-from nmtkit.data.filters import REASONS, HeldOut, drop_reason
-from nmtkit.data.repeats import Repeats
+from nmtkit.data.duplicates import Duplicates
+from nmtkit.data.filters import REASONS, HeldOutText, drop_reason
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.corpus import Chunk
@@ -24,14 +24,14 @@ _REMEDY = "run with fewer workers [--workers]"
 
 @dataclass(frozen=True)
 class EncodedChunk:
-    """What became of a chunk.
+    """The kept pairs of a chunk, with counts.
 
     Attributes:
-        corpus: which one it is of.
-        num_pairs: pairs it held.
-        counts: of its pairs, except those of other parts.
-        shards: the pairs that were kept, by shard, source and target.
-        examples: some of those that were dropped, their lines numbered over all corpora.
+        corpus: index of its corpus.
+        num_pairs: pairs of the chunk.
+        counts: counts of its pairs, except those of other parts.
+        shards: source and target of the kept pairs, by shard.
+        examples: some of the dropped pairs; lines are numbered over all corpora, from 0.
     """
 
     corpus: int
@@ -43,24 +43,24 @@ class EncodedChunk:
 
 @dataclass(frozen=True)
 class Encoder:
-    """All that decides what becomes of a chunk.
+    """Converts chunks to ids; the result depends only on the chunk and these settings.
 
     Attributes:
-        codec: line to ids.
-        filters: which pairs are kept.
-        held_out: text that no pair that is kept has a line of.
-        repeats: which pairs are equal to an earlier one; None if they are kept.
-        tags: for each corpus, the ids that its source sequences begin with.
+        codec: converts lines to ids.
+        filters: settings that drop pairs.
+        held_out: pairs with a line of this text are dropped.
+        duplicates: flags of the pairs to drop as duplicates; None = keep them.
+        tags: per corpus, ids that each source sequence begins with.
         id_type: type of the ids, a name in `ID_TYPES`.
-        seed: what dealing to shards is drawn from.
-        num_shards: shards to deal to.
-        part: whose shards are made; the pairs of others are passed over.
+        seed: determines the shard of each pair.
+        num_shards: number of shards of all parts.
+        part: the part to make; pairs of other parts are skipped.
     """
 
     codec: TextCodec
     filters: FilterConfig
-    held_out: HeldOut
-    repeats: Repeats | None
+    held_out: HeldOutText
+    duplicates: Duplicates | None
     tags: tuple[tuple[int, ...], ...]
     id_type: str
     seed: int
@@ -68,25 +68,25 @@ class Encoder:
     part: Part
 
     def encode(self, chunk: Chunk) -> EncodedChunk:
-        """Turn a chunk into ids."""
+        """Convert a chunk to ids."""
         num_pairs = len(chunk.pairs)
-        shards = deal(self.seed, chunk.first, num_pairs, self.num_shards).tolist()
-        repeated = [False] * num_pairs
-        if self.repeats:
-            repeated = self.repeats.among(chunk.first, num_pairs).tolist()
+        shards = assign_shards(self.seed, chunk.first, num_pairs, self.num_shards).tolist()
+        is_duplicate = [False] * num_pairs
+        if self.duplicates:
+            is_duplicate = self.duplicates.flags_of(chunk.first, num_pairs).tolist()
         tag = self.tags[chunk.corpus]
-        num_passed_over = 0
+        num_skipped = 0
         dropped = dict.fromkeys(REASONS, 0)
         examples: list[Example] = []
         kept: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
         for number, (shard, pair) in enumerate(zip(shards, chunk.pairs, strict=True)):
             if not self.part.has(shard):
-                num_passed_over += 1
+                num_skipped += 1
                 continue
             source = self.codec.encode_source(pair[0])
             target = self.codec.encode_target(pair[1])
             sizes = len(source), len(target)
-            reason = drop_reason(pair, sizes, repeated[number], self.filters, self.held_out)
+            reason = drop_reason(pair, sizes, is_duplicate[number], self.filters, self.held_out)
             if reason:
                 dropped[reason] += 1
                 examples.append(Example.of(reason, chunk.first + number, pair))
@@ -99,7 +99,7 @@ class Encoder:
             for shard, (sources, targets) in kept.items()
         }
         counts = PairCounts(
-            read=num_pairs - num_passed_over,
+            read=num_pairs - num_skipped,
             dropped=dropped,
             source=_count([source for source, _ in packed.values()], self.codec.source),
             target=_count([target for _, target in packed.values()], self.codec.target),
@@ -107,16 +107,16 @@ class Encoder:
         return EncodedChunk(chunk.corpus, num_pairs, counts, packed, first_of_each(examples))
 
 
-def deal(seed: int, first: int, num_pairs: int, num_shards: int) -> NDArray[np.int64]:
-    """Deal pairs to shards as a function of their numbers alone.
+def assign_shards(seed: int, first: int, num_pairs: int, num_shards: int) -> NDArray[np.int64]:
+    """Assign consecutive pairs to random shards, which depend only on seed and pair number.
 
     Source: SplitMix64, Steele, Lea and Flood 2014, https://doi.org/10.1145/2660193.2660195
 
     Args:
-        seed: the first state.
-        first: number of the first pair in all of the training text.
-        num_pairs: pairs to deal.
-        num_shards: shards there are.
+        seed: initial state of the generator.
+        first: number of the first pair over all corpora.
+        num_pairs: number of pairs.
+        num_shards: number of shards.
 
     Returns:
         (num_pairs,) the shard of each pair.
@@ -132,16 +132,16 @@ def deal(seed: int, first: int, num_pairs: int, num_shards: int) -> NDArray[np.i
 def encode_in_order(
     encoder: Encoder, chunks: Iterable[Chunk], workers: int
 ) -> Generator[EncodedChunk, None, None]:
-    """Encode chunks, and yield them in their order; close the generator to end early.
+    """Encode chunks and yield the results in order; close the generator to end early.
 
     Args:
-        encoder: does the work.
-        chunks: taken as they are needed; a worker holds one at a time.
-        workers: number of processes; at most 1 = this process encodes.
+        encoder: encodes each chunk.
+        chunks: read as needed; each worker has one chunk at a time.
+        workers: number of processes; at most 1 = encode in this process.
 
     Raises:
         ResourceError: a worker was killed.
-        NmtkitError, MemoryError, OSError: what a worker raised.
+        NmtkitError, MemoryError, OSError: raised by a worker.
     """
     if workers <= 1:
         yield from map(encoder.encode, chunks)
@@ -168,7 +168,7 @@ def encode_in_order(
 
 
 def _serve(connection: "Connection[EncodedChunk, Any]") -> None:
-    """Receive an encoder, then chunks; send each of them encoded."""
+    """Receive an encoder, then chunks; send back each encoded chunk."""
     encoder: Encoder = connection.recv()
     while True:
         connection.send(encoder.encode(connection.recv()))

@@ -1,4 +1,4 @@
-"""Which training pairs are kept; a drop always has one reason, so that drops can be counted."""
+"""Filters of training pairs; each dropped pair has exactly one reason."""
 
 import re
 import unicodedata
@@ -31,31 +31,31 @@ NAMES_OF_SCRIPTS: dict[str, frozenset[str]] = {
     "japanese": frozenset({"CJK", "HIRAGANA", "KATAKANA"}),
     "korean": frozenset({"HANGUL", "CJK"}),
 }
-"""Words, one of which the name of each letter of a script has."""
+"""Words in the Unicode names of a script's letters; each letter's name has one of them."""
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Text that is to be translated later, so that nothing of it may be learnt.
+class HeldOutText:
+    """Held-out text, such as the test set, whose lines must not be in the training data.
 
     Attributes:
-        sources, targets: keys of its lines.
+        sources, targets: keys of its lines, see `line_key`.
     """
 
     sources: frozenset[int]
     targets: frozenset[int]
 
     @staticmethod
-    def of(pairs: Iterable[Pair]) -> "HeldOut":
-        """Take the keys of all lines."""
+    def of(pairs: Iterable[Pair]) -> "HeldOutText":
+        """Compute the keys of all lines."""
         sources, targets = set(), set()
         for source, target in pairs:
             sources.add(line_key(source))
             targets.add(line_key(target))
-        return HeldOut(frozenset(sources), frozenset(targets))
+        return HeldOutText(frozenset(sources), frozenset(targets))
 
-    def shares_a_line(self, pair: Pair) -> bool:
-        """Tell whether either side of a pair is a line of the text."""
+    def has_line_of(self, pair: Pair) -> bool:
+        """Return whether the source of a pair is a source line of this text, or its target one."""
         source, target = pair
         return bool(self.sources) and (
             line_key(source) in self.sources or line_key(target) in self.targets
@@ -65,19 +65,19 @@ class HeldOut:
 def drop_reason(
     pair: Pair,
     num_tokens: tuple[int, int],
-    is_repeated: bool,
+    is_duplicate: bool,
     config: FilterConfig,
-    held_out: HeldOut,
+    held_out: HeldOutText,
 ) -> Reason | None:
-    """Return why a pair is dropped, the first reason of `REASONS`, or None if it is kept.
+    """Return the first reason of `REASONS` to drop a pair, or None to keep it.
 
     Args:
         pair: its lines.
-        num_tokens: of its sides, end symbols counted, tags not. The ratio is taken without end
-            symbols, so that it means what it says for short sentences too.
-        is_repeated: an equal pair came before.
-        config: the limits.
-        held_out: text that no side may be a line of.
+        num_tokens: tokens of each side, with end symbols, without tags. Length ratios leave end
+            symbols out, because these would distort short sentences.
+        is_duplicate: an earlier pair is equal.
+        config: settings of the filters.
+        held_out: text whose lines no kept pair may have.
     """
     shorter, longer = sorted(num_tokens)
     if shorter == 1:
@@ -88,17 +88,17 @@ def drop_reason(
         return "ratio"
     scripts = (config.source_script, config.target_script)
     for line, script in zip(pair, scripts, strict=True):
-        if script != ANY_SCRIPT and not is_mostly(line, script):
+        if script != ANY_SCRIPT and not is_mostly_in_script(line, script):
             return "script"
     if config.drop_copies and pair[0].split() == pair[1].split():
         return "copy"
-    if held_out.shares_a_line(pair):
+    if held_out.has_line_of(pair):
         return "held out"
-    return "duplicate" if is_repeated else None
+    return "duplicate" if is_duplicate else None
 
 
-def is_mostly(line: str, script: str) -> bool:
-    """Tell whether at least half of a line's letters are of a script; so if it has none.
+def is_mostly_in_script(line: str, script: str) -> bool:
+    """Return whether at least half of a line's letters are of a script; True without letters.
 
     Args:
         line: any text.
@@ -106,11 +106,11 @@ def is_mostly(line: str, script: str) -> bool:
     """
     letters = [character for character in line if character.isalpha()]
     names = NAMES_OF_SCRIPTS[script]
-    num_fitting = sum(not names.isdisjoint(_unicode_name(letter)) for letter in letters)
-    return 2 * num_fitting >= len(letters)
+    num_in_script = sum(not names.isdisjoint(_unicode_name(letter)) for letter in letters)
+    return 2 * num_in_script >= len(letters)
 
 
 @lru_cache(maxsize=2**16)
 def _unicode_name(letter: str) -> tuple[str, ...]:
-    """Return the words of a letter's name, such as LATIN SMALL LETTER A."""
+    """Return the words of a letter's Unicode name, such as LATIN SMALL LETTER A."""
     return tuple(re.split("[ -]", unicodedata.name(letter, "")))

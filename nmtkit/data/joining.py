@@ -1,4 +1,4 @@
-"""Parts of a dataset that were made apart become one, without copying: files are linked."""
+"""Joining of the parts of a dataset; files are hard-linked, not copied."""
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +14,16 @@ from nmtkit.storage.durable import new_folder, read_manifest
 from nmtkit.storage.manifest import verify_files
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
-_OF_PARTS = ("counts", "files", "fingerprint", "format", "nmtkit", "part", "shards", "version")
+_PART_FIELDS = ("counts", "files", "fingerprint", "format", "nmtkit", "part", "shards", "version")
 
 
 @dataclass(frozen=True)
-class _Made:
-    """A part that was made.
+class _PartFolder:
+    """The folder of a part.
 
     Attributes:
-        folder: where.
-        manifest: what it says.
+        folder: its path.
+        manifest: its manifest.
     """
 
     folder: Path
@@ -31,31 +31,33 @@ class _Made:
 
     @property
     def number(self) -> int:
-        """Which part it is, from 1."""
+        """Number of the part, from 1."""
         return int(self.manifest["part"]["number"])
 
 
 def join(
     folders: Sequence[Path], out: Path, overwrite: bool, report: Callable[[str], None]
 ) -> None:
-    """Make a dataset of all its parts; it is the one that a single call would have made.
+    """Join all parts into the dataset that a single `nmtkit preprocess` would have made.
 
-    Its files are further names of the parts' files, whose folders may be deleted afterwards.
+    Its files are hard links to those of the parts, whose folders may be deleted afterwards.
 
     Args:
         folders: the parts, in any order.
-        out: the dataset's folder, on the same file system; it appears whole or not at all.
-        overwrite: replace a dataset that stands there.
-        report: takes the lines of what was read and kept.
+        out: folder of the dataset, on the same file system; it appears whole or not at all.
+        overwrite: replace an existing dataset.
+        report: receives the lines of the table of counts.
 
     Raises:
-        ConfigError: a part is missing, there twice, or of another text or recipe; or `out` exists.
+        ConfigError: a part is missing, repeated, or of another text or recipe; or `out` exists.
         DamagedError: a part is damaged.
-        DataError: no pair is left to train with.
-        ResourceError: no links can be made there, or no room on disk.
+        DataError: no training pairs are left.
+        ResourceError: hard links cannot be made there, or the disk is full.
     """
     with new_folder(out, FORMAT, VERSION, overwrite=overwrite) as staged:
-        parts = [_Made(folder, read_manifest(folder, PART_FORMAT, VERSION)) for folder in folders]
+        parts = [
+            _PartFolder(folder, read_manifest(folder, PART_FORMAT, VERSION)) for folder in folders
+        ]
         parts.sort(key=lambda part: part.number)
         _check_complete(parts)
         for part in parts:
@@ -63,14 +65,15 @@ def join(
         first = parts[0].manifest
         hashes = _link_files(parts, staged.path)
         contents = [Contents.from_manifest(part.manifest) for part in parts]
-        num_shards = sum(len(one.shards) for one in contents)
+        num_shards = sum(len(part.shards) for part in contents)
         shards = [contents[i % len(parts)].shards[i // len(parts)] for i in range(num_shards)]
         audit = _add([Audit.from_manifest(part.manifest) for part in parts])
         if not audit.train.kept:
             raise DataError(
-                "all pairs of all parts were dropped; check the files, or drop fewer [filters]"
+                "all pairs of all parts were dropped; check the files, or relax the filters "
+                "[filters]"
             )
-        staged.fields.update({name: first[name] for name in first if name not in _OF_PARTS})
+        staged.fields.update({name: first[name] for name in first if name not in _PART_FIELDS})
         staged.fields["shards"] = shards
         staged.fields["counts"] = audit.to_manifest()
         staged.fields["fingerprint"] = fingerprint_of(
@@ -80,8 +83,8 @@ def join(
         report(line)
 
 
-def _check_complete(parts: Sequence[_Made]) -> None:
-    """Check that the parts are those of one dataset, all of them."""
+def _check_complete(parts: Sequence[_PartFolder]) -> None:
+    """Check that the parts are all parts of one dataset, each given once."""
     count = parts[0].manifest["part"]["count"]
     numbers = [part.number for part in parts]
     for part, later in pairwise(parts):
@@ -93,8 +96,8 @@ def _check_complete(parts: Sequence[_Made]) -> None:
         for name in ("recipe", "codec"):
             if part.manifest[name] != parts[0].manifest[name]:
                 raise ConfigError(
-                    f"{part.folder}: its {name} is not that of {parts[0].folder}; make all parts "
-                    "with the same command but for --shard and --out"
+                    f"{part.folder}: its {name} differs from {parts[0].folder}; make all parts "
+                    "with the same command except --shard and --out"
                 )
     missing = [str(number) for number in range(1, count + 1) if number not in numbers]
     if missing or len(parts) != count:
@@ -103,8 +106,8 @@ def _check_complete(parts: Sequence[_Made]) -> None:
         )
 
 
-def _link_files(parts: Sequence[_Made], folder: Path) -> dict[str, bytes]:
-    """Give the files of parts names in a folder; returns the hash of each."""
+def _link_files(parts: Sequence[_PartFolder], folder: Path) -> dict[str, bytes]:
+    """Hard-link the files of all parts into a folder; returns the hash of each by name."""
     hashes: dict[str, bytes] = {}
     for part in parts:
         files: Mapping[str, Any] = part.manifest["files"]
@@ -116,7 +119,7 @@ def _link_files(parts: Sequence[_Made], folder: Path) -> dict[str, bytes]:
 
 
 def _link(path: Path, name: Path) -> None:
-    """Give a file another name."""
+    """Make a hard link NAME to the file PATH."""
     name.parent.mkdir(exist_ok=True)
     try:
         name.hardlink_to(path)
@@ -125,12 +128,12 @@ def _link(path: Path, name: Path) -> None:
             raise
         raise ResourceError(
             f"{path}: cannot be linked into the joined dataset ({error.strerror}); choose an --out "
-            "on the same file system, which must have hard links"
+            "on the same file system, which must support hard links"
         ) from error
 
 
 def _add(audits: Sequence[Audit]) -> Audit:
-    """Add the counts of parts; all have all of the validation text."""
+    """Add the training counts of parts; each part has the counts of the whole validation text."""
     first, *rest = audits
     corpora = list(first.corpora)
     for audit in rest:

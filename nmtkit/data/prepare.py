@@ -1,7 +1,7 @@
 """The flow of `nmtkit preprocess`: text files to a dataset folder.
 
-The text is read at least three times, so that memory does not grow with it: counted and checked,
-sampled for the vocabulary, encoded.
+The text is read several times, so that memory does not grow with it: to check and count the lines,
+to learn the vocabularies, to find duplicates if requested, and to encode.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,82 +21,109 @@ from nmtkit.config.preprocessing import (
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import Audit, CorpusAudit, Example, PairCounts, first_of_each, unknown_name
 from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Part, id_type_for
+from nmtkit.data.duplicates import find_duplicates
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.filters import HeldOut
-from nmtkit.data.repeats import find_repeats
+from nmtkit.data.filters import HeldOutText
 from nmtkit.data.vocabulary import check_text, make_codec
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.corpus import Corpus, chunks
+from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, chunks
 
 Report = Callable[[str], None]
 
-_SHARD_PAIRS = 262_144
-_REPORT_PAIRS = 1_000_000
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers of pairs that are not settings.
+
+    Attributes:
+        shard: training pairs per shard, on average.
+        chunk: maximum number of pairs that are encoded together.
+        report: pairs between two reports of progress.
+    """
+
+    shard: int = 262_144
+    chunk: int = CHUNK_PAIRS
+    report: int = 1_000_000
+
+
+SIZES = Sizes()
 
 
 def prepare(
-    recipe: PreprocessRecipe, out: Path, workers: int, overwrite: bool, report: Report
+    recipe: PreprocessRecipe,
+    out: Path,
+    workers: int,
+    overwrite: bool,
+    report: Report,
+    sizes: Sizes = SIZES,
 ) -> dict[str, Any]:
-    """Make a dataset of parallel text.
+    """Make a dataset from parallel text.
 
     Args:
-        recipe: what is read, learnt and kept.
-        out: the dataset's folder; it appears whole or not at all.
-        workers: processes that encode; the dataset does not depend on it.
-        overwrite: replace a dataset that stands there.
-        report: takes a few lines on what was read, learnt and kept.
+        recipe: settings of `nmtkit preprocess`.
+        out: folder of the dataset; it appears whole or not at all.
+        workers: number of encoding processes; the dataset does not depend on it.
+        overwrite: replace an existing dataset.
+        report: receives lines about progress and the table of counts.
+        sizes: of shards, chunks and reports.
 
     Returns:
-        The counts, as the manifest has them.
+        The counts, as in the manifest.
 
     Raises:
-        ConfigError: a file that cannot be read, an `out` that exists, or settings that the text
-            does not allow.
-        DataError: text that cannot be used, or no pair left to train with or validate on.
-        DamagedError: an existing SentencePiece model that is none.
-        ResourceError: no room on disk, or a worker was killed.
+        ConfigError: a file cannot be read, `out` exists, or the text does not allow the settings.
+        DataError: text that cannot be used, or no training or validation pairs are left.
+        DamagedError: a given SentencePiece model is damaged.
+        ResourceError: the disk is full, or a worker was killed.
     """
     with new_folder(out, FORMAT, VERSION, overwrite=overwrite) as staged:
-        audit = _fill(staged, recipe, WHOLE, workers, report)
+        audit = _fill(staged, recipe, WHOLE, workers, report, sizes)
     for line in audit.table():
         report(line)
     return audit.to_manifest()
 
 
 def prepare_part(
-    recipe: PreprocessRecipe, part: Part, out: Path, workers: int, overwrite: bool, report: Report
+    recipe: PreprocessRecipe,
+    part: Part,
+    out: Path,
+    workers: int,
+    overwrite: bool,
+    report: Report,
+    sizes: Sizes = SIZES,
 ) -> None:
-    """Make one of several parts of a dataset, which `nmtkit.data.joining.join` makes one.
+    """Make one of several parts of a dataset, which `nmtkit.data.joining.join` joins.
 
-    All parts are made with the same recipe of the same text, in any order and on any machines.
+    All parts need the same recipe and text. They can be made in any order, on any machines.
 
     Args and Raises as `prepare`, and:
         ConfigError: there are more parts than shards.
     """
     with new_folder(out, PART_FORMAT, VERSION, overwrite=overwrite) as staged:
         staged.fields["part"] = asdict(part)
-        audit = _fill(staged, recipe, part, workers, report)
+        audit = _fill(staged, recipe, part, workers, report, sizes)
     for line in audit.table():
         report(line)
 
 
 @dataclass(frozen=True)
 class _Text:
-    """All text of a dataset, read through once.
+    """All text of a dataset, after a first reading.
 
     Attributes:
-        texts, corpora: the training texts and their files.
-        valid: the validation text.
-        held_out: text that is kept out of training.
+        texts: settings of the training texts.
+        corpora: files of the training texts.
+        valid: files of the validation text.
+        held_out: held-out text.
     """
 
     texts: Sequence[TrainingText]
     corpora: Sequence[Corpus]
     valid: Corpus
-    held_out: HeldOut
+    held_out: HeldOutText
 
     @staticmethod
     def find(recipe: PreprocessRecipe, report: Report) -> "_Text":
@@ -106,7 +133,7 @@ class _Text:
             texts=texts,
             corpora=[_find(text.prefix, recipe.corpus, report) for text in texts],
             valid=_find(recipe.corpus.valid, recipe.corpus, report),
-            held_out=HeldOut.of(chain.from_iterable(corpus.pairs() for corpus in held_out)),
+            held_out=HeldOutText.of(chain.from_iterable(corpus.pairs() for corpus in held_out)),
         )
 
 
@@ -117,9 +144,14 @@ def _find(prefix: str, config: CorpusConfig, report: Report) -> Corpus:
 
 
 def _fill(
-    staged: StagedFolder, recipe: PreprocessRecipe, part: Part, workers: int, report: Report
+    staged: StagedFolder,
+    recipe: PreprocessRecipe,
+    part: Part,
+    workers: int,
+    report: Report,
+    sizes: Sizes,
 ) -> Audit:
-    """Write a part of a dataset into its folder, and what the manifest is to say."""
+    """Write the files of a part of a dataset, and set the fields of its manifest."""
     text = _Text.find(recipe, report)
     check_text(recipe.vocabulary, [text.valid])
     tags = [tag for tag in dict.fromkeys(one.tag for one in text.texts) if tag]
@@ -127,17 +159,17 @@ def _fill(
     codec_folder = staged.path / "codec"
     codec_folder.mkdir()
     codec.save(codec_folder)
-    encoder = _make_encoder(staged, recipe, text, codec, part, report)
+    encoder = _make_encoder(staged, recipe, text, codec, part, report, sizes)
     shards = range(part.number - 1, encoder.num_shards, part.count)
     if not shards:
         raise ConfigError(
-            f"--shard {part.number}/{part.count}: this text makes {encoder.num_shards} shards; "
-            f"make at most so many parts"
+            f"--shard {part.number}/{part.count}: more parts than shards; this text has "
+            f"{encoder.num_shards} shards, so make at most {encoder.num_shards} parts"
         )
     weights = [one.weight for one in text.texts]
     writer = DatasetWriter(staged.path, encoder.id_type, shards, weights)
-    corpora = _write_train(text, encoder, workers, writer, report)
-    valid = _write_valid(text.valid, encoder, writer)
+    corpora = _write_train(text, encoder, workers, writer, report, sizes)
+    valid = _write_valid(text.valid, encoder, writer, sizes)
     name = unknown_name(_segmentation(recipe.vocabulary))
     audit = Audit(corpora, text.valid.prefix, valid, name)
     staged.fields.update(_describe_dataset(recipe, codec, audit, writer.finish(codec)))
@@ -151,21 +183,22 @@ def _make_encoder(
     codec: TextCodec,
     part: Part,
     report: Report,
+    sizes: Sizes,
 ) -> Encoder:
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
-    repeats = None
+    duplicates = None
     if recipe.filters.drop_duplicates:
-        report(f"looking for duplicates among {num_pairs} pairs")
-        repeats = find_repeats(text.corpora, staged.path)
+        report(f"finding duplicates among {num_pairs} pairs")
+        duplicates = find_duplicates(text.corpora, staged.path)
     return Encoder(
         codec=codec,
         filters=recipe.filters,
         held_out=text.held_out,
-        repeats=repeats,
+        duplicates=duplicates,
         tags=tuple(_tag_ids(one.tag, codec) for one in text.texts),
         id_type=id_type_for(max(codec.source.size, codec.target.size)),
         seed=recipe.seed.seed,
-        num_shards=-(-num_pairs // _SHARD_PAIRS),
+        num_shards=-(-num_pairs // sizes.shard),
         part=part,
     )
 
@@ -174,24 +207,30 @@ def _tag_ids(tag: str, codec: TextCodec) -> tuple[int, ...]:
     ids = codec.source.encode(tag)
     if not codec.source.unknown_ids.isdisjoint(ids):
         raise ConfigError(
-            f"tag {tag!r}: the source vocabulary lacks it; take one that has it as an entry, or "
+            f"tag {tag!r} is not in the source vocabulary; use a vocabulary with this entry, or "
             "another --tag"
         )
     return tuple(ids)
 
 
 def _write_train(
-    text: _Text, encoder: Encoder, workers: int, writer: DatasetWriter, report: Report
+    text: _Text,
+    encoder: Encoder,
+    workers: int,
+    writer: DatasetWriter,
+    report: Report,
+    sizes: Sizes,
 ) -> list[CorpusAudit]:
-    """Write the shards; returns what became of each training text."""
-    sizes = [corpus.num_pairs for corpus in text.corpora]
-    firsts = [0, *accumulate(sizes)]
+    """Write the shards; returns counts and examples of each training text."""
+    lengths = [corpus.num_pairs for corpus in text.corpora]
+    firsts = [0, *accumulate(lengths)]
     num_pairs = firsts.pop()
-    counts = [PairCounts.none() for _ in sizes]
-    examples: list[list[Example]] = [[] for _ in sizes]
+    counts = [PairCounts.none() for _ in lengths]
+    examples: list[list[Example]] = [[] for _ in lengths]
     num_done = 0
     report(f"encoding {num_pairs} pairs")
-    with closing(encode_in_order(encoder, chunks(text.corpora), workers)) as encoded_chunks:
+    read = chunks(text.corpora, sizes.chunk)
+    with closing(encode_in_order(encoder, read, workers)) as encoded_chunks:
         for encoded in encoded_chunks:
             number = encoded.corpus
             for shard, (source, target) in encoded.shards.items():
@@ -202,7 +241,7 @@ def _write_train(
             ]
             examples[number] = first_of_each([*examples[number], *numbered])
             before, num_done = num_done, num_done + encoded.num_pairs
-            if num_done // _REPORT_PAIRS > before // _REPORT_PAIRS:
+            if num_done // sizes.report > before // sizes.report:
                 report(f"encoded {num_done} of {num_pairs} pairs")
     if encoder.part == WHOLE:
         _check_some_kept(sum(counts, PairCounts.none()))
@@ -213,24 +252,26 @@ def _check_some_kept(total: PairCounts) -> None:
     if not total.kept:
         raise DataError(
             f"all {total.read} training pairs were dropped ({_list_dropped(total)}); check the "
-            "files, or drop fewer [filters]"
+            "files, or relax the filters [filters]"
         )
 
 
-def _write_valid(valid: Corpus, encoder: Encoder, writer: DatasetWriter) -> PairCounts:
-    """Write all of the text, and the ids of pairs that are neither empty nor too long."""
+def _write_valid(
+    valid: Corpus, encoder: Encoder, writer: DatasetWriter, sizes: Sizes
+) -> PairCounts:
+    """Write the whole validation text, and the ids of pairs that are not empty or too long."""
     writer.write_valid_text(valid.pairs())
     encoder = replace(
         encoder,
         filters=FilterConfig(max_length=encoder.filters.max_length),
-        held_out=HeldOut.of(()),
-        repeats=None,
+        held_out=HeldOutText.of(()),
+        duplicates=None,
         tags=((),),
         num_shards=1,
         part=WHOLE,
     )
     counts = PairCounts.none()
-    for encoded in map(encoder.encode, chunks([valid])):
+    for encoded in map(encoder.encode, chunks([valid], sizes.chunk)):
         for source, target in encoded.shards.values():
             writer.add_valid(source, target)
         counts += encoded.counts
@@ -262,6 +303,6 @@ def _describe_dataset(
 
 
 def _segmentation(config: VocabularyConfig) -> str:
-    """Describe how both sides are cut, such as `moses, bpe and words`."""
-    cut = " and ".join(dict.fromkeys(segmentations(config)))
-    return cut if config.tokenizer == "none" else f"{config.tokenizer}, {cut}"
+    """Describe the segmentations of both sides, such as `moses, bpe and words`."""
+    names = " and ".join(dict.fromkeys(segmentations(config)))
+    return names if config.tokenizer == "none" else f"{config.tokenizer}, {names}"

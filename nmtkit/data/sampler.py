@@ -1,7 +1,7 @@
-"""Which pairs an update holds: a pure function of the lengths, the seed, the epoch and the shard.
+"""Sampler: the pairs of each update, as a pure function of lengths, seed, epoch and shard.
 
-Nothing here depends on hardware, so a position, three integers, is all that a resumed run needs to
-go on with the very updates that the uninterrupted run would have made.
+Nothing here depends on hardware. A resumed run needs only a position, three integers, to continue
+with the same updates as the uninterrupted run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,22 +17,22 @@ from nmtkit.errors import ConfigError
 Lengths = NDArray[np.integer]
 
 _WEIGHT_UNIT = 1_000_000
-"""Weights are whole numbers of these parts, so that fractions add up exactly over epochs."""
+"""Weights are multiples of 1 / _WEIGHT_UNIT, so that fractions add up exactly over epochs."""
 
-_FEW_PAIRS = 1024
-"""So many tell, nearly always, that an epoch has a pair of a shard."""
+_FIRST_PAIRS = 1024
+"""Pairs checked first; they nearly always suffice to show that an epoch uses a shard."""
 
 
 class HasLengths(Protocol):
-    """One side of a shard: the number of tokens of each sequence, end symbols counted."""
+    """One side of a shard."""
 
     def lengths(self) -> Lengths:
-        """Return the lengths (pairs,)."""
+        """Return the lengths (pairs,) in tokens, including end symbols."""
         ...
 
 
 class Shard(Protocol):
-    """What the sampler must know of a shard; `nmtkit.data.binary.Pairs` is one."""
+    """The properties of a shard that the sampler uses; `nmtkit.data.binary.Pairs` has them."""
 
     @property
     def source(self) -> HasLengths:
@@ -45,19 +45,19 @@ class Shard(Protocol):
         ...
 
     @property
-    def runs(self) -> Sequence[tuple[int, float]]:
-        """Pairs in a row that come equally often, and how many times an epoch they do."""
+    def weight_runs(self) -> Sequence[tuple[int, float]]:
+        """Run-length encoded weights: number of pairs, and their occurrences per epoch."""
         ...
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where in the sequence of updates a run stands.
+    """A position in the sequence of updates.
 
     Attributes:
-        epoch: passes over the corpus that are complete.
-        shard: place in the epoch's order of shards.
-        index: next update of that shard's plan.
+        epoch: number of complete passes over the corpus.
+        shard: index in the epoch's order of shards.
+        index: index of the next update in the plan of that shard.
     """
 
     epoch: int
@@ -71,8 +71,8 @@ class Update:
 
     Attributes:
         shard: number of the shard that holds them.
-        pairs: their indices in it.
-        num_source_tokens, num_target_tokens: sums of their lengths, end symbols counted.
+        pairs: their indices in the shard.
+        num_source_tokens, num_target_tokens: sums of their lengths, including end symbols.
     """
 
     shard: int
@@ -85,22 +85,22 @@ class Sampler:
     """Plans the updates of every epoch; holds the lengths of one shard at a time."""
 
     def __init__(self, shards: Sequence[Shard], update_tokens: int, seed: int) -> None:
-        """Store what the updates follow from.
+        """Store the settings of the sequence of updates.
 
         Args:
-            shards: the training pairs, at least one; `check_budget` holds for them.
-            update_tokens: source tokens, and target tokens, of an update at most.
-            seed: what the order of pairs and updates is drawn from.
+            shards: the training pairs, at least one; `check_budget` has passed.
+            update_tokens: maximum number of source tokens, and of target tokens, per update.
+            seed: determines the order of pairs and updates.
         """
         self._shards = shards
-        self._runs = [shard.runs for shard in shards]
-        self._filled = [i for i, runs in enumerate(self._runs) if any(n for n, _ in runs)]
+        self._weight_runs = [shard.weight_runs for shard in shards]
+        self._filled = [i for i, runs in enumerate(self._weight_runs) if any(n for n, _ in runs)]
         self._update_tokens = update_tokens
         self._seed = seed
         self._orders: dict[int, list[int]] = {}
 
     def updates(self, position: Position) -> Iterator[tuple[Position, Update]]:
-        """Yield updates without end, each with the position after it."""
+        """Yield updates endlessly, each with the position after it."""
         while True:
             if position.index == 0:
                 position = self._begin(position.epoch, position.shard)
@@ -115,77 +115,82 @@ class Sampler:
             assert position.index == 0, f"{position} is not in a plan of {len(plan)} updates"
 
     def plan(self, epoch: int, shard: int) -> list[Indices]:
-        """Cut a shard into updates of pairs of similar lengths, in random order.
+        """Split a shard into updates of pairs of similar lengths, in random order.
 
         Returns:
-            indices of each update's pairs; together every pair of the shard as often as this epoch
-            has it, which without weights is once.
+            indices of each update's pairs. Together they have every pair of the shard as often as
+            its weight gives in this epoch: once without weights.
         """
         source, target = _lengths(self._shards[shard])
         # Stream 0 of an epoch draws the order of its shards.
         random = np.random.Philox(np.random.SeedSequence((self._seed, epoch, shard + 1)))
-        pairs = np.repeat(np.arange(len(source)), self._times(epoch, shard, len(source)))
+        pairs = np.repeat(np.arange(len(source)), self._occurrences(epoch, shard, len(source)))
         pairs = pairs[_permutation(random, len(pairs))]
-        cuts = cut_sorted(source[pairs], target[pairs], self._update_tokens)
-        return [pairs[cuts[number]] for number in _permutation(random, len(cuts))]
+        batches = batch_by_length(source[pairs], target[pairs], self._update_tokens)
+        return [pairs[batches[number]] for number in _permutation(random, len(batches))]
 
     def shard_order(self, epoch: int) -> list[int]:
-        """Draw the order in which an epoch visits the shards that hold pairs."""
+        """Draw the order of the shards of an epoch; shards without pairs are left out."""
         if epoch not in self._orders:
             used = [shard for shard in self._filled if self._is_used(epoch, shard)]
             random = np.random.Philox(np.random.SeedSequence((self._seed, epoch, 0)))
-            self._orders = {epoch: [used[place] for place in _permutation(random, len(used))]}
+            self._orders = {epoch: [used[index] for index in _permutation(random, len(used))]}
         return self._orders[epoch]
 
     def _begin(self, epoch: int, place: int) -> Position:
-        """Return where a shard's plan begins, in the next epoch that has pairs after the last."""
+        """Return the start of the shard at a place of the epoch's order.
+
+        After the last shard, it is the start of the next epoch with pairs.
+        """
         while place >= len(self.shard_order(epoch)):
             epoch, place = epoch + 1, 0
         return Position(epoch, place, 0)
 
     def _after(self, position: Position, index: int, num_updates: int) -> Position:
-        """Return the position after one update of a plan."""
+        """Return the position after the update with this index in a plan."""
         if index + 1 < num_updates:
             return Position(position.epoch, position.shard, index + 1)
         return self._begin(position.epoch, position.shard + 1)
 
     def _is_used(self, epoch: int, shard: int) -> bool:
-        """Tell whether an epoch has a pair of a shard that holds some."""
-        runs = self._runs[shard]
-        if any(num_pairs and weight >= 1 for num_pairs, weight in runs):
+        """Return whether an epoch uses a pair of a shard that has pairs."""
+        weight_runs = self._weight_runs[shard]
+        if any(num_pairs and weight >= 1 for num_pairs, weight in weight_runs):
             return True
-        num_pairs = sum(length for length, _ in runs)
-        return any(self._times(epoch, shard, first).any() for first in (_FEW_PAIRS, num_pairs))
+        num_pairs = sum(length for length, _ in weight_runs)
+        return any(
+            self._occurrences(epoch, shard, first).any() for first in (_FIRST_PAIRS, num_pairs)
+        )
 
-    def _times(self, epoch: int, shard: int, first: int) -> Indices:
-        """Compute how often an epoch has each of the first pairs of a shard.
+    def _occurrences(self, epoch: int, shard: int, first: int) -> Indices:
+        """Return the number of occurrences in an epoch of each of the first pairs of a shard.
 
-        A pair of weight w that begins at u, drawn once for all epochs from [0, 1), comes in the
-        epochs before the n-th floor(n * w + u) times.
+        Each pair has an offset u from [0, 1), drawn once. A pair of weight w occurs
+        floor(n * w + u) times in the first n epochs together.
         """
-        runs = self._runs[shard]
-        weights = [round(weight * _WEIGHT_UNIT) for _, weight in runs]
-        weight = np.repeat(np.array(weights), [num_pairs for num_pairs, _ in runs])[:first]
-        # Unlike a further number, a spawn key makes a stream that no epoch's can be equal to.
+        weight_runs = self._weight_runs[shard]
+        weights = [round(weight * _WEIGHT_UNIT) for _, weight in weight_runs]
+        weight = np.repeat(np.array(weights), [num_pairs for num_pairs, _ in weight_runs])[:first]
+        # A spawn key gives a stream that differs from those of all epochs.
         seeds = np.random.SeedSequence((self._seed, 0, shard + 1), spawn_key=(0,))
-        begin = (np.random.Philox(seeds).random_raw(len(weight)) % _WEIGHT_UNIT).astype(np.int64)
-        before, after = (n * weight + begin for n in (epoch, epoch + 1))
+        offset = (np.random.Philox(seeds).random_raw(len(weight)) % _WEIGHT_UNIT).astype(np.int64)
+        before, after = (n * weight + offset for n in (epoch, epoch + 1))
         return after // _WEIGHT_UNIT - before // _WEIGHT_UNIT
 
 
-def cut_sorted(source: Lengths, target: Lengths, max_tokens: int) -> list[Indices]:
-    """Sort pairs by target, then source length, and cut them greedily into runs within a budget.
+def batch_by_length(source: Lengths, target: Lengths, max_tokens: int) -> list[Indices]:
+    """Sort pairs by target, then source length, and fill batches greedily within a token budget.
 
     Args:
         source, target: lengths (pairs,), none above max_tokens; equal ones keep their order.
-        max_tokens: source tokens, and target tokens, of a run at most.
+        max_tokens: maximum number of source tokens, and of target tokens, per batch.
 
     Returns:
-        indices of each run's pairs, the shortest pairs first.
+        indices of each batch's pairs, the shortest pairs first.
     """
     order = np.lexsort((source, target))
     ends = [np.cumsum(lengths[order], dtype=np.int64) for lengths in (source, target)]
-    runs = []
+    batches = []
     first = 0
     while first < len(order):
         before = [end[first - 1] if first else 0 for end in ends]
@@ -194,13 +199,13 @@ def cut_sorted(source: Lengths, target: Lengths, max_tokens: int) -> list[Indice
             for end, start in zip(ends, before, strict=True)
         )
         assert last > first, f"pair {order[first]} is longer than {max_tokens} tokens"
-        runs.append(order[first:last])
+        batches.append(order[first:last])
         first = last
-    return runs
+    return batches
 
 
 def check_budget(shards: Sequence[Shard], update_tokens: int) -> None:
-    """Raise ConfigError, naming the longest pair, if some pair does not fit into an update."""
+    """Raise ConfigError with the longest pair if it does not fit into an update."""
     longest = 0
     for number, shard in enumerate(shards):
         source, target = _lengths(shard)
@@ -212,7 +217,7 @@ def check_budget(shards: Sequence[Shard], update_tokens: int) -> None:
             sizes = f"{source[pair]} source and {target[pair]} target tokens"
     if longest > update_tokens:
         raise ConfigError(
-            f"{where} has {sizes}, more than an update of {update_tokens} may hold; set "
+            f"{where} has {sizes}, more than an update of {update_tokens} tokens can hold; set "
             f"--update-tokens to at least {longest}, or preprocess with a smaller --max-length"
         )
 
@@ -222,5 +227,5 @@ def _lengths(shard: Shard) -> tuple[Lengths, Lengths]:
 
 
 def _permutation(random: np.random.Philox, size: int) -> Indices:
-    """Draw a permutation from raw bits, which unlike numpy's shuffle are promised not to change."""
+    """Draw a permutation from raw bits, which numpy keeps stable; its shuffle may change."""
     return np.argsort(random.random_raw(size), kind="stable")

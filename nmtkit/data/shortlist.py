@@ -1,10 +1,11 @@
-"""A shortlist: which target tokens may come where a source token stands, learnt by counting.
+"""A shortlist: for each source token, the target tokens among which a search may choose.
 
-Two tokens belong together the more, the larger the share of the training pairs with either of them
-that have both. The folder holds `manifest.json` and `candidates.ids`, a row a source token.
+The candidates of a source token are the target tokens with the highest score
+n(s, t)^2 / (n(s) n(t)), where n counts the training pairs that have the tokens. The folder has
+`manifest.json` and `candidates.ids`, one row per source token.
 
-Source: Jean et al. 2015 (arXiv 1412.2007), section 3, for candidates by source token beside the
-most frequent ones.
+Source: Jean et al. 2015 (arXiv 1412.2007), section 3, for candidates per source token in addition
+to the most frequent ones.
 """
 
 from collections.abc import Iterator
@@ -16,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.data.binary import Dataset, Pairs
-from nmtkit.errors import DamagedError
+from nmtkit.errors import RESTORE, DamagedError
 from nmtkit.storage.durable import new_folder, read_manifest
-from nmtkit.storage.manifest import RESTORE, verify_files
+from nmtkit.storage.manifest import verify_files
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 
 FORMAT = "nmtkit-shortlist"
@@ -26,8 +27,8 @@ VERSION = 1
 
 _FILE = "candidates.ids"
 _TYPE = "<u4"
-_PAIRS_AT_ONCE = 2000
-_COUNTS_AT_ONCE = 20_000_000
+PAIRS_AT_ONCE = 2000
+COUNTS_AT_ONCE = 20_000_000
 _SPECIAL = (UNK_ID, BOS_ID, EOS_ID)
 
 Ids = NDArray[np.int64]
@@ -39,9 +40,9 @@ class Shortlist:
 
     Attributes:
         candidates: (source tokens, K) target ids.
-        frequent: (F,) ids that are candidates of every sentence, sorted; the special ones, too.
+        frequent: (F,) sorted ids that are candidates for every sentence, including special ones.
         size: V.
-        codec: fingerprint of the codec whose ids these are.
+        codec: fingerprint of the codec of these ids.
     """
 
     candidates: Ids
@@ -51,19 +52,26 @@ class Shortlist:
 
     @staticmethod
     def learn(
-        dataset: Dataset, num_candidates: int, num_frequent: int, max_pairs: int
+        dataset: Dataset,
+        num_candidates: int,
+        num_frequent: int,
+        max_pairs: int,
+        pairs_at_once: int = PAIRS_AT_ONCE,
+        counts_at_once: int = COUNTS_AT_ONCE,
     ) -> "Shortlist":
-        """Count in an even sample of the training pairs.
+        """Learn a shortlist by counting an even sample of the training pairs.
 
         Args:
-            dataset: whose pairs.
-            num_candidates: K, for each source token.
-            num_frequent: how many of the most frequent target tokens are always candidates.
-            max_pairs: about how many pairs are counted at most.
+            dataset: the dataset.
+            num_candidates: K, candidates per source token.
+            num_frequent: number of the most frequent target tokens that are always candidates.
+            max_pairs: approximate maximum number of pairs to count.
+            pairs_at_once: maximum number of pairs per slice.
+            counts_at_once: pairs of tokens in memory before they are merged.
         """
         sizes = dataset.codec.source.size, dataset.codec.target.size
-        counts = _Counts(*sizes)
-        for pairs, first, end in _slices(dataset, max_pairs):
+        counts = _Counts(*sizes, counts_at_once)
+        for pairs, first, end in _slices(dataset, max_pairs, min(pairs_at_once, max_pairs)):
             counts.add(pairs, first, end)
         frequent = np.argsort(-counts.target, kind="stable")[:num_frequent]
         return Shortlist(
@@ -90,7 +98,7 @@ class Shortlist:
 
     @staticmethod
     def load(folder: Path) -> "Shortlist":
-        """Read what `save` wrote.
+        """Read a folder that `save` wrote.
 
         Raises:
             DamagedError: it is missing, damaged, or of another version; names the file.
@@ -105,16 +113,18 @@ class Shortlist:
             codec=manifest["codec"],
         )
         if max(shortlist.candidates.max(initial=0), shortlist.frequent.max()) >= shortlist.size:
-            raise DamagedError(f"{folder / _FILE}: names tokens that there are not; {RESTORE}")
+            raise DamagedError(
+                f"{folder / _FILE}: ids outside the vocabulary of {shortlist.size}; {RESTORE}"
+            )
         return shortlist
 
 
-def _slices(dataset: Dataset, max_pairs: int) -> Iterator[tuple[Pairs, int, int]]:
-    """Yield slices of the shards, from where to where, at even distances: of all corpora, that is.
+def _slices(dataset: Dataset, max_pairs: int, size: int) -> Iterator[tuple[Pairs, int, int]]:
+    """Yield evenly spaced slices of at most `size` pairs: the shard, the first index and the end.
 
-    Every k-th slice is taken, where k is how many times as many pairs there are as are wanted.
+    The pair at the end is not part of the slice. Every k-th slice is used, where k is the number of
+    training pairs divided by `max_pairs`, rounded up.
     """
-    size = min(_PAIRS_AT_ONCE, max_pairs)
     step = -(-dataset.num_train_pairs // max_pairs)
     for shard in dataset.train:
         for first in range(0, len(shard), size * step):
@@ -122,13 +132,14 @@ def _slices(dataset: Dataset, max_pairs: int) -> Iterator[tuple[Pairs, int, int]
 
 
 class _Counts:
-    """In how many pairs tokens stand, alone and together.
+    """Counts of the pairs that have a token, or a source and a target token.
 
     Attributes:
-        source, target: (V,) pairs with each token.
+        source, target: (V,) number of pairs with each token.
     """
 
-    def __init__(self, source_size: int, target_size: int) -> None:
+    def __init__(self, source_size: int, target_size: int, at_once: int) -> None:
+        self._at_once = at_once
         self.source = np.zeros(source_size, np.int64)
         self.target = np.zeros(target_size, np.int64)
         self._keys = np.zeros(0, np.int64)  # source id * target size + target id, sorted
@@ -136,49 +147,49 @@ class _Counts:
         self._new: list[Ids] = []
 
     def add(self, pairs: Pairs, first: int, end: int) -> None:
-        """Count pairs first to end."""
+        """Count the pairs with indices from `first` to `end`, exclusive."""
         source_pairs, sources = _types(pairs.source, first, end)
         target_pairs, targets = _types(pairs.target, first, end)
         self.source += np.bincount(sources, minlength=len(self.source))
         self.target += np.bincount(targets, minlength=len(self.target))
         begins = np.searchsorted(target_pairs, source_pairs)
         sizes = np.searchsorted(target_pairs, source_pairs, side="right") - begins
-        # For each source token, all the target tokens of its pair.
-        places = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        self._new.append(np.repeat(sources, sizes) * len(self.target) + targets[places])
-        if sum(map(len, self._new)) > _COUNTS_AT_ONCE:
+        # For each source token, all target tokens of its pair.
+        positions = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        self._new.append(np.repeat(sources, sizes) * len(self.target) + targets[positions])
+        if sum(map(len, self._new)) > self._at_once:
             self._merge()
 
     def best(self, count: int) -> Ids:
-        """Return for each source token the target tokens (source V, count) that belong to it most.
+        """Return the best target tokens (source V, count) of each source token.
 
-        Where there are fewer, the row goes on with the end symbol.
+        Rows with fewer tokens are filled with the end symbol.
         """
         self._merge()
         sources, targets = np.divmod(self._keys, len(self.target))
-        shares = self._together**2 / (self.source[sources] * self.target[targets])
-        order = np.lexsort((-shares, sources))
+        scores = self._together**2 / (self.source[sources] * self.target[targets])
+        order = np.lexsort((-scores, sources))
         sources, targets = sources[order], targets[order]
         ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)
-        is_in = ranks < count
+        is_chosen = ranks < count
         best = np.full((len(self.source), count), EOS_ID, np.int64)
-        best[sources[is_in], ranks[is_in]] = targets[is_in]
+        best[sources[is_chosen], ranks[is_chosen]] = targets[is_chosen]
         return best
 
     def _merge(self) -> None:
         keys, together = np.unique(np.concatenate([*self._new, self._keys[:0]]), return_counts=True)
         keys = np.concatenate([self._keys, keys])
         together = np.concatenate([self._together, together])
-        self._keys, places = np.unique(keys, return_inverse=True)
-        self._together = np.bincount(places, together, len(self._keys)).astype(np.int64)
+        self._keys, indices = np.unique(keys, return_inverse=True)
+        self._together = np.bincount(indices, together, len(self._keys)).astype(np.int64)
         self._new = []
 
 
 def _types(side: Any, first: int, end: int) -> tuple[Ids, Ids]:
-    """Return the distinct tokens of each sequence: their sequences, from 0 and sorted, and ids."""
+    """Return the distinct tokens of each sequence: sorted sequence numbers from 0, and ids."""
     offsets = side.offsets[first : end + 1].astype(np.int64)
     ids = side.ids[offsets[0] : offsets[-1]].astype(np.int64)
     size = int(ids.max(initial=0)) + 1
-    owners = np.repeat(np.arange(end - first), np.diff(offsets))
-    sequences, tokens = np.divmod(np.unique(owners * size + ids), size)
+    sequence_of_id = np.repeat(np.arange(end - first), np.diff(offsets))
+    sequences, tokens = np.divmod(np.unique(sequence_of_id * size + ids), size)
     return sequences, tokens

@@ -1,4 +1,4 @@
-"""The codec that a recipe asks for: read from files, or learnt from the training text."""
+"""The codec of a recipe: vocabularies read from files or learnt from the training text."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from nmtkit.config.preprocessing import (
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.errors import DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
-from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenised
+from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword
-from nmtkit.text.tokenised import tokenise
+from nmtkit.text.tokenized import tokenize
 from nmtkit.text.words import Words
 
 Report = Callable[[str], None]
@@ -36,26 +36,26 @@ def make_codec(
     """Read or learn the vocabularies.
 
     Args:
-        recipe: says how.
+        recipe: settings of `nmtkit preprocess`.
         corpora: the training text.
-        tags: tokens that the source vocabulary, where it is learnt, has as entries.
-        report: takes a line about what is learnt.
+        tags: tokens that become entries of the source vocabulary if it is learnt.
+        report: receives a line about each vocabulary that is learnt.
 
     Raises:
-        ConfigError: a vocabulary file that cannot be read; a size that the text does not allow.
-        DataError: a list of words or tokens with a bad line; no text to learn from; text that the
-            vocabulary cannot encode.
-        DamagedError: a file that is no SentencePiece model.
+        ConfigError: a vocabulary file cannot be read, or the text does not allow the size.
+        DataError: a list of words or tokens has an invalid line, there is no text to learn from, or
+            the vocabulary cannot encode the text.
+        DamagedError: a file is not a SentencePiece model.
     """
     config = recipe.vocabulary
     languages = recipe.corpus.source_lang, recipe.corpus.target_lang
-    tokenisers = [Moses(lang) for lang in languages] if config.tokenizer == "moses" else None
+    tokenizers = [Moses(lang) for lang in languages] if config.tokenizer == "moses" else None
     kinds = _kinds(config)
 
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
-        called = " and ".join(languages[side] for side in sides)
-        text = _Text(corpora, sides, called, tokenisers)
+        text_name = " and ".join(languages[side] for side in sides)
+        text = _Text(corpora, sides, text_name, tokenizers)
         if not path:
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), report)
         kind = kinds[sides[0]]
@@ -67,55 +67,55 @@ def make_codec(
         source = target = get(config.source_vocabulary, _SOURCE, _TARGET)
     else:
         paths = config.source_vocabulary, config.target_vocabulary
-        # Only text is always well-formed; malformed lines are reported before subwords are learnt.
+        # Plain text last: malformed lines of other types are reported before subwords are learnt.
         order = sorted((_SOURCE, _TARGET), key=lambda side: kinds[side].target_type == "text")
-        made = {side: get(paths[side], side) for side in order}
-        source, target = made[_SOURCE], made[_TARGET]
-    if tokenisers:
-        source, target = map(tokenised, (source, target), languages)
+        vocabularies = {side: get(paths[side], side) for side in order}
+        source, target = vocabularies[_SOURCE], vocabularies[_TARGET]
+    if tokenizers:
+        source, target = map(tokenized, (source, target), languages)
     return TextCodec(*languages, source, target, is_shared=shared)
 
 
 def check_text(config: VocabularyConfig, corpora: Sequence[Corpus]) -> None:
-    """Raise DataError for a line that a vocabulary under these settings cannot encode."""
+    """Raise DataError for a line that vocabularies with these settings cannot encode."""
     for kind in _kinds(config):
         kind.check(corpora)
 
 
 def _kinds(config: VocabularyConfig) -> list[Kind]:
-    """Return the kinds of the source's and the target's vocabulary."""
+    """Return the kinds of the source and target vocabulary."""
     return [KINDS[SEGMENTATIONS[name].vocabulary] for name in segmentations(config)]
 
 
 @dataclass(frozen=True)
 class _Text:
-    """What a vocabulary is learnt from: one or both sides of the training text.
+    """The text that a vocabulary is learnt from: one or both sides of the training text.
 
     Attributes:
-        corpora: all of the text.
-        sides: which sides.
-        name: what messages call it.
-        tokenisers: tokenises each side, or None.
+        corpora: the training text.
+        sides: the sides to use.
+        name: name of the text in messages.
+        tokenizers: the tokeniser of each side, or None.
     """
 
     corpora: Sequence[Corpus]
     sides: Sequence[int]
     name: str
-    tokenisers: Sequence[Moses] | None
+    tokenizers: Sequence[Moses] | None
 
     def lines(self) -> Iterator[str]:
-        """Yield all lines."""
+        """Yield all lines, tokenised if so set."""
         return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
 
     def sample(self, num_pairs: int) -> Iterator[str]:
-        """Yield the lines of this many pairs."""
+        """Yield the lines of an even sample of `num_pairs` pairs."""
         return self._sides_of(sample(self.corpora, num_pairs))
 
     def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         for pair in pairs:
             for side in self.sides:
                 line = pair[side]
-                yield tokenise(self.tokenisers[side], line) if self.tokenisers else line
+                yield tokenize(self.tokenizers[side], line) if self.tokenizers else line
 
 
 def _learn_words(
@@ -152,7 +152,7 @@ def _learn_from_pairs(
     _symbols: Sequence[str],
     report: Report,
 ) -> Vocabulary:
-    """Learn a vocabulary that follows from the pairs of lines alone."""
+    """Learn a vocabulary that depends only on the pairs of lines."""
     return learn(text.corpora, report)
 
 
@@ -163,7 +163,7 @@ LEARNERS: dict[str, Callable[[VocabularyConfig, _Text, Sequence[str], Report], V
     "trees": partial(_learn_from_pairs, partial(learn_tree_tokens, False)),
     "tagged-trees": partial(_learn_from_pairs, partial(learn_tree_tokens, True)),
 }
-"""Functions from settings, text, tokens that become entries, and a reporter to a vocabulary."""
+"""Functions that learn a vocabulary from settings, text and tokens that become entries."""
 
 
 def _size(config: VocabularyConfig, text: _Text) -> tuple[int, str]:
@@ -174,7 +174,7 @@ def _size(config: VocabularyConfig, text: _Text) -> tuple[int, str]:
 
 
 def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
-    """Return the tokens that are an entry each, behind SentencePiece's symbol for a space."""
+    """Return the tokens of --whole-tokens, each with SentencePiece's symbol for a space before."""
     if not config.whole_tokens:
         return ()
     path = Path(config.whole_tokens)
@@ -182,7 +182,7 @@ def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
     for number, words in enumerate(tokens, 1):
         if len(words) > 1:
             raise DataError(
-                f"{path}:{number}: {len(words)} tokens; give one a line, as by "
+                f"{path}:{number}: {len(words)} tokens; give one per line: "
                 "`tr ' ' '\\n' < text | sort -u`"
             )
     return dict.fromkeys(f"{SPACE_SYMBOL}{word}" for words in tokens for word in words)

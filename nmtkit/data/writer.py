@@ -1,4 +1,4 @@
-"""Writes a dataset's files by appending; memory is bounded, whatever their sizes."""
+"""Writer of the files of a dataset, whose memory use does not grow with them."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -22,25 +22,37 @@ from nmtkit.data.binary import (
 from nmtkit.errors import DataError
 from nmtkit.text.codec import TextCodec
 
-_MAX_TOKENS = int(np.iinfo(OFFSET_TYPE).max)
-_MAX_BUFFERED_BYTES = 16 * 2**20
+MAX_TOKENS = int(np.iinfo(OFFSET_TYPE).max)
+MAX_BUFFERED_BYTES = 16 * 2**20
 
 
 class DatasetWriter:
-    """Writes the parts of a dataset by appending; its memory is bounded, whatever their sizes."""
+    """Appends to the files of a dataset; memory use is bounded by a buffer."""
 
-    def __init__(self, folder: Path, id_type: str, shards: range, weights: Sequence[float]) -> None:
-        """Begin in a folder that has nothing of a dataset yet.
+    def __init__(
+        self,
+        folder: Path,
+        id_type: str,
+        shards: range,
+        weights: Sequence[float],
+        max_buffered_bytes: int = MAX_BUFFERED_BYTES,
+        max_tokens: int = MAX_TOKENS,
+    ) -> None:
+        """Begin a dataset.
 
         Args:
-            folder: where to write.
+            folder: folder without files of a dataset.
             id_type: a name in `ID_TYPES`.
             shards: numbers of the shards to write.
-            weights: of each corpus.
+            weights: weight of each corpus, see `Contents`.
+            max_buffered_bytes: most bytes that stay in memory between two calls.
+            max_tokens: most tokens of one side of a shard.
         """
         self._folder = folder
         self._id_type = id_type
         self._weights = weights
+        self._max_buffered_bytes = max_buffered_bytes
+        self._max_tokens = max_tokens
         self._valid = self._sides(VALID)
         self._shards = {number: self._sides(shard_name(number)) for number in shards}
         self._num_pairs = {number: [0] * len(weights) for number in shards}
@@ -48,7 +60,7 @@ class DatasetWriter:
         self._num_buffered = 0
 
     def add(self, shard: int, corpus: int, source: Sequences, target: Sequences) -> None:
-        """Append pairs of a corpus, which comes after those before it, to a shard.
+        """Append pairs to a shard; corpora must come in their order.
 
         Raises:
             DataError: a side of the shard has more tokens than its offsets can count.
@@ -63,7 +75,7 @@ class DatasetWriter:
         self._add(self._valid, source, target)
 
     def write_valid_text(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Write all of the validation text."""
+        """Write the whole validation text."""
         with (
             text_path(self._folder, "source").open("wb") as source,
             text_path(self._folder, "target").open("wb") as target,
@@ -74,7 +86,7 @@ class DatasetWriter:
                 self._num_valid_lines += 1
 
     def finish(self, codec: TextCodec) -> Contents:
-        """Write what is still in memory, and return what the manifest must say."""
+        """Write the buffer, and return the contents of the dataset for its manifest."""
         self._flush()
         names = [path.name for path in self._folder.glob(f"{TRAIN}.*")]
         shards = tuple(map(tuple, self._num_pairs.values()))
@@ -90,11 +102,11 @@ class DatasetWriter:
         )
 
     def _sides(self, name: str) -> list["_SideWriter"]:
-        return [_SideWriter(self._folder / f"{name}.{side}") for side in SIDES]
+        return [_SideWriter(self._folder / f"{name}.{side}", self._max_tokens) for side in SIDES]
 
     def _add(self, sides: list["_SideWriter"], source: Sequences, target: Sequences) -> None:
         self._num_buffered += sides[0].add(source) + sides[1].add(target)
-        if self._num_buffered > _MAX_BUFFERED_BYTES:
+        if self._num_buffered > self._max_buffered_bytes:
             self._flush()
 
     def _flush(self) -> None:
@@ -104,23 +116,27 @@ class DatasetWriter:
 
 
 class _SideWriter:
-    """One side of a part; its files are open only while written, so there may be thousands."""
+    """Writer of one side of a shard.
 
-    def __init__(self, stem: Path) -> None:
+    Its files are open only during a write, because there may be thousands of shards.
+    """
+
+    def __init__(self, stem: Path, max_tokens: int) -> None:
         self.num_sequences = 0
+        self._max_tokens = max_tokens
         self._num_tokens = 0
         self._paths = side_paths(stem)
         self._ids = bytearray()
         self._offsets = bytearray(np.zeros(1, OFFSET_TYPE).tobytes())
 
     def add(self, sequences: Sequences) -> int:
-        """Append sequences; returns the bytes of memory that this took."""
+        """Append sequences; returns the number of bytes added to the buffer."""
         ends = self._num_tokens + np.cumsum(sequences.lengths, dtype=np.int64)
         self._num_tokens += len(sequences.ids)
         self.num_sequences += len(sequences.lengths)
-        if self._num_tokens > _MAX_TOKENS:
+        if self._num_tokens > self._max_tokens:
             raise DataError(
-                f"{self._paths[0].name}: more than {_MAX_TOKENS} tokens; lower --max-length"
+                f"{self._paths[0].name}: more than {self._max_tokens} tokens; lower --max-length"
             )
         before = len(self._ids) + len(self._offsets)
         self._ids += sequences.ids.tobytes()
@@ -128,7 +144,7 @@ class _SideWriter:
         return len(self._ids) + len(self._offsets) - before
 
     def flush(self) -> None:
-        """Move what is in memory to the files' ends."""
+        """Append the buffer to the files and clear it."""
         for path, data in zip(self._paths, (self._ids, self._offsets), strict=True):
             with path.open("ab") as file:
                 file.write(data)

@@ -1,14 +1,11 @@
-"""Batches of sequences of similar length; how long a translation may be.
-
-The length penalty is in search.py.
-"""
+"""Batches of sequences of similar length; the longest translation of a source."""
 
 from collections.abc import Iterator, Sequence
 
 from nmtkit.config.schema import SearchConfig
 
 _USUAL_WIDTH = 4
-"""Rows a sentence for which the limits of a batch are meant; wider batches hold less."""
+"""Hypotheses per sentence for which batch limits are meant; wider beams get smaller batches."""
 
 
 def batches_by_length(
@@ -18,9 +15,9 @@ def batches_by_length(
 
     Args:
         lengths: tokens of each sequence.
-        batch_tokens: of a batch, all its sequences counted as long as the longest, at most; a
-            sequence that is longer is a batch alone.
-        batch_size: sequences of a batch, at most.
+        batch_tokens: largest number of tokens per batch, padding to the longest sequence counted;
+            a longer sequence is a batch alone.
+        batch_size: largest number of sequences per batch.
     """
     order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     start = 0
@@ -31,11 +28,11 @@ def batches_by_length(
         start += size
 
 
-def narrowed(limit: int, width: int) -> int:
-    """Return the limit of a batch whose sentences have `width` rows each; at least 1."""
+def scale_limit(limit: int, width: int) -> int:
+    """Scale the limit of a batch to sentences of `width` hypotheses each; at least 1."""
     return max(1, limit * _USUAL_WIDTH // max(width, _USUAL_WIDTH))
 
 
 def longest_translation(search: SearchConfig, num_source: int) -> int:
-    """Return the longest translation of `num_source` tokens, end symbols counted."""
-    return int(search.max_length_ratio * num_source) + search.extra_length
+    """Return the largest length of a translation of `num_source` tokens, end symbols counted."""
+    return int(search.max_length_ratio * num_source) + search.max_length_offset

@@ -1,7 +1,7 @@
 """Constraints on hypotheses: which tokens may follow a prefix.
 
-A constraint takes candidates away and leaves the probabilities of the others unchanged, so that
-scores remain those of forced decoding.
+A constraint removes candidates and leaves the probabilities of the others unchanged. So scores
+equal those of forced decoding.
 """
 
 from typing import Protocol
@@ -12,17 +12,17 @@ from torch import Tensor
 from nmtkit.symbols import EOS_ID
 
 IMPOSSIBLE = float("-inf")
-"""Sum or score of a row, candidate or hypothesis that does not exist."""
+"""Log-probability or score of a row, candidate or hypothesis that does not exist."""
 
 NO_TOKEN = -1
-"""Stands behind the end of a forced beginning."""
+"""Padding of forced prefixes."""
 
 
 class FormConstraint(Protocol):
-    """Keeps the hypotheses of B sentences to the form of their type of target."""
+    """Limits the hypotheses of B sentences to the form that their type of target demands."""
 
     def permitted(self, prefixes: Tensor) -> Tensor:
-        """Return which tokens may follow prefixes (B, W, T), as a mask (B, W, V)."""
+        """Return the mask (B, W, V) of tokens that may follow prefixes (B, W, T)."""
 
     def keep(self, sentences: Tensor) -> None:
         """Continue with these sentences only; sentences (B',) int64."""
@@ -31,39 +31,39 @@ class FormConstraint(Protocol):
 class Constraints:
     """Constraints on the hypotheses of B sentences.
 
-    A forced beginning is exempt from the other constraints, and so is the end symbol at a
-    sentence's last permitted position.
+    The other constraints do not apply to a forced prefix, nor to the end symbol at a sentence's
+    last permitted position.
     """
 
     def __init__(
         self,
         min_lengths: Tensor | None = None,
-        beginnings: Tensor | None = None,
+        forced_prefixes: Tensor | None = None,
         banned: tuple[int, ...] = (),
         no_repeat_ngram: int = 0,
         form: FormConstraint | None = None,
     ) -> None:
-        """Store them.
+        """Store the constraints; without arguments, there are none.
 
         Args:
             min_lengths: (B,) int64, the shortest hypothesis permitted, its end symbol counted.
-            beginnings: (B, P) int64, the tokens that hypotheses must begin with; NO_TOKEN behind.
-            banned: tokens that never follow.
-            no_repeat_ngram: no sequence of this many tokens comes twice; 0 = any may.
-            form: keeps hypotheses to a form; None = they may have any.
+            forced_prefixes: (B, P) int64, padded with NO_TOKEN.
+            banned: ids that are never generated.
+            no_repeat_ngram: n-grams of this length occur at most once; 0 = no limit.
+            form: the form of hypotheses; None = any.
         """
         self._min_lengths = min_lengths
-        self._beginnings = beginnings
+        self._forced_prefixes = forced_prefixes
         self._banned = banned
         self._no_repeat_ngram = no_repeat_ngram
         self._form = form
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:
-        """Make the sums of candidates that are not permitted impossible, in place.
+        """Set the sums of forbidden candidates to IMPOSSIBLE, in place.
 
         Args:
-            sums: (B, W, V) of each row with each next token.
-            prefixes: (B, W, T) the tokens of each row so far, without the begin symbol.
+            sums: (B, W, V) sums of log-probabilities of each row with each next token.
+            prefixes: (B, W, T) tokens of each row so far, without the begin symbol.
         """
         position = prefixes.shape[2]
         forced = self._forced(sums, position)
@@ -87,24 +87,24 @@ class Constraints:
         """Continue with these sentences only; sentences (B',) int64."""
         if self._min_lengths is not None:
             self._min_lengths = self._min_lengths[sentences]
-        if self._beginnings is not None:
-            self._beginnings = self._beginnings[sentences]
+        if self._forced_prefixes is not None:
+            self._forced_prefixes = self._forced_prefixes[sentences]
         if self._form is not None:
             self._form.keep(sentences)
 
     def _forced(self, sums: Tensor, position: int) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Return which sentences (B,) are forced, by which tokens (B, W, 1), and their sums."""
-        if self._beginnings is None or position >= self._beginnings.shape[1]:
+        """Return the mask (B,) of forced sentences, their tokens (B, W, 1) and sums (B, W, 1)."""
+        if self._forced_prefixes is None or position >= self._forced_prefixes.shape[1]:
             return None
-        column = self._beginnings[:, position]
+        column = self._forced_prefixes[:, position]
         tokens = column.clamp(min=0)[:, None, None].expand(-1, sums.shape[1], 1)
         return column != NO_TOKEN, tokens, sums.gather(2, tokens)
 
 
 def _forbid_repeats(sums: Tensor, prefixes: Tensor, size: int) -> None:
-    """Make tokens impossible that would end a sequence of `size` tokens that was there before."""
+    """Forbid tokens that would complete an n-gram of `size` tokens that the row has already."""
     ngrams = prefixes.unfold(2, size, 1)  # (B, W, n, size)
     last = prefixes[:, :, prefixes.shape[2] - size + 1 :]
     is_repeated = (ngrams[:, :, :, :-1] == last[:, :, None, :]).all(-1)
-    sentence, row, place = is_repeated.nonzero(as_tuple=True)
-    sums[sentence, row, ngrams[sentence, row, place, -1]] = IMPOSSIBLE
+    sentence, row, ngram = is_repeated.nonzero(as_tuple=True)
+    sums[sentence, row, ngrams[sentence, row, ngram, -1]] = IMPOSSIBLE

@@ -1,7 +1,7 @@
-"""Forced decoding: the probability that a model gives to translations which exist already.
+"""Forced decoding: the probability of given translations, and attention on request.
 
-One pass over source and target, as in training: no search, and no text. What is found here is what
-a search reports for the same ids. Attention is looked at on request.
+One pass over source and target ids, as in training. The log-probabilities equal those that a search
+reports for the same ids.
 """
 
 import math
@@ -24,13 +24,12 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class ForcedScore:
-    """What a model makes of a pair of source and target.
+    """Log-probabilities of the tokens of a target given its source.
 
     Attributes:
-        token_log_probs: the natural log-probability of each target token after those before it.
-        attention: (T, S) float32 on the CPU: the weight of each source token when each target
-            token was predicted, the mean over the heads of one layer, so that rows sum to 1; None
-            where it was not asked for.
+        token_log_probs: natural log-probability of each target token, given those before it.
+        attention: (T, S) float32 on the CPU: cross-attention of one layer, a row per target
+            token, averaged over heads, so that rows sum to 1; None if not requested.
     """
 
     token_log_probs: tuple[float, ...]
@@ -54,15 +53,16 @@ def score_pairs(
     Args:
         model: in evaluation mode.
         pairs: source and target ids, each with its end symbol.
-        max_tokens: source tokens, and target tokens, of a batch at most, padding counted.
-        attention_layer: the decoder layer, from 0, whose attention to the source is wanted (see
+        max_tokens: largest number of source tokens, and of target tokens, per batch, padding
+            counted.
+        attention_layer: decoder layer, from 0, whose cross-attention to return (see
             `nmtkit.decoding.attention.aligning_layer`); None = no attention.
 
     Returns:
-        a score a pair, in order; it depends neither on the order nor on the other pairs.
+        one score per pair, in order; the other pairs do not change it.
 
     Raises:
-        DamagedError: the model gives no probabilities.
+        DamagedError: the model's logits are not numbers.
         DataError: a sequence is longer than the model's learned positions.
     """
     assert not model.training, "scoring needs the model in evaluation mode"
@@ -77,25 +77,25 @@ def score_pairs(
 def _score_batch(
     model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attention_layer: int | None
 ) -> list[ForcedScore]:
-    """Score pairs together."""
+    """Score pairs in one batch."""
     device = model.output_weight.device
     sources, targets = zip(*pairs, strict=True)
     memory = model.encode(pack_sequences(sources, device))
-    read = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
-    wanted = pack_sequences(targets, device).values
+    inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
+    target_ids = pack_sequences(targets, device).values
     attention: list[Tensor | None] = [None] * len(pairs)
     if attention_layer is None:
-        hidden = model.decode(read, memory)
+        hidden = model.decode(inputs, memory)
     else:
         layer = model.decoder[attention_layer].memory_attention
         with recorded_weights(layer) as recorded:
-            hidden = model.decode(read, memory)
+            hidden = model.decode(inputs, memory)
         block = recorded[0].mean(1, dtype=torch.float32).cpu()  # (B, H, T, S) -> (B, T, S)
         attention = [
             weights[: len(target), : len(source)].clone()
             for weights, source, target in zip(block, sources, targets, strict=True)
         ]
-    log_probs = token_log_probs(model, hidden, wanted).cpu()
+    log_probs = token_log_probs(model, hidden, target_ids).cpu()
     if not log_probs.isfinite().all():
         raise DamagedError(
             "the model gives no probabilities (its logits are not numbers), so its weights "

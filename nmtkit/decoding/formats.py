@@ -1,4 +1,4 @@
-"""What `nmtkit translate` reads and writes: plain lines, Moses n-best lists, JSON lines."""
+"""Input and output formats of `nmtkit translate`: plain lines, Moses n-best lists, JSON lines."""
 
 import json
 import math
@@ -15,41 +15,41 @@ from nmtkit.errors import DataError
 _TEXT_KEYS = ("source", "target_prefix")
 
 _MAX_DIGITS = 1000
-"""Of an integer: Python reads longer ones in quadratic time, and from some length on not at all."""
+"""Longest integer that is read: Python needs quadratic time for more digits, or refuses them."""
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-"""Half of a character, which JSON can escape (RFC 8259, section 8.2) and UTF-8 cannot hold."""
+"""Half of a character: JSON can escape it (RFC 8259, section 8.2), UTF-8 cannot encode it."""
 
 
 def read_requests(lines: Iterable[str], output: OutputConfig, name: str) -> Iterator[Request]:
-    """Turn lines into requests.
+    """Turn input lines into requests.
 
     Args:
-        lines: of input.
-        output: their format.
-        name: what messages call the input.
+        lines: input lines.
+        output: settings with their format.
+        name: name of the input, for messages.
 
     Raises:
-        DataError: a line is not the object that it should be.
+        DataError: a line is not a JSON object of the format.
     """
     return INPUT_FORMATS[output.input_format](lines, name)
 
 
 def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
-    """Return the function from an answer, and its line's number from 0, to lines of output."""
+    """Return the function from an answer, and its line's number from 0, to output lines."""
     return partial(OUTPUT_FORMATS[output.output_format], output)
 
 
 def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]:
-    """Read a line of JSON.
+    """Read a JSON object from a line.
 
     Args:
-        line: an object.
-        texts: the keys of a text that it has, and of one that it may have; null is none.
-        where: what messages call the line.
+        line: the line.
+        texts: the key of a required text, and that of an optional one, which may be null.
+        where: name of the line, for messages.
 
     Raises:
-        DataError: the line is no such object, or holds what could not be written again.
+        DataError: the line is no such object, or holds a value that cannot be written again.
     """
     needed, optional = texts
     try:
@@ -61,13 +61,15 @@ def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]
             parse_constant=_finite,
         )
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON to read ({error}); write an object a line") from None
+        raise DataError(
+            f"{where}: cannot be read as JSON ({error}); write one object per line"
+        ) from None
     if not isinstance(values, dict) or not isinstance(values.get(needed), str):
         raise DataError(f'{where}: not an object with a text as "{needed}"; add it')
     if values.get(optional, "") is None:
         del values[optional]
     if not isinstance(values.get(optional, ""), str):
-        raise DataError(f'{where}: "{optional}" is not a text; mend it, or leave it out')
+        raise DataError(f'{where}: "{optional}" is not a text; fix it, or leave it out')
     for key in texts:
         if half := _SURROGATE.search(values.get(key, "")):
             raise DataError(
@@ -93,11 +95,11 @@ def _request(line: str, where: str) -> Request:
 
 
 def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its pairs, none of which may be lost."""
+    """Make an object of its pairs; ValueError for a repeated key."""
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"the key {json.dumps(key)} stands twice in an object")
+            raise ValueError(f"the key {json.dumps(key)} is twice in an object")
         values[key] = value
     return values
 
@@ -120,13 +122,13 @@ def _escaped(half: re.Match[str]) -> str:
 
 
 def _text_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:
-    translation, behind = answer.translations[0], []
+    translation, columns = answer.translations[0], []
     if output.scores:
-        behind.append(f"{translation.score:.6f}")
+        columns.append(f"{translation.score:.6f}")
     if output.alignments:
-        behind.append(pharaoh(translation.details.alignment))
-    text = translation.text.replace("\t", " ") if behind else translation.text
-    return ["\t".join([text, *behind])]
+        columns.append(pharaoh(translation.annotations.alignment))
+    text = translation.text.replace("\t", " ") if columns else translation.text
+    return ["\t".join([text, *columns])]
 
 
 def _moses_lines(output: OutputConfig, answer: Answer, number: int) -> list[str]:
@@ -142,47 +144,47 @@ def _moses_line(translation: Translation, number: int, output: OutputConfig) -> 
         f"{translation.score:.6f}",
     ]
     if output.alignments:
-        columns.append(pharaoh(translation.details.alignment))
+        columns.append(pharaoh(translation.annotations.alignment))
     return " ||| ".join(columns)
 
 
 def _json_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:
-    """Write an object as UTF-8 can hold it; escaped halves of characters stay escaped."""
+    """Write an object as UTF-8; escaped halves of characters stay escaped."""
     return [_SURROGATE.sub(_escaped, json.dumps(_object(answer, output), ensure_ascii=False))]
 
 
 def _object(answer: Answer, output: OutputConfig) -> dict[str, Any]:
-    """Return what was asked, and the best translation; with --n-best, all of them as a list.
+    """Return the request and its best translation; with --n-best, also the list of all.
 
-    The keys of an answer are its own, whatever came under these names.
+    Keys of the answer replace other keys of the request with the same name.
     """
     request = answer.request
     best = _values(answer.translations[0], output)
-    asked = {"source": request.source}
+    given = {"source": request.source}
     if request.target_prefix:
-        asked["target_prefix"] = request.target_prefix
-    values = {**request.others, **asked, **best}
+        given["target_prefix"] = request.target_prefix
+    values = {**request.others, **given, **best}
     if output.n_best > 1:
         values["n_best"] = [_values(one, output) for one in answer.translations]
     return values
 
 
 def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
-    details = translation.details
+    annotations = translation.annotations
     values: dict[str, Any] = {
         "translation": translation.text,
         "score": translation.score,
         "log_prob": translation.log_prob,
     }
     if output.token_scores:
-        values["tokens"] = details.tokens
-        values["token_log_probs"] = details.token_log_probs
+        values["tokens"] = annotations.tokens
+        values["token_log_probs"] = annotations.token_log_probs
     if output.alignments:
-        values["alignment"] = pharaoh(translation.details.alignment)
+        values["alignment"] = pharaoh(translation.annotations.alignment)
     if output.attention:
-        values["source_tokens"] = details.source_tokens
-        values["tokens"] = details.tokens
-        values["attention"] = [row.tolist() for row in details.attention]
+        values["source_tokens"] = annotations.source_tokens
+        values["tokens"] = annotations.tokens
+        values["attention"] = [row.tolist() for row in annotations.attention]
     return values
 
 
@@ -190,14 +192,14 @@ INPUT_FORMATS: dict[str, Callable[[Iterable[str], str], Iterator[Request]]] = {
     "text": _text_requests,
     "json": _json_requests,
 }
-"""Functions from lines, and the name of the input for messages, to requests."""
+"""Functions from lines, and the name of the input, to requests."""
 
 OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {
     "text": _text_lines,
     "moses": _moses_lines,
     "json": _json_lines,
 }
-"""Functions from the settings, an answer and its line's number from 0, to lines of output.
+"""Functions from the settings, an answer and its line's number from 0, to output lines.
 
-`OUTPUT_FORMATS` in nmtkit/config/schema.py has their facts.
+`OUTPUT_FORMATS` in nmtkit/config/schema.py has the settings of each.
 """

@@ -1,6 +1,6 @@
-"""Translators and scorers from the paths of models.
+"""Load translators and scorers from the paths of models.
 
-A module of its own, so that the translator and the scorer read no files.
+A module of its own, so that translator and scorer read no files.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,16 +22,16 @@ from nmtkit.text.codec import TextCodec
 def load_translator(
     paths: Sequence[Path], recipe: TranslateRecipe, warn: Callable[[str], None]
 ) -> Translator:
-    """Load models, and make them ready to translate together.
+    """Load a model, or several as an ensemble, ready to translate.
 
     Args:
-        paths: of models, checkpoints or runs; at least one.
-        recipe: how to translate, and on which device.
+        paths: paths of models, checkpoints or runs; at least one.
+        recipe: settings of translation, device and precision.
         warn: takes one-line warnings.
 
     Raises:
-        ConfigError: their vocabularies differ; or there is no such device.
-        DamagedError: there is no model or shortlist, or it is not whole.
+        ConfigError: the vocabularies differ, or the device is missing.
+        DamagedError: a model or the shortlist is missing or incomplete.
     """
     device = set_up(recipe.runtime)
     loaded = [_load_prepared(path, device, recipe.translation.precision) for path in paths]
@@ -39,8 +39,8 @@ def load_translator(
     for path, other in zip(paths[1:], others, strict=True):
         if other.codec.fingerprint != first.codec.fingerprint:
             raise ConfigError(
-                f"{path}: has another vocabulary than {paths[0]}, so that the two cannot translate "
-                "together; give models that were trained on one dataset"
+                f"{path}: its vocabulary differs from that of {paths[0]}, so the two cannot be an "
+                "ensemble; give models that were trained on the same dataset"
             )
     models = [one.model for one in loaded]
     shortlist = _load_shortlist(recipe.translation.shortlist, paths[0], first.codec)
@@ -48,22 +48,22 @@ def load_translator(
 
 
 def load_scorer(path: Path, recipe: ScoreRecipe) -> Scorer:
-    """Load a model, and make it ready to score.
+    """Load a model, ready to score.
 
     Args:
-        path: of a model, checkpoint or run.
-        recipe: how to score, and on which device.
+        path: path of a model, checkpoint or run.
+        recipe: settings of scoring, device and precision.
 
     Raises:
-        ConfigError: there is no such device, or it has not the precision.
-        DamagedError: there is no model, or it is not whole.
+        ConfigError: the device is missing, or does not support the precision.
+        DamagedError: the model is missing or incomplete.
     """
     loaded = _load_prepared(path, set_up(recipe.runtime), recipe.scoring.precision)
     return Scorer(loaded.model, loaded.codec, recipe.scoring)
 
 
 def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedModel:
-    """Load a model in the form that is fastest for inference in a precision."""
+    """Load a model and prepare it for fast inference in a precision."""
     loaded = load_model(path, device)
     loaded.model.prepare(choose_precision(precision, device, trained_size=None) or torch.float32)
     return loaded
@@ -75,7 +75,7 @@ def _load_shortlist(folder: str, model: Path, codec: TextCodec) -> Shortlist | N
     shortlist = Shortlist.load(Path(folder))
     if shortlist.codec != codec.fingerprint:
         raise ConfigError(
-            f"{folder}: is the shortlist of another vocabulary than that of {model}; make one of "
-            "the model's dataset by `nmtkit shortlist`"
+            f"{folder}: the shortlist has another vocabulary than {model}; make one from the "
+            "model's dataset with `nmtkit shortlist`"
         )
     return shortlist

@@ -1,12 +1,15 @@
-"""The form of a model's outputs, which follows from the type of its target: plain text has any."""
+"""The form that a type of target demands of a model's outputs; plain text demands none.
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol
+A module of its own: one table connects the translator with every type of target.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from nmtkit.config.metrics import TargetType
+from nmtkit.config.metrics import CONSTRAINT_SETTINGS, TargetType
 from nmtkit.config.schema import ConstraintsConfig
 from nmtkit.decoding.constraints import FormConstraint
 from nmtkit.errors import ConfigError
@@ -15,31 +18,25 @@ from nmtkit.text.codec import TextCodec
 
 
 class OutputForm(Protocol):
-    """The form of all outputs of a type of target, as a translator keeps to it.
+    """The form of all outputs of a type of target.
 
     Attributes:
-        own_settings: settings of `ConstraintsConfig` that have an effect for this type alone; with
-            each, why it has none for others.
-        no_shortlist, no_prefix: why a shortlist, or a forced beginning, does not fit; "" = it does.
+        no_shortlist, no_prefix: why a shortlist, or a forced prefix, is refused; "" = it is not.
     """
 
-    own_settings: ClassVar[Mapping[str, str]]
-    no_shortlist: ClassVar[str]
-    no_prefix: ClassVar[str]
-
-    def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
-        """Prepare for a codec of this type."""
+    no_shortlist: str
+    no_prefix: str
 
     def fewest_tokens(self, ids: list[int], line: str) -> int:
         """Return the length of the shortest output of a source, its end symbol counted.
 
         Args:
-            ids: of the source.
-            line: the text that they are of, or are a part of.
+            ids: ids of the source, or of a part of it.
+            line: text of the whole source.
         """
 
     def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> FormConstraint | None:
-        """Return the constraint on a batch; None = a search is free.
+        """Return the constraint on a batch; None = the search is free.
 
         Args:
             fewest: the fewest tokens of each of B outputs.
@@ -47,40 +44,27 @@ class OutputForm(Protocol):
         """
 
 
-class AnyForm:
-    """Plain text: any sequence of tokens is one."""
+MakeForm = Callable[[TextCodec, ConstraintsConfig, torch.device], OutputForm]
 
-    own_settings: ClassVar[Mapping[str, str]] = {}
-    no_shortlist: ClassVar[str] = ""
-    no_prefix: ClassVar[str] = ""
-
-    def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
-        """Take what other forms need."""
-
-    def fewest_tokens(self, ids: list[int], line: str) -> int:  # noqa: ARG002
-        """Return the length of the end symbol."""
-        return 1
-
-    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> None:
-        """Return no constraint."""
+OUTPUT_FORMS: dict[TargetType, MakeForm | None] = {"text": None, "trees": TreeForm}
+"""Functions that make the form of a type of target; None = any output is valid."""
 
 
-OUTPUT_FORMS: dict[TargetType, type[OutputForm]] = {"text": AnyForm, "trees": TreeForm}
-"""Forms of outputs by the type of the target."""
-
-
-def output_form(codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> OutputForm:
-    """Return the form that the target of a codec demands.
+def output_form(
+    codec: TextCodec, config: ConstraintsConfig, device: torch.device
+) -> OutputForm | None:
+    """Return the form that the target of a codec demands, if any.
 
     Raises:
         ConfigError: a setting has no effect on this type of target.
     """
-    form = OUTPUT_FORMS[codec.target_type]
-    for other in OUTPUT_FORMS.values():
-        for name, reason in other.own_settings.items():
-            value = getattr(config, name)
-            if name not in form.own_settings and value != getattr(ConstraintsConfig, name):
+    own = CONSTRAINT_SETTINGS[codec.target_type]
+    for settings in CONSTRAINT_SETTINGS.values():
+        for name, reason in settings.items():
+            value, default = vars(config)[name], getattr(ConstraintsConfig, name)
+            if name not in own and value != default:
                 raise ConfigError(
                     f"{name} ({value!r}) has no effect: {reason}; leave it out [constraints.{name}]"
                 )
-    return form(codec, config, device)
+    make_form = OUTPUT_FORMS[codec.target_type]
+    return None if make_form is None else make_form(codec, config, device)

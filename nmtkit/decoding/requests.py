@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmtkit.config.metrics import TargetType
-from nmtkit.decoding.annotations import Details, join_details
+from nmtkit.decoding.annotations import Annotations, join_annotations
 
 
 @dataclass(frozen=True)
@@ -13,9 +12,9 @@ class Request:
     """A line to translate.
 
     Attributes:
-        source: its text.
-        target_prefix: what its translations must begin with.
-        others: what was told beside, to be passed on.
+        source: the text.
+        target_prefix: the forced prefix of its translations; "" = none.
+        others: the other keys of a JSON line, which are passed through to the output.
     """
 
     source: str
@@ -29,45 +28,51 @@ class Translation:
 
     Attributes:
         text: one line.
-        log_prob: its natural log-probability, the sum of those of its tokens.
-        score: log_prob / length penalty; what translations are ranked by.
-        num_tokens: how many there are, end symbols counted.
-        details: what else was asked for.
-        is_mended: whether what was found was malformed, and was repaired; None of plain text and
-            of blank lines.
+        log_prob: natural log-probability, the sum over its tokens.
+        score: log_prob / length penalty; translations are ranked by it.
+        num_tokens: number of its tokens, end symbols counted.
+        annotations: tokens, probabilities, attention and alignment, as far as requested.
+        is_repaired: whether the search's output was malformed and was repaired; None for plain
+            text and for blank lines.
     """
 
     text: str
     log_prob: float
     score: float
     num_tokens: int
-    details: Details = field(default_factory=Details)
-    is_mended: bool | None = None
+    annotations: Annotations = field(default_factory=Annotations)
+    is_repaired: bool | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The translations of a line, best first, at least one; their type is the target's."""
+    """The translations of a line, best first; there is at least one."""
 
     request: Request
     translations: Sequence[Translation]
-    target_type: TargetType = "text"
 
 
-def join_ranks(of_pieces: Sequence[Sequence[Translation]]) -> list[Translation]:
-    """Join the translations of a line's pieces, those of the same rank; of none, nothing."""
-    if len(of_pieces) == 1:
-        return list(of_pieces[0])
-    count = max(map(len, of_pieces), default=1)
-    return [join([one[min(rank, len(one) - 1)] for one in of_pieces]) for rank in range(count)]
+def join_n_best(n_best_lists: Sequence[Sequence[Translation]]) -> list[Translation]:
+    """Join the n-best lists of a line's parts, place by place.
+
+    Args:
+        n_best_lists: one list per part; a shorter list repeats its last translation.
+
+    Returns:
+        the n-best list of the line; one blank translation if the line has no part.
+    """
+    if len(n_best_lists) == 1:
+        return list(n_best_lists[0])
+    count = max(map(len, n_best_lists), default=1)
+    return [join([one[min(place, len(one) - 1)] for one in n_best_lists]) for place in range(count)]
 
 
 def join(parts: Sequence[Translation]) -> Translation:
-    """Make one translation of those of a line's pieces."""
+    """Join the translations of a line's parts; log-probabilities and scores are summed."""
     return Translation(
         text=" ".join(part.text for part in parts if part.text),
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
         num_tokens=sum(part.num_tokens for part in parts),
-        details=join_details([part.details for part in parts]),
+        annotations=join_annotations([part.annotations for part in parts]),
     )

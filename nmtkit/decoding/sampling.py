@@ -1,8 +1,8 @@
-"""Translations drawn at random, instead of searched for.
+"""Sampling: translations drawn at random, token by token.
 
-Each token is drawn from the model's distribution, which temperature, top-k and top-p may sharpen.
-What is drawn is a function of the seed, the line's key, the number of the sample and the position:
-neither the batch nor the device decides it, but for rounding.
+Each token is drawn from the model's distribution after temperature, top-k and top-p. The random
+numbers are a function of the seed, the line's key, the number of the sample and the position. So
+samples depend neither on the batch nor on the device, except through rounding.
 
 Source: Holtzman et al. 2020 (arXiv 1904.09751) for top-p, Fan et al. 2018 (arXiv 1805.04833) for
 top-k.
@@ -20,19 +20,19 @@ from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 
 _MASK_64 = 2**64 - 1
-_BITS_OF_A_DOUBLE = 53
-_STEP_OF_A_DOUBLE = 2.0**-53
+_DOUBLE_BITS = 53
+_DOUBLE_STEP = 2.0**-53
 
 
 @dataclass(frozen=True)
-class Draws:
-    """What is drawn for B sentences.
+class SamplingSpec:
+    """Sampling settings, seed and keys of a batch of B sentences.
 
     Attributes:
-        config: how distributions are sharpened.
-        seed: of all draws.
-        keys: (B,) int64, a number for each sentence that no other has.
-        num_samples: W, how many translations of each.
+        config: temperature, top-k and top-p.
+        seed: seed of all random numbers.
+        keys: (B,) int64, a unique number for each sentence.
+        num_samples: W, the number of translations per sentence.
     """
 
     config: SamplingConfig
@@ -45,24 +45,24 @@ def sample(
     step: Step[S],
     state: S,
     max_lengths: Tensor,
-    draws: Draws,
+    spec: SamplingSpec,
     config: SearchConfig,
     constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
-    """Draw translations; their scores are those of the model as it is, not of what was sharpened.
+    """Draw translations; scores are the model's, without temperature, top-k and top-p.
 
     Args:
         step, state, max_lengths, constraints: as for `beam_search`.
-        draws: what is drawn.
+        spec: sampling settings, seed and keys.
         config: the length penalty.
 
     Returns:
-        for each of the B sentences W hypotheses, in the order of their numbers.
+        for each of the B sentences W hypotheses, in the order drawn.
 
     Raises:
         DamagedError: logits are not numbers.
     """
-    num_sentences, width = len(max_lengths), draws.num_samples
+    num_sentences, width = len(max_lengths), spec.num_samples
     shape = (num_sentences, width)
     ids = torch.empty(*shape, 0, dtype=torch.int64, device=max_lengths.device)
     sums = torch.zeros(shape, dtype=torch.float64, device=max_lengths.device)
@@ -75,9 +75,9 @@ def sample(
             logits = logits.expand(-1, width, -1)
         log_probs = logits.log_softmax(-1, dtype=torch.float32)
         is_last = max_lengths <= ids.shape[2] + 1
-        allowed = _allowed(log_probs, ids, is_last, constraints)
-        uniform = _uniform(draws, ids.shape[2], width)
-        tokens = _draw(_sharpened(allowed, draws.config), uniform)
+        allowed = _constrained(log_probs, ids, is_last, constraints)
+        uniform = _uniform(spec, ids.shape[2], width)
+        tokens = _draw_tokens(_sampling_probs(allowed, spec.config), uniform)
         tokens = tokens.masked_fill(is_done | is_last[:, None], EOS_ID)
         sums += log_probs.gather(2, tokens[:, :, None]).squeeze(2).masked_fill(is_done, 0.0)
         ids = torch.cat([ids, tokens[:, :, None]], 2)
@@ -85,23 +85,23 @@ def sample(
     return _hypotheses(ids, sums, config)
 
 
-def _allowed(
+def _constrained(
     log_probs: Tensor, ids: Tensor, is_last: Tensor, constraints: Constraints | None
 ) -> Tensor:
-    """Return the log-probabilities (B, W, V) of tokens that may follow, impossible elsewhere."""
+    """Return the log-probabilities (B, W, V) of permitted tokens; IMPOSSIBLE for others."""
     allowed = log_probs.clone()
     allowed[:, :, BOS_ID] = IMPOSSIBLE
     if constraints:
         constraints.apply(allowed, ids)
-        # Where nothing is left, the end is: what is drawn there must be something.
+        # If the constraints leave no token, the end symbol is permitted: a token must be drawn.
         is_stuck = (allowed == IMPOSSIBLE).all(-1) | is_last[:, None]
         ends = torch.where(is_stuck, log_probs[:, :, EOS_ID], allowed[:, :, EOS_ID])
         allowed[:, :, EOS_ID] = ends
     return allowed
 
 
-def _sharpened(log_probs: Tensor, config: SamplingConfig) -> Tensor:
-    """Return the probabilities (B, W, V), float64, that are drawn from; not normalised."""
+def _sampling_probs(log_probs: Tensor, config: SamplingConfig) -> Tensor:
+    """Apply temperature, top-k and top-p; return float64 probabilities (B, W, V), unnormalised."""
     scaled = log_probs.double() / config.temperature
     if 0 < config.top_k < scaled.shape[-1]:
         least = scaled.topk(config.top_k).values[:, :, -1:]
@@ -114,40 +114,40 @@ def _sharpened(log_probs: Tensor, config: SamplingConfig) -> Tensor:
     return probs
 
 
-def _draw(probs: Tensor, uniform: Tensor) -> Tensor:
-    """Return the token (B, W) at which the cumulated probability passes a number in [0, 1)."""
-    cumulated = probs.cumsum(-1)
-    goal = uniform[:, :, None] * cumulated[:, :, -1:]
-    tokens: Tensor = torch.searchsorted(cumulated, goal, right=True)
+def _draw_tokens(probs: Tensor, uniform: Tensor) -> Tensor:
+    """Return the tokens (B, W) where the cumulative probability passes numbers (B, W) in [0, 1)."""
+    cumulative = probs.cumsum(-1)
+    goal = uniform[:, :, None] * cumulative[:, :, -1:]
+    tokens: Tensor = torch.searchsorted(cumulative, goal, right=True)
     return tokens.squeeze(2).clamp(max=probs.shape[2] - 1)
 
 
-def _uniform(draws: Draws, position: int, width: int) -> Tensor:
-    """Return numbers (B, W) in [0, 1), float64, that follow from seed, key, sample and position."""
-    samples = torch.arange(width, device=draws.keys.device)
-    bits = _mixed(torch.full_like(draws.keys, _signed(draws.seed)))
-    bits = _mixed(bits + draws.keys)[:, None]
-    bits = _mixed(bits + samples)
-    bits = _mixed(bits + position)
-    numbers: Tensor = _shifted(bits, 64 - _BITS_OF_A_DOUBLE).double()
-    return numbers * _STEP_OF_A_DOUBLE
+def _uniform(spec: SamplingSpec, position: int, width: int) -> Tensor:
+    """Return float64 numbers (B, W) in [0, 1), a hash of seed, key, sample and position."""
+    samples = torch.arange(width, device=spec.keys.device)
+    bits = _splitmix64(torch.full_like(spec.keys, _as_int64(spec.seed)))
+    bits = _splitmix64(bits + spec.keys)[:, None]
+    bits = _splitmix64(bits + samples)
+    bits = _splitmix64(bits + position)
+    numbers: Tensor = _shift_right(bits, 64 - _DOUBLE_BITS).double()
+    return numbers * _DOUBLE_STEP
 
 
-def _mixed(bits: Tensor) -> Tensor:
-    """Scramble 64 bits, so that near numbers become unlike ones. Source: splitmix64 (Vigna)."""
-    bits = bits + _signed(0x9E3779B97F4A7C15)
-    bits = (bits ^ _shifted(bits, 30)) * _signed(0xBF58476D1CE4E5B9)
-    bits = (bits ^ _shifted(bits, 27)) * _signed(0x94D049BB133111EB)
-    return bits ^ _shifted(bits, 31)
+def _splitmix64(bits: Tensor) -> Tensor:
+    """Hash int64 numbers. Source: splitmix64 (Vigna)."""
+    bits = bits + _as_int64(0x9E3779B97F4A7C15)
+    bits = (bits ^ _shift_right(bits, 30)) * _as_int64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ _shift_right(bits, 27)) * _as_int64(0x94D049BB133111EB)
+    return bits ^ _shift_right(bits, 31)
 
 
-def _shifted(bits: Tensor, count: int) -> Tensor:
-    """Shift 64 bits to the right; torch's own shift would copy the sign."""
+def _shift_right(bits: Tensor, count: int) -> Tensor:
+    """Shift 64 bits to the right without the sign, which torch's shift would copy."""
     return (bits >> count) & ((1 << (64 - count)) - 1)
 
 
-def _signed(number: int) -> int:
-    """Return the int64 with the bits of a number below 2**64."""
+def _as_int64(number: int) -> int:
+    """Return the int64 with the lowest 64 bits of a number."""
     number &= _MASK_64
     return number - 2**64 if number >= 2**63 else number
 

@@ -1,7 +1,7 @@
-"""Text to scores: pairs of lines are read ahead in chunks, scored in batches, answered in order.
+"""Scorer: reads pairs of lines ahead in chunks, scores them in batches, answers in order.
 
-What is scored is a line's one sequence of tokens that the codec makes of it. A translation that a
-search has made of other tokens, spelling the same text, has another score than the search reports.
+The scorer scores the tokens into which the codec segments a line. A search may generate the same
+text from other tokens, and then reports another score.
 """
 
 import math
@@ -18,21 +18,21 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import numbered_chunks
 
 CHUNK_LINES = 4096
-"""Pairs that are read ahead, sorted by length and answered together."""
+"""Number of pairs that are read ahead and sorted by length."""
 
 BLANK = ([EOS_ID], [EOS_ID])
-"""The ids of a pair without text."""
+"""The ids of a pair of blank lines."""
 
 
 @dataclass(frozen=True)
 class ScoredLine:
-    """How probable a model finds a translation.
+    """The score of a translation.
 
     Attributes:
-        tokens: the translation's, with the end symbol; none where source and translation are blank,
-            as nothing is asked of the model then.
-        token_log_probs: the natural log-probability of each token after those before it.
-        num_words: what stands between white space, and the end as one more; 0 without tokens.
+        tokens: tokens of the translation and the end symbol; none if source and translation are
+            blank, which are not scored.
+        token_log_probs: natural log-probability of each token, given those before it.
+        num_words: number of words between white space, plus one for the end; 0 without tokens.
     """
 
     tokens: tuple[str, ...]
@@ -46,7 +46,7 @@ class ScoredLine:
 
     @property
     def perplexity(self) -> float:
-        """Perplexity a token, the end symbol counted; 1 where there are none."""
+        """Perplexity per token, the end symbol counted; 1 without tokens."""
         return perplexity(-self.log_prob / max(1, len(self.tokens)))
 
 
@@ -60,7 +60,7 @@ class Totals:
     log_prob: float = 0.0
 
     def add(self, lines: Iterable[ScoredLine]) -> None:
-        """Count some lines more."""
+        """Add scored lines."""
         for line in lines:
             self.num_lines += 1
             self.num_tokens += len(line.tokens)
@@ -69,12 +69,12 @@ class Totals:
 
     @property
     def perplexity(self) -> float:
-        """Perplexity a token, end symbols counted; 1 where there are none."""
+        """Perplexity per token, end symbols counted; 1 without tokens."""
         return perplexity(-self.log_prob / max(1, self.num_tokens))
 
     @property
     def word_perplexity(self) -> float:
-        """Perplexity a word, which can be compared between vocabularies; 1 where there are none."""
+        """Perplexity per word, comparable between vocabularies; 1 without words."""
         return perplexity(-self.log_prob / max(1, self.num_words))
 
 
@@ -86,38 +86,44 @@ class Scorer:
 
         Args:
             model: in evaluation mode, on the device to use.
-            codec: the one that the model was trained with.
-            config: size of batches, longest line.
+            codec: the codec that the model was trained with.
+            config: batch size and longest line.
         """
         self._model = model
         self._codec = codec
         self._config = config
         self._num_positions = model.config.longest_sequence
 
-    def score_chunks(self, pairs: Iterable[tuple[str, str]]) -> Iterator[list[ScoredLine]]:
-        """Score pairs of source line and translation lazily, and yield each chunk's scores.
+    def score_chunks(
+        self, pairs: Iterable[tuple[str, str]], chunk_lines: int = CHUNK_LINES
+    ) -> Iterator[list[ScoredLine]]:
+        """Score pairs of source line and translation lazily; yield the scores of each chunk.
 
-        Nothing is read beyond a chunk before its scores are out.
+        The next chunk is read when the scores of this one have been consumed.
+
+        Args:
+            pairs: source lines with their translations.
+            chunk_lines: number of pairs per chunk.
 
         Raises:
-            DataError: a line is too long.
-            DamagedError: the model gives no probabilities.
+            DataError: a line is too long, or malformed.
+            DamagedError: the model's logits are not numbers.
         """
-        for first_line_number, chunk in numbered_chunks(pairs, CHUNK_LINES):
+        for first_line_number, chunk in numbered_chunks(pairs, chunk_lines):
             yield self.score_chunk(chunk, first_line_number)
 
     def score_chunk(
         self, pairs: Sequence[tuple[str, str]], first_line_number: int
     ) -> list[ScoredLine]:
-        """Score pairs together, in batches of similar length.
+        """Score a chunk of pairs, in batches of similar length.
 
         Args:
-            pairs: source lines and their translations, any number of them.
-            first_line_number: the number of the first, for messages.
+            pairs: any number of source lines with their translations.
+            first_line_number: the number of the first line, for messages.
         """
         encoded = [self._encode(pair, n) for n, pair in enumerate(pairs, first_line_number)]
-        asked = [pair for pair in encoded if pair != BLANK]
-        scores = iter(score_pairs(self._model, asked, self._config.max_tokens, None))
+        not_blank = [pair for pair in encoded if pair != BLANK]
+        scores = iter(score_pairs(self._model, not_blank, self._config.max_tokens, None))
         return [
             ScoredLine((), (), 0) if pair == BLANK else self._line(text, pair[1], next(scores))
             for (_, text), pair in zip(pairs, encoded, strict=True)

@@ -1,27 +1,27 @@
-"""Beam search over a step function: it knows tensors and ids, no model and no text.
+"""Beam search over a step function; it uses tensors and ids only, neither models nor text.
 
-The search, for one sentence and a beam of width W; batches change nothing about it:
+The search for one sentence with a beam of width W; other sentences of the batch do not change it:
 
- 1. It begins with one live row, the empty prefix; the first step reads the begin symbol.
- 2. At each step the candidates are all pairs of a live row and a next token, ranked by the sum of
-    natural log-probabilities. The begin symbol is no candidate. It keeps its share of probability
-    (so that scores are those of forced decoding); UNK may be generated.
+ 1. There is one live row at first, the empty prefix; the first step reads the begin symbol.
+ 2. In each step the candidates are all pairs of a live row and a next token, ranked by the sum of
+    natural log-probabilities. The begin symbol is no candidate, but keeps its probability, so that
+    scores equal those of forced decoding. UNK may be generated.
  3. Candidates among the best W whose token is the end symbol become finished hypotheses. The best
-    W candidates whose token is another one are the next live rows.
+    W candidates with another token are the next live rows.
  4. At the sentence's last permitted position only the end symbol may follow: all live rows finish.
-    Before, `Constraints` may forbid other candidates.
+    Before it, `Constraints` may forbid candidates.
  5. The sentence is done when W hypotheses have finished, at its last permitted position, or when
-    no live row can become better than the N-th best finished hypothesis. That is proved where
+    no live row can become better than the N-th best finished hypothesis. This holds if
         best live sum / penalty(longest permitted) <= N-th best finished score,
-    because sums only fall and the penalty, a divisor, only grows with the length (alpha >= 0).
+    because sums never grow and the penalty, a divisor, never falls with the length (alpha >= 0).
  6. The score of a hypothesis is its sum of log-probabilities / penalty(length). The result is the
-    best N finished hypotheses, best first: by the proof, those of the same search without it.
+    best N finished hypotheses, best first. Stopping early by rule 5 does not change it.
 
 So width 1 is greedy decoding, and the first hypothesis depends neither on the other sentences of
 the batch nor on N.
 
-Ties: a finished hypothesis goes before one that finished later, the end symbol before any other
-token. Among other candidates with equal sums the choice is `torch.topk`'s, which promises no order.
+Ties: a hypothesis that finished earlier goes first, and the end symbol before any other token.
+Among other candidates with equal sums `torch.topk` chooses, without a guaranteed order.
 
 Source: paper, section 6.1, for the use of a length penalty and the longest length.
 """
@@ -40,8 +40,8 @@ from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 
-LEAVING_SHARE = 0.125
-"""Done sentences leave when they are this share of the batch, as leaving copies the state."""
+PRUNING_FRACTION = 0.125
+"""Done sentences are removed once they are this fraction of the batch: removal copies the state."""
 
 NO_PROBABILITIES = (
     "the model gives no probabilities (its logits are not numbers), so its weights are damaged; "
@@ -49,35 +49,35 @@ NO_PROBABILITIES = (
 )
 
 PREFIX_BLOCK = 32
-"""Positions by which the room for prefixes grows."""
+"""Positions by which the storage of prefixes grows."""
 
 GROUP_SIZE = 64
-"""Candidates whose maximum alone is looked at first when the best are sought."""
+"""Candidates per group; `row_topk` first compares the maxima of groups."""
 
 
 class State(Protocol):
-    """What a step function remembers of its prefixes, B sentences of W rows each."""
+    """State of a step function: the prefixes of B sentences with W rows each."""
 
     def expand(self, width: int) -> None:
-        """Turn each sentence's only row into `width` equal ones."""
+        """Repeat each sentence's only row `width` times."""
 
     def reorder(self, parents: Tensor) -> None:
-        """Let row w of each sentence continue its row parents[:, w]; parents (B, W) int64."""
+        """Make row w of each sentence continue its row parents[:, w]; parents (B, W) int64."""
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only, in this order; sentences (B',) int64."""
+        """Keep only these sentences, in this order; sentences (B',) int64."""
 
 
 S = TypeVar("S", bound=State)
 
 Step: TypeAlias = Callable[[Tensor, S], Tensor]
-"""Tokens (B, W) int64 and a state -> logits (B, W, V); the state is left advanced by the tokens."""
+"""Tokens (B, W) int64 and a state -> logits (B, W, V); advances the state by the tokens."""
 
 Length = TypeVar("Length", float, Tensor)
 
 
 class LengthPenalty(Protocol):
-    """A divisor of scores. It never falls as the length grows."""
+    """A divisor of scores that never falls as the length grows."""
 
     def __call__(self, length: Length, alpha: float, /) -> Length:
         """Return the divisor for a length, which counts the end symbol."""
@@ -88,8 +88,8 @@ class Hypothesis:
     """A finished translation.
 
     Attributes:
-        ids: its tokens; the last is the end symbol, the begin symbol is not among them.
-        log_prob: sum of natural log-probabilities, that of the end symbol included.
+        ids: its tokens without the begin symbol; the last is the end symbol.
+        log_prob: sum of natural log-probabilities, the end symbol included.
         score: log_prob / length penalty.
     """
 
@@ -105,20 +105,22 @@ def beam_search(
     config: SearchConfig,
     constraints: Constraints | None = None,
     n_best: int = 1,
+    pruning_fraction: float = PRUNING_FRACTION,
 ) -> list[list[Hypothesis]]:
     """Find the best hypotheses of each sentence; the module's docstring defines the search.
 
     Args:
-        step: the next tokens' logits; it is first called with the begin symbol and W = 1.
-        state: the step function's memory of B sentences, one row each; it is used up.
+        step: returns the next tokens' logits; first called with the begin symbol and W = 1.
+        state: state of B sentences, one row each; consumed.
         max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted.
         config: width and length penalty.
-        constraints: what else hypotheses must be; used up.
-        n_best: N, how many are wanted, at most W.
+        constraints: other constraints on hypotheses; consumed.
+        n_best: N, the number of hypotheses to return, at most W.
+        pruning_fraction: fraction of done sentences at which they are removed from the batch.
 
     Returns:
-        for each of the B sentences at most N hypotheses, best first: at least one, unless the
-        constraints leave none.
+        for each of the B sentences at most N hypotheses, best first; none only if the constraints
+        leave none.
 
     Raises:
         DamagedError: a sentence has no hypothesis, because its logits are not numbers.
@@ -127,15 +129,15 @@ def beam_search(
     beams = _Beams(max_lengths, config, constraints, n_best)
     while True:
         beams.advance(step(beams.tokens, state))
-        num_done = int(beams.is_done.sum())  # a step's synchronisation with the host
-        if num_done >= LEAVING_SHARE * len(beams.sentences):
+        num_done = int(beams.is_done.sum())  # synchronises with the host
+        if num_done >= pruning_fraction * len(beams.sentences):
             for sentence, hypotheses in beams.done():
                 results[sentence] = hypotheses
             if num_done == len(beams.sentences):
                 return results
-            going_on = (~beams.is_done).nonzero().squeeze(1)
-            beams.keep(going_on)
-            state.keep(going_on)
+            remaining = (~beams.is_done).nonzero().squeeze(1)
+            beams.keep(remaining)
+            state.keep(remaining)
         if beams.position == 1:
             state.expand(config.beam)
         elif config.beam > 1:  # a single row always continues itself
@@ -164,7 +166,7 @@ def power_penalty(length: Length, alpha: float) -> Length:
 
 
 def no_penalty(length: Length, _alpha: float) -> Length:
-    """Compute 1 in the type and shape of the length."""
+    """Return 1, in the type and shape of the length."""
     penalty: Length = length**0.0
     return penalty
 
@@ -177,15 +179,15 @@ LENGTH_PENALTIES: dict[str, LengthPenalty] = {
 """Length penalties; `LENGTH_PENALTIES` in nmtkit/config/schema.py has their settings."""
 
 
-def top_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Find the greatest values of each row as `torch.topk` does, but faster: it looks at groups.
+def row_topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the greatest values of each row as `torch.topk` does, but faster.
 
-    The greatest `count` values stand in the `count` groups with the greatest maxima, as a value in
-    another group is not above any of these maxima.
+    The greatest `count` values are in the `count` groups with the greatest maxima, because no value
+    of another group exceeds any of these maxima.
 
     Args:
         values: (B, n).
-        count: how many, at most n.
+        count: number of values, at most n.
 
     Returns:
         values (B, count), greatest first, and their indices in the row.
@@ -199,8 +201,8 @@ def top_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     groups = grouped.amax(-1).topk(count).indices
     members = torch.arange(GROUP_SIZE, device=values.device)
     inside = (groups[:, :, None] * GROUP_SIZE + members).flatten(1)
-    behind = torch.arange(num_groups * GROUP_SIZE, size, device=values.device)
-    candidates = torch.cat([inside, behind.expand(len(values), -1)], 1)
+    rest = torch.arange(num_groups * GROUP_SIZE, size, device=values.device)
+    candidates = torch.cat([inside, rest.expand(len(values), -1)], 1)
     top = values.gather(1, candidates).topk(count)
     return top.values, candidates.gather(1, top.indices)
 
@@ -209,16 +211,16 @@ class _Beams:
     """The live rows and the finished hypotheses of B sentences.
 
     Attributes:
-        sentences: the place in the results of each sentence that is still here.
-        position: tokens that a live row has.
-        is_done: (B,) bool. A done sentence has impossible live rows, so nothing comes of it.
+        sentences: index in the results of each sentence that is left.
+        position: number of tokens of a live row.
+        is_done: (B,) bool; a done sentence has only impossible live rows, which no row continues.
         live: (B, W) float64 sums of log-probabilities, best first; (B, 1) before the first step.
         tokens: (B, W) the last token of each live row.
         parents: (B, W) the row that each live row continues.
-        finished: (B, W) float64 scores of the best finished hypotheses, best first; impossible =
+        finished: (B, W) float64 scores of the best finished hypotheses, best first; IMPOSSIBLE =
             none.
-        ids: (B, 2W, T) prefixes of the live rows and, behind them, the finished hypotheses. Places
-            not yet written hold the end symbol, so a prefix that finishes is copied as it stands.
+        ids: (B, 2W, T) prefixes of the live rows, then the finished hypotheses. Positions not yet
+            written hold the end symbol, so a prefix that finishes is copied unchanged.
     """
 
     def __init__(
@@ -243,21 +245,21 @@ class _Beams:
         self.parents = torch.zeros_like(self.tokens)
         self.finished = torch.full_like(self.live, IMPOSSIBLE).repeat(1, width)
         self.ids = torch.full((num_sentences, 2 * width, PREFIX_BLOCK), EOS_ID, device=device)
-        self._places = torch.arange(width, 2 * width, device=device)  # of finished ones in ids
+        self._finished_rows = torch.arange(width, 2 * width, device=device)  # in ids
 
     def advance(self, logits: Tensor) -> None:
         """Take one step of the search.
 
         Args:
-            logits: (B, W, V) of the token after each live row; W = 1 at first.
+            logits: (B, W, V) of the token after each live row; W = 1 in the first step.
         """
         self.position += 1
-        # Sums over V are float32, relative to the best live row's: what is rounded stays small,
-        # however long the rows are.
+        # Sums over V are float32, relative to the best live row, so that rounding errors do not
+        # grow with the length.
         best = self.live[:, :1]
         base = best.masked_fill(best == IMPOSSIBLE, 0.0)
         relative = (self.live - base).float()
-        # One fused pass: on a CPU logsumexp takes longer, and as much memory.
+        # One fused pass: on a CPU logsumexp is slower and needs as much memory.
         sums = logits.log_softmax(-1, dtype=torch.float32).add_(relative[:, :, None])
         is_last = self.max_lengths <= self.position
         if self.constraints:
@@ -275,10 +277,10 @@ class _Beams:
         self.live = self.live.masked_fill(self.is_done[:, None], IMPOSSIBLE)
 
     def done(self) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Yield each done sentence's place in the results and its hypotheses, best first.
+        """Yield each done sentence's index in the results and its hypotheses, best first.
 
         Raises:
-            DamagedError: a sentence has none, because its logits are not numbers.
+            DamagedError: a sentence has no hypothesis, because its logits are not numbers.
         """
         chosen = self.is_done.nonzero().squeeze(1)
         scores = self.finished[chosen, : self.n_best].tolist()
@@ -287,7 +289,7 @@ class _Beams:
             yield self.sentences[index], self._hypotheses(rows, row_scores)
 
     def keep(self, kept: Tensor) -> None:
-        """Go on with these sentences only; kept (B',) int64."""
+        """Keep only these sentences; kept (B',) int64."""
         self.sentences = [self.sentences[index] for index in kept.tolist()]
         self.max_lengths = self.max_lengths[kept]
         self.max_penalties = self.max_penalties[kept]
@@ -300,17 +302,17 @@ class _Beams:
             self.constraints.keep(kept)
 
     def _continue(self, sums: Tensor, base: Tensor, is_last: Tensor) -> None:
-        """Let the best W candidates that do not end be the live rows; none at the last position.
+        """Make the best W candidates that do not end the live rows; none at the last position.
 
         Args:
-            sums: (B, W, V) of all candidates beside their base, impossible where they end.
-            base: (B, 1) float64.
-            is_last: (B,) bool.
+            sums: (B, W, V) float32 sums of all candidates less `base`; IMPOSSIBLE for ends.
+            base: (B, 1) float64, the sum of the best live row before the step.
+            is_last: (B,) bool, the sentence is at its last permitted position.
         """
         _, num_rows, num_tokens = sums.shape
-        best, chosen = top_of_rows(sums.flatten(1), min(self.width, num_rows * num_tokens))
+        best, chosen = row_topk(sums.flatten(1), min(self.width, num_rows * num_tokens))
         missing = self.width - best.shape[1]
-        if missing > 0:  # the first step of a beam that is wider than the vocabulary
+        if missing > 0:  # first step of a beam that is wider than the vocabulary
             best = F.pad(best, (0, missing), value=IMPOSSIBLE)
             chosen = F.pad(chosen, (0, missing))
         self.live = (base + best).masked_fill(is_last[:, None], IMPOSSIBLE)
@@ -318,17 +320,17 @@ class _Beams:
         self.parents = chosen // num_tokens
 
     def _finish(self, ends: Tensor) -> Tensor:
-        """Let the ends that are among the best W candidates be finished hypotheses.
+        """Make the ends among the best W candidates finished hypotheses.
 
         Args:
-            ends: (B, W) float64 sums of the rows of the last step, each with the end symbol.
+            ends: (B, W) float64 sums of the previous live rows, each with the end symbol.
 
         Returns:
-            (B, W) the place in `ids` of each finished hypothesis, before this step is recorded.
+            (B, W) the row in `ids` of each finished hypothesis, before this step is recorded.
         """
         ends, rows = ends.sort(stable=True, descending=True)
         # An end with j better ends before it is among the best W candidates if fewer than W - j
-        # live rows are better: if it is no worse than the live row in place W - 1 - j.
+        # live rows are better: if it is no worse than the live row of index W - 1 - j.
         # NaN compares false here and is reported later.
         is_below_best = ends < self.live.flip(1)[:, : ends.shape[1]]
         scores = ends / length_penalty(self.position, self.config)
@@ -336,21 +338,21 @@ class _Beams:
         pool = torch.cat([self.finished, scores], 1)
         scores, order = pool.sort(stable=True, descending=True)
         self.finished = scores[:, : self.width]
-        places = torch.cat([self._places.expand_as(self.finished), rows], 1)
-        return places.gather(1, order[:, : self.width])
+        id_rows = torch.cat([self._finished_rows.expand_as(self.finished), rows], 1)
+        return id_rows.gather(1, order[:, : self.width])
 
-    def _record(self, places: Tensor) -> None:
-        """Write the tokens of this step behind their prefixes, and copy what has finished."""
+    def _record(self, finished_rows: Tensor) -> None:
+        """Append the tokens of this step to their prefixes, and copy finished hypotheses."""
         if self.position > self.ids.shape[2]:
             self.ids = F.pad(self.ids, (0, PREFIX_BLOCK), value=EOS_ID)
         num_sentences, num_rows, _ = self.ids.shape
-        firsts = torch.arange(0, num_sentences * num_rows, num_rows, device=places.device)
-        sources = torch.cat([self.parents, places], 1) + firsts[:, None]
+        firsts = torch.arange(0, num_sentences * num_rows, num_rows, device=self.ids.device)
+        sources = torch.cat([self.parents, finished_rows], 1) + firsts[:, None]
         self.ids = self.ids.flatten(0, 1).index_select(0, sources.flatten()).view_as(self.ids)
         self.ids[:, : self.width, self.position - 1] = self.tokens
 
     def _hypotheses(self, rows: list[list[int]], scores: list[float]) -> list[Hypothesis]:
-        """Read finished hypotheses out of their rows of `ids` and scores."""
+        """Return the finished hypotheses of rows of `ids` with their scores."""
         hypotheses = []
         for row, score in zip(rows, scores, strict=True):
             if math.isfinite(score):

@@ -1,8 +1,8 @@
-"""The step function that a search is given: that of a model, or of several that decide together.
+"""The step function of a search: the next tokens' logits of a model or an ensemble.
 
-With a shortlist the search sees a vocabulary of its own for each batch: the candidates of any of
-its sentences, of which the others have those that are theirs alone impossible. The special symbols
-keep their ids, as they are the first of every vocabulary. So a search need not know of it.
+With a shortlist the search sees a smaller vocabulary for each batch: the candidates of all its
+sentences. A token that is no candidate of a sentence is impossible there. The special symbols are
+the first entries of every vocabulary and keep their ids, so the search needs no change.
 """
 
 import math
@@ -22,13 +22,14 @@ from nmtkit.packed import Packed
 
 
 @dataclass
-class Narrowing:
-    """The part of the vocabulary that a batch of B sentences looks at.
+class BatchShortlist:
+    """The candidates of a batch of B sentences: V' entries of the vocabulary.
 
     Attributes:
-        entries: (V',) its ids, ascending.
-        bias: (B, 1, V') added to logits: 0, or impossible for what is no candidate of a sentence.
-        projections: of each model, hidden vectors to the logits of the entries.
+        entries: (V',) their ids, ascending.
+        bias: (B, 1, V') added to logits: 0, or IMPOSSIBLE where an entry is no candidate of the
+            sentence.
+        projections: for each model, the output projection onto the entries.
     """
 
     entries: Tensor
@@ -36,79 +37,79 @@ class Narrowing:
     projections: list[Function]
 
 
-class States:
-    """What each of several models remembers of the same prefixes."""
+class EnsembleState:
+    """Decoder states of several models for the same prefixes."""
 
-    def __init__(self, states: Sequence[DecoderState], narrowing: Narrowing | None) -> None:
-        """Store them, and the part of the vocabulary that is looked at; None = all of it."""
-        self.of_models = states
-        self.narrowing = narrowing
+    def __init__(self, states: Sequence[DecoderState], shortlist: BatchShortlist | None) -> None:
+        """Store the states, and the candidates; None = the whole vocabulary."""
+        self.model_states = states
+        self.shortlist = shortlist
 
     def expand(self, width: int) -> None:
-        """Turn each sentence's only row into `width` equal ones."""
-        for state in self.of_models:
+        """Repeat each sentence's only row `width` times."""
+        for state in self.model_states:
             state.expand(width)
 
     def reorder(self, parents: Tensor) -> None:
-        """Let row w of each sentence continue its row parents[:, w]; parents (B, W) int64."""
-        for state in self.of_models:
+        """Make row w of each sentence continue its row parents[:, w]; parents (B, W) int64."""
+        for state in self.model_states:
             state.reorder(parents)
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only, in this order; sentences (B',) int64."""
-        for state in self.of_models:
+        """Keep only these sentences, in this order; sentences (B',) int64."""
+        for state in self.model_states:
             state.keep(sentences)
-        if self.narrowing:
-            self.narrowing.bias = self.narrowing.bias[sentences]
+        if self.shortlist:
+            self.shortlist.bias = self.shortlist.bias[sentences]
 
-    def tokens(self, places: Sequence[int]) -> tuple[int, ...]:
-        """Return the ids of what the search calls by its place among the entries."""
-        if self.narrowing is None:
-            return tuple(places)
-        return tuple(self.narrowing.entries[list(places)].tolist())
+    def token_ids(self, indices: Sequence[int]) -> tuple[int, ...]:
+        """Return the ids of tokens that the search knows by their indices among the entries."""
+        if self.shortlist is None:
+            return tuple(indices)
+        return tuple(self.shortlist.entries[list(indices)].tolist())
 
-    def places(self, tokens: Tensor) -> Tensor:
-        """Return the places among the entries of ids, all of which are there; NO_TOKEN stays."""
-        if self.narrowing is None:
+    def indices(self, tokens: Tensor) -> Tensor:
+        """Return the indices of ids among the entries, which include them; NO_TOKEN stays."""
+        if self.shortlist is None:
             return tokens
-        found = torch.searchsorted(self.narrowing.entries, tokens)
+        found = torch.searchsorted(self.shortlist.entries, tokens)
         return found.masked_fill(tokens == NO_TOKEN, NO_TOKEN)
 
 
 class Stepper:
-    """Begins with sources, and predicts one token after the other."""
+    """The step function of one or several models: encodes sources, then predicts token by token."""
 
     def __init__(self, models: Sequence[Transformer], shortlist: Shortlist | None = None) -> None:
-        """Store what decides.
+        """Store the models.
 
         Args:
-            models: with one vocabulary, in evaluation mode, on one device.
-            shortlist: the candidates of source tokens; None = all of the vocabulary.
+            models: with the same vocabulary, in evaluation mode, on one device.
+            shortlist: the candidates of source tokens; None = the whole vocabulary.
         """
         self.models = models
         self.shortlist = shortlist
 
-    def start(self, source: Packed, beginnings: Tensor) -> States:
-        """Read sources, one row each.
+    def start(self, source: Packed, forced_prefixes: Tensor) -> EnsembleState:
+        """Encode sources; return the state before the first step, one row per sentence.
 
         Args:
             source: ids (X,) of B sentences.
-            beginnings: (B, P) ids that translations must begin with, NO_TOKEN behind.
+            forced_prefixes: (B, P) ids that translations must begin with, padded with NO_TOKEN.
         """
         states = [model.start(model.encode(source)) for model in self.models]
         if self.shortlist is None:
-            return States(states, None)
-        return States(states, self._narrow(self.shortlist, source, beginnings))
+            return EnsembleState(states, None)
+        return EnsembleState(states, self._batch_shortlist(self.shortlist, source, forced_prefixes))
 
-    def step(self, tokens: Tensor, state: States) -> Tensor:
-        """Read one more token of each row and predict the next.
+    def step(self, tokens: Tensor, state: EnsembleState) -> Tensor:
+        """Return the logits of the token after the given one of each row.
 
         Args:
-            tokens: (B, W) int64, the begin symbol at first.
-            state: what was read so far; it is left advanced by the tokens.
+            tokens: (B, W) int64, in the first step the begin symbol.
+            state: the state of the prefixes; advanced in place by the tokens.
 
         Returns:
-            (B, W, V) logits; of several models, the logarithm of their mean probability.
+            (B, W, V) logits; for an ensemble, the logarithm of the mean probability.
         """
         logits = self._logits(tokens, state)
         if len(logits) == 1:
@@ -116,36 +117,38 @@ class Stepper:
         log_probs = torch.stack([one.log_softmax(-1, dtype=torch.float32) for one in logits])
         return log_probs.logsumexp(0) - math.log(len(logits))
 
-    def _logits(self, tokens: Tensor, state: States) -> list[Tensor]:
+    def _logits(self, tokens: Tensor, state: EnsembleState) -> list[Tensor]:
         """Return the logits (B, W, V) of each model."""
-        of_models = zip(self.models, state.of_models, strict=True)
-        narrowing = state.narrowing
-        if narrowing is None:
-            return [model.step(tokens, of_model) for model, of_model in of_models]
-        tokens = narrowing.entries[tokens]
-        hidden = [model.advance(tokens, of_model) for model, of_model in of_models]
+        pairs = zip(self.models, state.model_states, strict=True)
+        shortlist = state.shortlist
+        if shortlist is None:
+            return [model.step(tokens, model_state) for model, model_state in pairs]
+        tokens = shortlist.entries[tokens]
+        hidden = [model.advance(tokens, model_state) for model, model_state in pairs]
         return [
-            project(vectors) + narrowing.bias
-            for project, vectors in zip(narrowing.projections, hidden, strict=True)
+            project(vectors) + shortlist.bias
+            for project, vectors in zip(shortlist.projections, hidden, strict=True)
         ]
 
-    def _narrow(self, shortlist: Shortlist, source: Packed, beginnings: Tensor) -> Narrowing:
-        """Find the candidates of each sentence, and of all of them together."""
+    def _batch_shortlist(
+        self, shortlist: Shortlist, source: Packed, forced_prefixes: Tensor
+    ) -> BatchShortlist:
+        """Find the candidates of each sentence, and their union over the batch."""
         lengths = source.layout.lengths
         is_candidate = np.zeros((len(lengths), shortlist.size), bool)
         is_candidate[:, shortlist.frequent] = True
         rows = np.repeat(np.arange(len(lengths)), lengths)
         candidates = shortlist.candidates[source.values.cpu().numpy()]
         is_candidate[rows[:, None], candidates] = True
-        sentences, places = (beginnings != NO_TOKEN).nonzero(as_tuple=True)
-        forced = beginnings[sentences, places].cpu().numpy()
+        sentences, positions = (forced_prefixes != NO_TOKEN).nonzero(as_tuple=True)
+        forced = forced_prefixes[sentences, positions].cpu().numpy()
         is_candidate[sentences.cpu().numpy(), forced] = True
         entries = np.flatnonzero(is_candidate.any(0))
         bias = np.where(is_candidate[:, None, entries], np.float32(0), np.float32(IMPOSSIBLE))
         device = source.values.device
         ids = torch.from_numpy(entries).to(device)
-        return Narrowing(
+        return BatchShortlist(
             entries=ids,
             bias=torch.from_numpy(bias).to(device),
-            projections=[model.narrowed(ids) for model in self.models],
+            projections=[model.partial_projection(ids) for model in self.models],
         )

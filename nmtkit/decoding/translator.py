@@ -1,9 +1,10 @@
-"""Text to text: lines are read ahead in chunks, translated in batches, answered in order.
+"""Translator: reads lines ahead in chunks, translates them in batches, answers in order.
 
-A line in is a line out, whatever the line holds. Reading and writing files, formats, and when
-output is flushed, are the caller's business.
+Each input line has exactly one answer. The caller reads and writes files and formats, and flushes
+the output.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
@@ -13,46 +14,46 @@ from torch import Tensor
 
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.annotations import Details, look_at
-from nmtkit.decoding.batching import batches_by_length, longest_translation, narrowed
+from nmtkit.decoding.annotations import Annotations, annotate
+from nmtkit.decoding.batching import batches_by_length, longest_translation, scale_limit
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.long_lines import Cutter
+from nmtkit.decoding.long_lines import LineSplitter
 from nmtkit.decoding.output_forms import output_form
-from nmtkit.decoding.requests import Answer, Request, Translation, join_ranks
-from nmtkit.decoding.sampling import Draws, sample
+from nmtkit.decoding.requests import Answer, Request, Translation, join_n_best
+from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import UNK_ID
-from nmtkit.text.codec import TextCodec
+from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.lines import numbered_chunks, one_line
 
-_MAX_PIECES = 2**20
-"""No line is cut into as many pieces, so that a piece's key is one number."""
+_MAX_PARTS = 2**20
+"""More than a line can have, so that line number and part number make one key."""
 
 
 @dataclass(frozen=True)
-class _Piece:
-    """A sequence to translate: a line, or a part of one that is too long.
+class _SourcePart:
+    """A sequence to translate: a line, or a part of a line that is too long.
 
     Attributes:
-        ids: of the source, the end symbol last.
-        beginning: ids that its translations must begin with.
-        key: a number that no other piece has.
-        fewest_tokens: of its translations, the end symbol counted.
+        ids: source ids, the end symbol last.
+        forced_prefix: ids that its translations must begin with.
+        key: unique number of the part, which seeds sampling.
+        fewest_tokens: length of its shortest valid translation, the end symbol counted.
     """
 
     ids: list[int]
-    beginning: list[int]
+    forced_prefix: list[int]
     key: int
     fewest_tokens: int
 
 
 class Translator:
-    """A model, or an ensemble, with its codec, ready to translate."""
+    """A model or ensemble with its codec, ready to translate."""
 
     def __init__(
         self,
@@ -65,14 +66,14 @@ class Translator:
         """Put the parts together.
 
         Args:
-            models: in evaluation mode, on the device to use; several decide together.
-            codec: the one that the models were trained with.
-            recipe: how to search, what to put out, and what to do with long lines.
-            warn: takes a one-line warning, that of the first line that is too long.
-            shortlist: of the codec's ids; None = all of the vocabulary is looked at.
+            models: in evaluation mode, on the device to use; several are an ensemble.
+            codec: the codec that the models were trained with.
+            recipe: settings of search, output and long lines.
+            warn: takes a one-line warning; called for the first line that is too long.
+            shortlist: candidates for each source token; None = the whole vocabulary.
 
         Raises:
-            ConfigError: a shortlist or a setting that does not fit the type of the target.
+            ConfigError: a shortlist or a setting does not fit the type of the target.
         """
         self._models = models
         self._stepper = Stepper(models, shortlist)
@@ -80,31 +81,31 @@ class Translator:
         self._recipe = recipe
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
-        self._cutter = self._make_cutter()
+        self._splitter = self._make_splitter()
         device = models[0].output_weight.device
         self._form = output_form(codec, recipe.constraints, device)
-        if shortlist is not None and self._form.no_shortlist:
+        if shortlist is not None and self._form is not None and self._form.no_shortlist:
             raise ConfigError(f"--shortlist: {self._form.no_shortlist}; leave it out")
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
-        """Translate lines lazily; exactly one line comes out for each line that goes in.
+        """Translate lines lazily; yield one translation per line.
 
         Raises:
-            ConfigError: the lines are one text, whose letters would be lines.
-            DataError: a line is too long, and the configuration makes that an error.
+            ConfigError: `lines` is a string, so that each character would be a line.
+            DataError: a line is too long, and `on_too_long` is "error".
         """
         if isinstance(lines, str):
-            raise ConfigError("translate: takes lines, and was given one text; put it in a list")
+            raise ConfigError("translate: takes lines, and was given one string; put it in a list")
         for chunk in self.answer_all(map(Request, lines)):
             for answer in chunk:
                 yield answer.translations[0].text
 
     def answer_all(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
-        """Answer requests in order, a chunk at a time.
+        """Yield the answers to requests in order, a chunk at a time.
 
-        Nothing is read beyond a chunk before its answers are out.
+        The next chunk is read when the answers to this one have been consumed.
         """
-        self._cutter = self._make_cutter()
+        self._splitter = self._make_splitter()
         config = self._recipe.translation
         size = 1 if config.stream else config.chunk_lines
         for first_number, chunk in numbered_chunks(requests, size):
@@ -112,118 +113,134 @@ class Translator:
 
     @torch.inference_mode()
     def answer(self, requests: Sequence[Request], first_number: int) -> list[Answer]:
-        """Translate lines together, in batches of sentences of similar length.
+        """Translate a chunk of lines, in batches of sentences of similar length.
 
         Args:
-            requests: any number of them.
-            first_number: the number of the first line, for messages and for what is drawn.
+            requests: any number of requests.
+            first_number: the number of the first line, for messages and for sampling.
 
         Returns:
-            the n best translations of each; a blank line has one, which is blank.
+            the answer to each request, with its n best translations; a blank line has one blank
+            translation.
 
         Raises:
             DataError: a line is too long, its prefix does not fit, or no translation is permitted.
         """
-        assert not any(model.training for model in self._models), "evaluation mode is needed"
-        pieces_of_lines = [
-            self._pieces(request, number) for number, request in enumerate(requests, first_number)
+        assert not any(model.training for model in self._models), (
+            "models must be in evaluation mode"
+        )
+        parts_of_lines = [
+            self._parts(request, number) for number, request in enumerate(requests, first_number)
         ]
-        pieces = [piece for pieces_of_line in pieces_of_lines for piece in pieces_of_line]
-        found: list[list[Translation]] = [[] for _ in pieces]
+        parts = [part for parts_of_line in parts_of_lines for part in parts_of_line]
+        found: list[list[Translation]] = [[] for _ in parts]
         config, width = self._recipe.translation, self._width()
-        lengths = [max(len(piece.ids), len(piece.beginning)) for piece in pieces]
-        limits = narrowed(config.max_tokens, width), narrowed(config.batch_size, width)
+        lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
+        limits = scale_limit(config.max_tokens, width), scale_limit(config.batch_size, width)
         for batch in batches_by_length(lengths, *limits):
-            answers = self._translate([pieces[index] for index in batch])
+            answers = self._translate([parts[index] for index in batch])
             for index, translations in zip(batch, answers, strict=True):
                 found[index] = translations
         remaining = iter(found)
         return [
-            self._completed(request, join_ranks(list(islice(remaining, len(of_line)))))
-            for request, of_line in zip(requests, pieces_of_lines, strict=True)
+            self._completed(request, join_n_best(list(islice(remaining, len(of_line)))))
+            for request, of_line in zip(requests, parts_of_lines, strict=True)
         ]
 
+    @property
+    def target_kind(self) -> str:
+        """Kind of the target vocabulary, a key of `KINDS`."""
+        return self._codec.target.kind
+
+    def summarize(self, repair_counts: Counter[bool | None]) -> str:
+        """Return a line about the repaired translations of a text; "" for plain text.
+
+        Args:
+            repair_counts: number of translations for each value of `is_repaired`.
+        """
+        return KINDS[self.target_kind].summarize(repair_counts)
+
     def _completed(self, request: Request, found: list[Translation]) -> Answer:
-        """Return the answer to a request, with the final texts of its translations."""
+        """Return the answer to a request; the codec completes the texts of its translations."""
         translations = []
         for one in found:
-            text, is_mended = self._codec.complete(one.text, request.source)
-            translations.append(replace(one, text=text, is_mended=is_mended))
-        return Answer(request, translations, self._codec.target_type)
+            text, is_repaired = self._codec.complete(one.text, request.source)
+            translations.append(replace(one, text=text, is_repaired=is_repaired))
+        return Answer(request, translations)
 
     def _width(self) -> int:
-        """Return how many translations of a sentence are made together."""
+        """Return the number of hypotheses per sentence."""
         recipe = self._recipe
         return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
-    def _make_cutter(self) -> Cutter:
+    def _make_splitter(self) -> LineSplitter:
         config = self._recipe.translation
-        return Cutter(self._codec, config, self._num_positions, self._warn)
+        return LineSplitter(self._codec, config, self._num_positions, self._warn)
 
-    def _pieces(self, request: Request, number: int) -> list[_Piece]:
-        """Encode a line as what is translated for it, the forced beginning with its first part."""
+    def _parts(self, request: Request, number: int) -> list[_SourcePart]:
+        """Encode a line as parts to translate; the forced prefix belongs to the first part."""
         line = request.source.replace("\n", " ")
-        pieces = self._cutter.pieces(line, number)
-        if request.target_prefix and self._form.no_prefix:
+        parts = self._splitter.encode(line, number)
+        if request.target_prefix and self._form is not None and self._form.no_prefix:
             raise DataError(f"line {number}: target_prefix {self._form.no_prefix}; leave it out")
-        beginning = self._codec.encode_target(request.target_prefix.replace("\n", " "))[:-1]
-        if beginning and not pieces:
+        forced_prefix = self._codec.encode_target(request.target_prefix.replace("\n", " "))[:-1]
+        if forced_prefix and not parts:
             raise DataError(
                 f"line {number}: target_prefix for a blank source, whose translation is blank; "
                 "give a source, or leave the prefix out"
             )
-        if len(beginning) >= self._num_positions:
+        if len(forced_prefix) >= self._num_positions:
             raise DataError(
-                f"line {number}: target_prefix has {len(beginning)} tokens, and the model "
+                f"line {number}: target_prefix has {len(forced_prefix)} tokens, and the model "
                 f"{self._num_positions} learned positions; shorten it"
             )
         return [
-            _Piece(
+            _SourcePart(
                 ids=ids,
-                beginning=[] if place else beginning,
-                key=number * _MAX_PIECES + place,
-                fewest_tokens=self._form.fewest_tokens(ids, line),
+                forced_prefix=[] if index else forced_prefix,
+                key=number * _MAX_PARTS + index,
+                fewest_tokens=self._form.fewest_tokens(ids, line) if self._form else 1,
             )
-            for place, ids in enumerate(pieces)
+            for index, ids in enumerate(parts)
         ]
 
-    def _translate(self, pieces: list[_Piece]) -> list[list[Translation]]:
-        """Translate pieces together; returns the n best translations of each."""
+    def _translate(self, parts: list[_SourcePart]) -> list[list[Translation]]:
+        """Translate a batch; return the n best translations of each part."""
         recipe, stepper = self._recipe, self._stepper
         device = self._models[0].output_weight.device
-        sources = pack_sequences([piece.ids for piece in pieces], device)
-        beginnings = _padded([piece.beginning for piece in pieces], device)
-        state = stepper.start(sources, beginnings)
-        longest, constraints = self._limits(pieces, state.places(beginnings))
+        sources = pack_sequences([part.ids for part in parts], device)
+        forced_prefixes = _padded([part.forced_prefix for part in parts], device)
+        state = stepper.start(sources, forced_prefixes)
+        longest, constraints = self._limits(parts, state.indices(forced_prefixes))
         if recipe.sampling.sample:
-            keys = torch.tensor([piece.key for piece in pieces], device=device)
-            draws = Draws(recipe.sampling, recipe.seed.seed, keys, recipe.output.n_best)
-            found = sample(stepper.step, state, longest, draws, recipe.search, constraints)
+            keys = torch.tensor([part.key for part in parts], device=device)
+            spec = SamplingSpec(recipe.sampling, recipe.seed.seed, keys, recipe.output.n_best)
+            found = sample(stepper.step, state, longest, spec, recipe.search, constraints)
         else:
             found = beam_search(
                 stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
             )
-        for piece, hypotheses in zip(pieces, found, strict=True):
+        for part, hypotheses in zip(parts, found, strict=True):
             if not hypotheses:
                 raise DataError(
-                    f"line {piece.key // _MAX_PIECES}: there is no translation that keeps to "
-                    "--min-length, --no-repeat-ngram and the other constraints; loosen them"
+                    f"line {part.key // _MAX_PARTS}: no translation satisfies "
+                    "--min-length-offset, --no-repeat-ngram and the other constraints; loosen them"
                 )
-        found = [[replace(one, ids=state.tokens(one.ids)) for one in of_one] for of_one in found]
+        found = [[replace(one, ids=state.token_ids(one.ids)) for one in of_one] for of_one in found]
         pairs = [
-            (piece.ids, one.ids)
-            for piece, hypotheses in zip(pieces, found, strict=True)
+            (part.ids, one.ids)
+            for part, hypotheses in zip(parts, found, strict=True)
             for one in hypotheses
         ]
-        details = iter(self._details(pairs))
-        return [[self._translation(one, next(details)) for one in of_one] for of_one in found]
+        annotations = iter(self._annotate(pairs))
+        return [[self._translation(one, next(annotations)) for one in of_one] for of_one in found]
 
-    def _details(self, pairs: Sequence[tuple[Ids, Ids]]) -> Iterable[Details]:
-        """Return what is asked for beside the text of each pair of source and translation."""
+    def _annotate(self, pairs: Sequence[tuple[Ids, Ids]]) -> Iterable[Annotations]:
+        """Return the requested annotations of each pair of source and translation."""
         output = self._recipe.output
         if not (output.token_scores or output.alignments or output.attention):
-            return repeat(Details())
-        return look_at(
+            return repeat(Annotations())
+        return annotate(
             self._models,
             self._codec,
             pairs,
@@ -231,35 +248,36 @@ class Translator:
             has_attention=output.alignments or output.attention,
         )
 
-    def _translation(self, hypothesis: Hypothesis, details: Details) -> Translation:
+    def _translation(self, hypothesis: Hypothesis, annotations: Annotations) -> Translation:
         text = one_line(self._codec.decode_target(hypothesis.ids))
         ids, score = hypothesis.ids, hypothesis.score
-        return Translation(text, hypothesis.log_prob, score, len(ids), details)
+        return Translation(text, hypothesis.log_prob, score, len(ids), annotations)
 
     def _limits(
-        self, pieces: list[_Piece], beginnings: Tensor
+        self, parts: list[_SourcePart], forced_prefixes: Tensor
     ) -> tuple[Tensor, Constraints | None]:
-        """Return how long hypotheses may be at most (B,), and what else is asked of them."""
+        """Return the largest lengths of hypotheses (B,), and their other constraints, if any."""
         search, config = self._recipe.search, self._recipe.constraints
         longest, shortest = [], []
-        for piece in pieces:
-            size, forced = len(piece.ids), len(piece.beginning)
-            limit = max(longest_translation(search, size), piece.fewest_tokens)
+        for part in parts:
+            size, forced = len(part.ids), len(part.forced_prefix)
+            limit = max(longest_translation(search, size), part.fewest_tokens)
             if config.max_output_length:
                 limit = min(limit, config.max_output_length + 1)
             limit = min(max(limit, forced + 1), self._num_positions)
             longest.append(limit)
-            wanted = int(config.min_length_ratio * (size - 1)) + config.min_length + 1
-            shortest.append(min(wanted, limit))
+            minimum = int(config.min_length_ratio * (size - 1)) + config.min_length_offset + 1
+            shortest.append(min(minimum, limit))
         device = self._models[0].output_weight.device
         max_lengths = torch.tensor(longest, device=device)
-        form = self._form.constraint([piece.fewest_tokens for piece in pieces], max_lengths)
-        is_asked = config.no_repeat_ngram or config.ban_unknown or form is not None
-        if not (max(shortest) > 1 or beginnings.shape[1] or is_asked):
+        fewest = [part.fewest_tokens for part in parts]
+        form = self._form.constraint(fewest, max_lengths) if self._form else None
+        is_constrained = config.no_repeat_ngram or config.ban_unknown or form is not None
+        if not (max(shortest) > 1 or forced_prefixes.shape[1] or is_constrained):
             return max_lengths, None
         constraints = Constraints(
             torch.tensor(shortest, device=device),
-            beginnings,
+            forced_prefixes,
             (UNK_ID,) if config.ban_unknown else (),
             config.no_repeat_ngram,
             form,
@@ -268,7 +286,7 @@ class Translator:
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """Return ids (B, P), behind the end of each NO_TOKEN."""
+    """Return sequences of ids as (B, P), padded with NO_TOKEN."""
     longest = max(map(len, sequences))
     rows = [[*ids, *[NO_TOKEN] * (longest - len(ids))] for ids in sequences]
     return torch.tensor(rows, dtype=torch.int64, device=device)

@@ -1,6 +1,7 @@
-"""Several processes that share the lines of an input, a device each."""
+"""Translation by several processes, each with its own device."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,14 +18,15 @@ from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
 from nmtkit.runtime.workers import Worker
+from nmtkit.text.codec import KINDS
 from nmtkit.text.lines import numbered_chunks
 
-Message = str | list[Answer]
-"""What a worker sends: a warning, or answers; none when its models are loaded."""
+Message = str | list[Any]
+"""What a worker sends: a warning; the kind of its target vocabulary, once loaded; answers."""
 
 
 class Workers:
-    """Translates as one `Translator` does, in several processes."""
+    """A translator that divides each chunk of lines among several processes."""
 
     def __init__(
         self,
@@ -37,10 +39,10 @@ class Workers:
 
         Args:
             paths, recipe, warn: as for `load_translator`; CPU threads are divided among workers.
-            num_workers: how many.
+            num_workers: number of processes.
 
         Raises:
-            NmtkitError: loading the models raised it.
+            NmtkitError: a worker cannot load the models.
             LostRankError: a process died.
         """
         threads = recipe.runtime.threads or torch.get_num_threads()
@@ -52,21 +54,21 @@ class Workers:
         for number in range(num_workers):
             self._workers.append(Worker(_serve, partial(_lost, number)))
             self._workers[-1].send((number, paths, replace(recipe, runtime=runtime)))
-        self._receive()
+        self._target_kind: str = self._receive()[0]
 
     def answer_all(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
-        """Answer requests in order, a chunk at a time, each worker its part of it.
+        """Yield the answers to requests in order, a chunk at a time, divided among the workers.
 
         Raises:
-            DataError: as `Translator.answer_all`.
+            DataError: as for `Translator.answer_all`.
             LostRankError: a process died.
         """
         self._is_warned = False
         size = len(self._workers)
         for first, chunk in numbered_chunks(requests, self._recipe.translation.chunk_lines):
-            cuts = [len(chunk) * number // size for number in range(size + 1)]
-            for worker, begin, end in zip(self._workers, cuts[:-1], cuts[1:], strict=True):
-                # What came with a line is for this process alone to pass on.
+            bounds = [len(chunk) * number // size for number in range(size + 1)]
+            for worker, begin, end in zip(self._workers, bounds[:-1], bounds[1:], strict=True):
+                # Other keys of a JSON line need not be pickled: this process writes the output.
                 part = [replace(request, others={}) for request in chunk[begin:end]]
                 worker.send((part, first + begin))
             yield [
@@ -74,20 +76,24 @@ class Workers:
                 for request, answer in zip(chunk, self._receive(), strict=True)
             ]
 
-    def _receive(self) -> list[Answer]:
-        """Return the next answers of all workers; raises the first error when all have answered."""
-        answers: list[Answer] = []
+    def summarize(self, repair_counts: Counter[bool | None]) -> str:
+        """Return the line of `Translator.summarize`."""
+        return KINDS[self._target_kind].summarize(repair_counts)
+
+    def _receive(self) -> list[Any]:
+        """Join the next list of each worker; raise the first error when all have answered."""
+        received: list[Any] = []
         errors: list[NmtkitError] = []
         for worker in self._workers:
             try:
                 while isinstance(message := worker.receive(), str):
                     self._warn_once(message)
-                answers += message
+                received += message
             except NmtkitError as error:
                 errors.append(error)
         if errors:
             raise errors[0]
-        return answers
+        return received
 
     def _warn_once(self, warning: str) -> None:
         if not self._is_warned:
@@ -98,7 +104,7 @@ class Workers:
 def open_translator(
     paths: Sequence[Path], recipe: TranslateRecipe, warn: Callable[[str], None]
 ) -> "Translator | Workers":
-    """Load models, in this process or in as many as the recipe's `devices`; see `Workers`."""
+    """Load models in this process, or in several by the recipe's `devices`; see `Workers`."""
     num_gpus = torch.cuda.device_count() if recipe.runtime.device != "cpu" else 0
     num_workers = recipe.translation.devices or max(num_gpus, 1)
     if num_workers == 1:
@@ -114,12 +120,12 @@ def _lost(number: int, _exit_code: int | None) -> LostRankError:
 
 
 def _serve(connection: "Connection[Message | Exception, Any]") -> None:
-    """Load models on the device of a number, then answer parts of chunks; both are received."""
+    """Serve a `Workers`: load models on the device of a number, then answer parts of chunks."""
     number, paths, recipe = connection.recv()
     os.environ["LOCAL_RANK"] = str(number)
     with _errors_of_torch():
         translator = load_translator(paths, recipe, connection.send)
-    connection.send([])
+    connection.send([translator.target_kind])
     while True:
         requests, first_number = connection.recv()
         try:
@@ -133,7 +139,7 @@ def _serve(connection: "Connection[Message | Exception, Any]") -> None:
 
 @contextmanager
 def _errors_of_torch() -> Iterator[None]:
-    """Turn what torch raises into the error to raise in the process that asks."""
+    """Turn errors of torch into errors that the parent process can raise."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

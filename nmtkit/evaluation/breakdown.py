@@ -1,7 +1,7 @@
-"""Breakdowns of a score: sentences by their length, words by their frequency.
+"""Breakdowns of a score: sentences by length, words by frequency.
 
-Words are runs of letters and digits, and whatever else is no space, one by one; of several
-references the first one counts.
+A word is a run of letters and digits, or any other single character that is not a space. Of several
+references only the first is used.
 """
 
 import re
@@ -14,16 +14,16 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 LENGTHS = (0, 1, 11, 21, 31, 41, 51, 61)
 """The shortest sentence of each class, in words."""
 FREQUENCIES = (0, 1, 2, 3, 4, 5, 10, 100, 1000)
-"""The rarest word of each class. Source: Neubig et al. 2019, "compare-mt", its defaults."""
+"""The lowest frequency of each class. Source: Neubig et al. 2019, "compare-mt", its defaults."""
 
 
 @dataclass(frozen=True)
 class LengthClass:
-    """Sentences of about one length.
+    """Sentences of similar length.
 
     Attributes:
-        label: their lengths, such as 1-10 or 61+.
-        indices: which ones they are, from 0.
+        label: range of lengths in words, such as 1-10 or 61+.
+        indices: of the sentences, from 0.
     """
 
     label: str
@@ -32,14 +32,14 @@ class LengthClass:
 
 @dataclass(frozen=True)
 class FrequencyClass:
-    """Words that are about equally frequent.
+    """Words of similar frequency.
 
     Attributes:
-        label: how often they are in the counted text, such as 5-9 or 1000+.
-        num_words: of this class in the reference.
-        num_translated: of this class in the translation.
-        num_matches: of them, right ones: also in the reference of their sentence, and not more
-            often than there.
+        label: range of counts in the counted text, such as 5-9 or 1000+.
+        num_words: words of this class in the reference.
+        num_translated: words of this class in the translation.
+        num_matches: correct words among those: each occurs in the reference of its sentence, and
+            counts at most as often as there.
     """
 
     label: str
@@ -55,7 +55,7 @@ class FrequencyClass:
 
 
 def words_of(line: str) -> list[str]:
-    """Cut a line into words."""
+    """Split a line into words."""
     return _WORD.findall(line)
 
 
@@ -65,7 +65,7 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 
 def by_length(reference: Sequence[str]) -> list[LengthClass]:
-    """Sort sentences into classes by the length of their reference; only those with sentences."""
+    """Group sentences by the length of their reference; empty classes are left out."""
     members: list[list[int]] = [[] for _ in LENGTHS]
     for index, line in enumerate(reference):
         members[_class_of(len(words_of(line)), LENGTHS)].append(index)
@@ -76,20 +76,20 @@ def by_length(reference: Sequence[str]) -> list[LengthClass]:
 def by_frequency(
     hypotheses: Sequence[str], reference: Sequence[str], frequencies: Mapping[str, int]
 ) -> list[FrequencyClass]:
-    """Compare words in classes by their frequency.
+    """Count the correct words of each frequency class.
 
     Args:
         hypotheses: the translations.
-        reference: what they should have been, equally many lines.
-        frequencies: how often words are in some text, such as that of training.
+        reference: the same number of lines.
+        frequencies: counts of words in some text, such as the training text.
 
     Returns:
-        All classes, the rarest first.
+        All classes, the rarest words first.
     """
     words, translated, matches = ([0] * len(FREQUENCIES) for _ in range(3))
-    for hypothesis, right in zip(hypotheses, reference, strict=True):
-        found, wanted = Counter(words_of(hypothesis)), Counter(words_of(right))
-        for counts, totals in ((wanted, words), (found, translated), (found & wanted, matches)):
+    for hypothesis, line in zip(hypotheses, reference, strict=True):
+        found, expected = Counter(words_of(hypothesis)), Counter(words_of(line))
+        for counts, totals in ((expected, words), (found, translated), (found & expected, matches)):
             for word, count in counts.items():
                 totals[_class_of(frequencies.get(word, 0), FREQUENCIES)] += count
     rows = zip(_labels(FREQUENCIES), words, translated, matches, strict=True)

@@ -21,25 +21,25 @@ from nmtkit.evaluation.breakdown import (
     by_length,
     count_words,
 )
-from nmtkit.evaluation.doubts import doubts
+from nmtkit.evaluation.input_checks import input_warnings
 from nmtkit.evaluation.metric import Metric, Output, Score
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts
-from nmtkit.parsing.evalb.metric import evalb_report, parse_doubts
+from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings
 from nmtkit.text.lines import read_lines
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores of systems.
+    """The scores of one or more systems.
 
     Attributes:
         systems: their names.
-        scores: of each metric, one a system.
-        lengths: classes of sentences by length; empty if that was not asked for.
-        length_scores: of each metric, of each class, one a system.
-        frequencies: of each system, classes of words by frequency; empty if not asked for.
+        scores: per metric, one score per system.
+        lengths: classes of sentences by length; empty unless requested.
+        length_scores: per metric and class of `lengths`, one score per system.
+        frequencies: per system, classes of words by frequency; empty unless requested.
     """
 
     systems: Sequence[str]
@@ -55,14 +55,14 @@ def evaluate(
     significance: SignificanceConfig,
     breakdown: BreakdownConfig,
 ) -> Evaluation:
-    """Score systems, and break the scores down as asked for.
+    """Score systems by each metric, with the requested breakdowns.
 
     Args:
-        texts: checked.
-        metrics: to score by.
-        significance: which intervals and tests are asked for.
-        breakdown: which classes are asked for; they are those of the first reference. Where
-            metrics have different ideas of a line's text, lengths are the first one's.
+        texts: systems and references; `Texts.check` has passed.
+        metrics: at least one.
+        significance: the requested intervals and tests.
+        breakdown: the requested breakdowns. Classes are those of the first reference; lengths are
+            counted in the words of the first metric (`Metric.text_of`).
 
     Raises:
         ConfigError, DataError: see `score_systems`; or the text to count words in cannot be read.
@@ -79,18 +79,20 @@ def evaluate(
     for metric in metrics:
         prepared = texts.map(metric.prepare)
         scores.append(score_systems(metric, prepared, significance))
-        parts = [prepared.select(one.indices) for one in lengths]
-        length_scores.append([score_systems(metric, part, SignificanceConfig()) for part in parts])
+        subsets = [prepared.select(one.indices) for one in lengths]
+        length_scores.append(
+            [score_systems(metric, subset, SignificanceConfig()) for subset in subsets]
+        )
     names = [system.name for system in texts.systems]
     return Evaluation(names, scores, lengths, length_scores, frequencies)
 
 
 def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]]:
-    """Yield the scores of each line of a system, one a metric.
+    """Yield the scores of each line of one system, one score per metric.
 
     Args:
-        texts: checked.
-        metrics: to score by.
+        texts: one system and its references; `Texts.check` has passed.
+        metrics: at least one.
 
     Raises:
         ConfigError: there are several systems.
@@ -107,10 +109,12 @@ def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]
 
 
 def line_report(config: MetricsConfig) -> Callable[[Texts, bool], Iterator[Output]]:
-    """Return the function that scores each line of texts, as JSON or not, by these metrics.
+    """Return a function that scores each line of texts by these metrics.
+
+    Its second argument selects JSON instead of tab-separated columns.
 
     Raises:
-        ConfigError: see `make_metrics`; from the function, see `score_lines`.
+        ConfigError: see `make_metrics`; the returned function raises as `score_lines`.
     """
     return partial(_report_lines, make_metrics(config))
 
@@ -126,24 +130,24 @@ def _report_lines(metrics: Sequence[Metric], texts: Texts, as_json: bool) -> Ite
 
 @dataclass(frozen=True)
 class LineType:
-    """The treatment of a type of lines.
+    """How `nmtkit score` handles lines of one type.
 
     Attributes:
-        doubts: warnings about checked texts.
-        line_report: see the function of this name.
+        input_warnings: yields warnings about texts for which `Texts.check` has passed.
+        line_report: as the function `line_report`.
     """
 
-    doubts: Callable[[Texts], Iterator[str]]
+    input_warnings: Callable[[Texts], Iterator[str]]
     line_report: Callable[[MetricsConfig], Callable[[Texts, bool], Iterator[Output]]]
 
 
 LINE_TYPES: dict[TargetType, LineType] = {
-    "text": LineType(doubts, line_report),
-    "trees": LineType(parse_doubts, evalb_report),
+    "text": LineType(input_warnings, line_report),
+    "trees": LineType(parse_warnings, evalb_report),
 }
-"""Types of lines that metrics compare."""
+"""How to handle each type of lines that metrics compare."""
 
 
 def line_type(config: MetricsConfig) -> LineType:
-    """Return the type of the lines that metrics compare, which is the same for all of them."""
+    """Return the type of lines that the metrics compare; all of them compare the same type."""
     return LINE_TYPES[METRICS[metric_names(config.metric)[0]].compares]

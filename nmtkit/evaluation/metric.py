@@ -1,4 +1,4 @@
-"""A metric with its settings, and its scores: what the makers of all metrics make."""
+"""The interface of all metrics: a metric with its settings, and the scores that it returns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interval:
-    """The 95 % confidence interval of a bootstrap.
+    """A 95 % confidence interval, estimated by bootstrap resampling.
 
     Attributes:
         mean: mean score of the resampled texts.
@@ -27,15 +27,15 @@ class Score:
     """The score of one system by one metric.
 
     Attributes:
-        name: label of the metric, such as BLEU; a name of `METRICS` may make several.
+        name: label of the metric, such as BLEU.
         is_higher_better: false for an error rate.
         score: 0 to 100, except TER, which has no upper bound.
         signature: every setting that the score depends on, and sacreBLEU's version.
-        details: BLEU's precisions, brevity penalty and lengths, and the like; "" = none.
+        details: components such as BLEU's precisions, brevity penalty and lengths; "" = none.
         interval: None unless requested.
-        p_value: probability of a difference from the first system at least as large, if there is
-            none; None for the first system and unless requested.
-        figures: further figures by their names, for JSON.
+        p_value: probability of a difference at least as large under the null hypothesis that this
+            system and the first one are equal. None for the first system and unless requested.
+        figures: further figures for JSON, by name.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Metric:
         name, is_higher_better: see `Score`.
         scorer: sacreBLEU's metric.
         line_scorer: sacreBLEU's metric for single lines, which are too short for some n-grams.
-        marks: entries of the signature that differ from sacreBLEU's.
-        prepare: applied to each line before sacreBLEU sees it.
-        text_of: the words of a prepared line, for counting them.
-        describe: details and figures of a result of `scorer`, as in `Score`.
+        marks: entries that replace those of sacreBLEU's signature.
+        prepare: applied to each line before sacreBLEU gets it.
+        text_of: text of a line whose words are counted for its length.
+        describe: returns details and figures of a result of `scorer`, as in `Score`.
     """
 
     name: str
@@ -87,9 +87,9 @@ class Metric:
         Args:
             hypotheses: the translations.
             references: one or more references, each with the same number of lines.
-            resamples: resampled texts for a confidence interval; 0 = no interval.
+            resamples: bootstrap samples for the confidence interval; 0 = no interval.
         """
-        # Less than 2 is none to sacreBLEU.
+        # sacreBLEU computes no interval from fewer than 2 samples.
         result = self.scorer.corpus_score(hypotheses, references, n_bootstrap=resamples)
         interval = Interval(result._mean, result._ci) if resamples else None
         details, figures = self.describe(result)
@@ -97,7 +97,7 @@ class Metric:
             self.name,
             self.is_higher_better,
             result.score,
-            self.signed(self.scorer.get_signature()),
+            self.with_marks(self.scorer.get_signature()),
             details,
             interval,
             figures=figures,
@@ -108,11 +108,11 @@ class Metric:
         return float(self.line_scorer.sentence_score(hypothesis, references).score)
 
     def line_signature(self) -> str:
-        """Return the signature of the scores of single lines, after the first of them."""
-        return self.signed(self.line_scorer.get_signature())
+        """Return the signature of `score_line`; call it after the first line is scored."""
+        return self.with_marks(self.line_scorer.get_signature())
 
-    def signed(self, signature: "Signature") -> str:
-        """Return a signature of sacreBLEU with the marks of this metric."""
+    def with_marks(self, signature: "Signature") -> str:
+        """Add the marks of this metric to a signature of sacreBLEU, and format it."""
         for key, value in self.marks.items():
             signature.update(key, value)
         return str(signature)
@@ -120,11 +120,11 @@ class Metric:
 
 @dataclass(frozen=True)
 class Output:
-    """A part of a report on single lines.
+    """Output of `nmtkit score --sentence-level`, for one or more lines.
 
     Attributes:
-        lines: of the report.
-        remarks: on it, for a person.
+        lines: for standard output.
+        remarks: for standard error.
     """
 
     lines: Sequence[str]

@@ -1,9 +1,9 @@
 """Metrics: scores of translations against references, computed by sacreBLEU.
 
-`MAKERS` has a function for each metric of `nmtkit.config.metrics.METRICS`. moses-bleu counts as
-multi-bleu.perl does over text tokenized by Moses; paper-bleu splits compounds too, as
-"Attention Is All You Need" was scored. sacreBLEU and sacremoses are imported when a metric is made,
-so that importing this module is cheap.
+`MAKERS` has a function for each metric of `nmtkit.config.metrics.METRICS`. moses-bleu equals
+multi-bleu.perl on text tokenised by Moses. paper-bleu also splits compounds, as the scores of
+"Attention Is All You Need" were computed. sacreBLEU and sacremoses are imported when a metric is
+made, so that importing this module is cheap.
 """
 
 import string
@@ -27,7 +27,7 @@ _LOWER_ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def make_metrics(config: MetricsConfig) -> list[Metric]:
-    """Make the metrics of `config.metric` in their order; a name may make several.
+    """Make the metrics named by `config.metric`, in order; one name may give several metrics.
 
     Raises:
         ConfigError: a metric needs a package or a file that is missing, or a file cannot be read.
@@ -39,7 +39,7 @@ def make_metrics(config: MetricsConfig) -> list[Metric]:
 def score_corpus(
     metrics: Sequence[Metric], hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[Score]:
-    """Score the translations of one system by each metric, in their order.
+    """Score the translations of one system by each metric, in order.
 
     Args:
         metrics: one or more.
@@ -61,7 +61,7 @@ def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     from sacrebleu.metrics.bleu import BLEU
 
     def make(effective_order: bool) -> BLEU:
-        # force: no warnings about tokenized text in the middle of training.
+        # force: no warning about tokenised text during training.
         return BLEU(
             lowercase=config.lowercase,
             tokenize=None if config.tokenize == "auto" else config.tokenize,
@@ -75,7 +75,7 @@ def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     except (RuntimeError, OSError) as error:
         raise ConfigError(
             f"tokenize ({config.tokenize!r}) cannot be used here: {' '.join(str(error).split())}; "
-            "or take another, such as intl or char [metrics.tokenize]"
+            "or use another, such as intl or char [metrics.tokenize]"
         ) from error
     return [replace(metric, describe=_describe_bleu)]
 
@@ -97,7 +97,7 @@ def _make_ter(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
 def _make_moses_bleu(
     info: MetricInfo, config: MetricsConfig, *, splits_compounds: bool
 ) -> list[Metric]:
-    """Make the BLEU of multi-bleu.perl over Moses' tokens, without smoothing."""
+    """Make unsmoothed BLEU over Moses' tokens, as multi-bleu.perl computes it."""
     from sacrebleu.metrics.bleu import BLEU
 
     def make(effective_order: bool) -> BLEU:
@@ -109,7 +109,7 @@ def _make_moses_bleu(
         )
 
     def prepare(line: str) -> str:
-        tokens = moses.tokenise(line)
+        tokens = moses.tokenize(line)
         if splits_compounds:
             tokens = split_compounds(tokens)
         return tokens.translate(_LOWER_ASCII) if config.lowercase else tokens
@@ -134,13 +134,13 @@ MAKERS: dict[str, Maker] = {
     "paper-bleu": partial(_make_moses_bleu, splits_compounds=True),
     "brackets": make_bracket_metrics,
 }
-"""The functions that make the metrics of `METRICS`; the first metric of each is its main one."""
+"""Makers of the metrics in `METRICS`; the first metric that a maker returns is the main one."""
 
 
 def _text_metric(
     info: MetricInfo, config: MetricsConfig, scorer: "SacreMetric", line_scorer: "SacreMetric"
 ) -> Metric:
-    """Make a metric of plain text; the signature names the test set, if there is one."""
+    """Make a metric of plain text; its signature names the test set, if one is given."""
     marks = {"test": config.test_set, "lang": config.language_pair} if config.test_set else {}
     return Metric(
         name=info.label,

@@ -1,9 +1,9 @@
-"""How sure scores are: confidence intervals, and tests between systems, by sacreBLEU.
+"""Confidence intervals of scores and significance tests between systems, by sacreBLEU.
 
 Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation" (bootstrap);
 Riezler and Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT"
-(approximate randomisation). Draws follow from sacreBLEU's seed, 12345 unless the environment's
-SACREBLEU_SEED says otherwise, so that the same texts always get the same figures.
+(approximate randomisation). sacreBLEU's seed is 12345, or the environment variable SACREBLEU_SEED;
+the same texts and seed always give the same figures.
 """
 
 import os
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> list[Score]:
-    """Score one or more systems by a metric.
+    """Score one or more systems by one metric.
 
     Args:
-        metric: one.
-        texts: prepared for the metric; the first system is what others are tested against.
-        config: which intervals and tests are asked for.
+        metric: the metric.
+        texts: lines after `metric.prepare`; the first system is the baseline of tests.
+        config: the requested intervals and tests.
 
     Returns:
-        A score a system, with interval and p-value as asked for.
+        One score per system, with interval and p-value as requested.
 
     Raises:
-        ConfigError: SACREBLEU_SEED cannot be used, or a test is asked for with one system.
+        ConfigError: SACREBLEU_SEED is not valid, or a test is requested for one system.
         DataError: texts that the metric cannot compare.
     """
     is_paired = config.paired_bs or config.paired_ar
@@ -41,13 +41,13 @@ def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> l
         _check_seed()
     if is_paired and len(texts.systems) < 2:
         raise ConfigError(
-            "a paired test needs two systems or more; give the files of all, the baseline first"
+            "a paired test needs at least two systems; give their files, the baseline first"
         )
     references = [reference.lines for reference in texts.references]
     resamples = config.resamples if config.confidence and not is_paired else 0
     scores = []
     for system in texts.systems:
-        with system.blamed():
+        with system.named_in_errors():
             scores.append(metric.score(system.lines, references, resamples))
     return _tested(metric, scores, texts, config) if is_paired else scores
 
@@ -55,10 +55,10 @@ def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> l
 def _tested(
     metric: Metric, scores: Sequence[Score], texts: Texts, config: SignificanceConfig
 ) -> list[Score]:
-    """Return the scores with the p-values, intervals and signature of a paired test."""
+    """Add p-values, intervals and the signature of a paired test to scores."""
     from sacrebleu.significance import PairedTest
 
-    # sacreBLEU's -1: no intervals. The paired bootstrap has them anyway.
+    # -1 means no intervals to sacreBLEU; the paired bootstrap always returns them.
     resamples = config.resamples if config.confidence and config.paired_ar else -1
     test = PairedTest(
         [(system.name, system.lines) for system in texts.systems],
@@ -70,11 +70,11 @@ def _tested(
     )
     signatures, results = test()
     (own_name,) = signatures
-    signature = metric.signed(signatures[own_name])
+    signature = metric.with_marks(signatures[own_name])
     tested = []
     for score, result in zip(scores, results[own_name], strict=True):
-        assert not isinstance(result, str), "names of systems are in a column of their own"
-        # sacreBLEU counts the draws that differ more, and so finds equal systems different.
+        assert not isinstance(result, str), "the names of systems are in another column"
+        # sacreBLEU counts only draws with a larger difference, so p of equal systems is too small.
         p_value = 1.0 if result.p_value and score.score == scores[0].score else result.p_value
         tested.append(
             replace(score, signature=signature, interval=_interval(result), p_value=p_value)
@@ -83,7 +83,7 @@ def _tested(
 
 
 def _interval(result: "Result") -> Interval | None:
-    """Return the interval of a result of sacreBLEU's, if it has one."""
+    """Return the interval of sacreBLEU's result, or None."""
     if result.mean is None or result.ci is None:
         return None
     return Interval(float(result.mean), float(result.ci))
@@ -91,9 +91,9 @@ def _interval(result: "Result") -> Interval | None:
 
 def _check_seed() -> None:
     seed = os.environ.get("SACREBLEU_SEED", "none")
-    # sacreBLEU takes 0 for none in its paired tests.
+    # sacreBLEU's paired tests treat 0 as no seed.
     if seed.lower() != "none" and not re.fullmatch("[1-9][0-9]*", seed):
         raise ConfigError(
             f"SACREBLEU_SEED ({seed!r}) must be a whole number of at least 1, or none; "
-            "set it so, or unset it"
+            "set such a value, or unset it"
         )

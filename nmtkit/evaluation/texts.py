@@ -1,6 +1,6 @@
-"""The texts that are compared: translations of one or more systems, and references.
+"""Texts to score: translations of one or more systems, and references from files or test sets.
 
-References may be those of a test set that sacreBLEU knows, and fetches when it is needed.
+sacreBLEU knows the test sets and downloads them at first use.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +18,16 @@ class Text:
     """The lines of a system or of a reference.
 
     Attributes:
-        name: what messages and tables call it.
-        lines: one a sentence.
+        name: its name in messages and tables.
+        lines: one per sentence.
     """
 
     name: str
     lines: Sequence[str]
 
     @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """Have errors in what is read say that it was this text."""
+    def named_in_errors(self) -> Iterator[None]:
+        """Put the name of this text before the message of a DataError in the context."""
         try:
             yield
         except DataError as error:
@@ -36,39 +36,41 @@ class Text:
 
 @dataclass(frozen=True)
 class Texts:
-    """Systems and what they are compared with: one or more of each, equally many lines in all."""
+    """One or more systems and one or more references, all with the same number of lines."""
 
     systems: Sequence[Text]
     references: Sequence[Text]
 
     def check(self) -> None:
-        """Raise DataError unless there are lines, and equally many."""
+        """Raise DataError if there are no lines, or the numbers of lines differ."""
         for system in self.systems:
             for reference in self.references:
                 if len(system.lines) != len(reference.lines):
                     raise DataError(
                         f"{system.name} has {len(system.lines)} lines and {reference.name} has "
-                        f"{len(reference.lines)}; give one translation a reference, "
+                        f"{len(reference.lines)}; give one translation per reference, "
                         "in the same order"
                     )
             if not system.lines:
-                raise DataError(f"{system.name} has no translations to score; give a line or more")
+                raise DataError(
+                    f"{system.name} has no translations to score; give at least one line"
+                )
 
     def only_system(self) -> Text:
-        """Return the system of scores of single sentences; ConfigError if there are several."""
+        """Return the only system; ConfigError if there are several."""
         if len(self.systems) > 1:
             raise ConfigError(
-                "sentence scores are of one system, and there are several; give one file "
-                "[--sentence]"
+                f"sentence scores need one system, not {len(self.systems)}; give one file "
+                "[--sentence-level]"
             )
         return self.systems[0]
 
     def map(self, change: Callable[[str], str]) -> "Texts":
-        """Change each line."""
+        """Apply a function to each line."""
         return self._each(lambda lines: [change(line) for line in lines])
 
     def select(self, indices: Sequence[int]) -> "Texts":
-        """Return some of the lines."""
+        """Return the texts with only the lines of these indices."""
         return self._each(lambda lines: [lines[index] for index in indices])
 
     def _each(self, change: Callable[[Sequence[str]], Sequence[str]]) -> "Texts":
@@ -79,7 +81,7 @@ class Texts:
 
 
 def read_text(path: Path) -> Text:
-    """Read a file, which is called by its path.
+    """Read a file; its path becomes the text's name.
 
     Raises:
         ConfigError, DataError: see `read_lines`.
@@ -90,19 +92,19 @@ def read_text(path: Path) -> Text:
 def read_test_set(test_set: str, language_pair: str) -> list[Text]:
     """Read the references of a test set.
 
-    sacreBLEU keeps what it has fetched in the folder that the environment's SACREBLEU names, or
-    else in ~/.sacrebleu.
+    sacreBLEU caches downloads in the folder of the environment variable SACREBLEU, by default
+    ~/.sacrebleu.
 
     Args:
-        test_set: sacreBLEU's name of it, such as wmt17.
+        test_set: sacreBLEU's name of the test set, such as wmt17.
         language_pair: such as en-de.
 
     Returns:
-        The references, one or more, each of as many lines.
+        One or more references with the same number of lines.
 
     Raises:
-        ConfigError: there is no such test set, or not for these languages.
-        ResourceError: it is not here, and cannot be fetched.
+        ConfigError: the test set does not exist, or lacks these languages.
+        ResourceError: it is not cached and cannot be downloaded.
     """
     from sacrebleu.dataset import DATASETS
 
@@ -118,10 +120,10 @@ def read_test_set(test_set: str, language_pair: str) -> list[Text]:
         )
     try:
         paths: list[str] = DATASETS[test_set].get_reference_files(language_pair)
-    # sacreBLEU exits where a certificate or a check sum is wrong.
+    # sacreBLEU exits if a certificate or a check sum is wrong.
     except (OSError, SystemExit) as error:
         raise ResourceError(
-            f"test set {test_set} cannot be fetched ({error}); "
+            f"test set {test_set} cannot be downloaded ({error}); "
             "try again with a network, or give its files as --reference"
         ) from error
     return [replace(read_text(Path(path)), name=test_set) for path in paths]

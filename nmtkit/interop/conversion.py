@@ -1,6 +1,6 @@
-"""`nmtkit export` and `nmtkit import`: a model in the format of another library, or from it.
+"""`nmtkit export` and `nmtkit import`: convert a model to or from the format of another library.
 
-Both libraries score sample sentences before the new folder appears.
+The new folder appears only if both libraries give sample sentences the same scores.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 
 from nmtkit.config.problems import Problem, raise_problems
+from nmtkit.errors import ConfigError
 from nmtkit.interop import ctranslate2, marian, marian_reading
 from nmtkit.interop.parity import Peer, check_parity, parity_line
 from nmtkit.storage.durable import check_is_free, new_folder
@@ -21,45 +22,46 @@ VERSION = 1
 
 
 class Format(Protocol):
-    """What a module of this package offers for the format that it is named after."""
+    """Interface of a module of this package that exports to the format of its name."""
 
-    def refusals(self, loaded: LoadedModel) -> Iterator[Problem]:
-        """Yield what the format cannot hold of a model."""
+    def unsupported(self, loaded: LoadedModel) -> Iterator[Problem]:
+        """Yield the properties of a model that the format does not support."""
 
     def write(self, loaded: LoadedModel, folder: Path) -> None:
-        """Write a model that nothing is refused of into an empty folder."""
+        """Write a model that the format supports into an empty folder."""
 
     def open_peer(self, folder: Path, codec: TextCodec) -> Peer:
-        """Load what was written with the library that the format belongs to."""
+        """Load the written folder with the library of the format."""
 
 
 FORMATS: dict[str, Format] = {"ctranslate2": ctranslate2, "marian": marian}
-"""The formats by the names that the command line gives them."""
+"""Export formats, by their names on the command line."""
 
 
 def export(
     path: Path, format: str, out: Path, overwrite: bool, report: Callable[[str], None]
 ) -> None:
-    """Write a model in another format; nothing is written if it computes something else there.
+    """Write a model in another format; nothing is written if scores differ there.
 
     Args:
         path: a model folder, a run, or `best` or `last` of a run.
-        format: ctranslate2 or marian.
+        format: a key of `FORMATS`.
         out: the folder to write.
         overwrite: replace a folder of the same format.
-        report: takes lines that tell the largest difference, and what was written.
+        report: takes two lines: the largest difference of scores, and the folders.
 
     Raises:
-        ConfigError: the format cannot hold the model, its library is not installed, or `out` cannot
-            be used.
-        DamagedError: the model is damaged, or scores in the library differ from ours.
+        ConfigError: the format does not support the model, its library is not installed, or `out`
+            cannot be used.
+        DamagedError: the model is damaged, or the library's scores differ from nmtkit's.
         ResourceError: `out` cannot be written.
     """
     chosen, folder_format = FORMATS[format], f"nmtkit-export-{format}"
     check_is_free(out, folder_format, overwrite)
     loaded = load_model(path, torch.device("cpu"))
     raise_problems(
-        [*chosen.refusals(loaded)], f"{path}: cannot be held by {format}; train otherwise"
+        [*chosen.unsupported(loaded)],
+        f"{path}: {format} does not support the model; train with other settings",
     )
     with new_folder(out, folder_format, VERSION, overwrite=overwrite) as staged:
         chosen.write(loaded, staged.path)
@@ -70,21 +72,23 @@ def export(
 
 
 def import_marian(folder: Path, out: Path, overwrite: bool, report: Callable[[str], None]) -> None:
-    """Write a model folder of a folder of Hugging Face's Marian, such as OPUS-MT publishes.
+    """Convert a folder of Hugging Face's Marian, such as an OPUS-MT model, to a model folder.
 
     Args:
-        folder: config.json, model.safetensors, source.spm, target.spm, vocab.json.
+        folder: contains config.json, model.safetensors, source.spm, target.spm, vocab.json.
         out: the folder to write.
-        overwrite: replace a model folder that is there.
-        report: takes lines that tell the largest difference, and what was written.
+        overwrite: replace an existing model folder.
+        report: takes two lines: the largest difference of scores, and the folders.
 
     Raises:
-        ConfigError: the model needs what ours has not, transformers is not installed, or `out`
-            cannot be used.
-        DamagedError: the folder is not whole, or scores in transformers differ from ours.
+        ConfigError: there is no such folder, nmtkit does not support the model, transformers is not
+            installed, or `out` cannot be used.
+        DamagedError: the folder is incomplete, or scores of transformers differ from nmtkit's.
         ResourceError: `out` cannot be written.
     """
     check_is_free(out, FORMAT, overwrite)
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder; check the path")
     loaded = marian_reading.read(folder)
     peer = marian.open_peer(folder, loaded.codec)
     difference = check_parity(loaded, peer, out)

@@ -1,7 +1,7 @@
-"""CTranslate2's model folder: model.bin, config.json, vocabularies; and the SentencePiece models.
+"""Export to CTranslate2: model.bin, config.json, vocabularies, and the SentencePiece models.
 
-The library itself writes it: its specification knows the layout of its version, and checks that no
-weight is missing. It is needed in any case, to compute with what was written.
+The library itself writes the model: its specification knows the layout of its version, and checks
+that no weight is missing. The comparison of scores needs the library, too.
 Source: CTranslate2, python/ctranslate2/specs/transformer_spec.py.
 """
 
@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from nmtkit.config.problems import Problem
 from nmtkit.interop.formats import (
     NUM_POSITIONS,
-    attention_limits,
-    choice_limits,
     num_positions,
+    unsupported_attention,
+    unsupported_choice,
     write_sentencepiece,
 )
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
@@ -28,33 +28,32 @@ from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
 
 _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8
-"""Scored together; CTranslate2 holds the logits of all their tokens."""
+"""Sentences per batch; CTranslate2 keeps the logits of all their tokens in memory."""
 
 _ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
 _PRE_NORM = {"post": False, "pre": True}
 
 
-def refusals(loaded: LoadedModel) -> Iterator[Problem]:
-    """Yield what CTranslate2 cannot hold of a model."""
+def unsupported(loaded: LoadedModel) -> Iterator[Problem]:
+    """Yield the properties of a model that CTranslate2 does not support."""
     config = loaded.model.config
-    yield from attention_limits(config)
-    yield from choice_limits(config, "activation", _ACTIVATIONS)
-    yield from choice_limits(config, "norm", _PRE_NORM)
-    target_type = loaded.codec.target_type
-    if target_type != "text":
+    yield from unsupported_attention(config)
+    yield from unsupported_choice(config, "activation", _ACTIVATIONS)
+    yield from unsupported_choice(config, "norm", _PRE_NORM)
+    target = KINDS[loaded.codec.target.kind]
+    if target.no_export:
         yield Problem(
             ("kind",),
-            f"the target vocabulary (of {target_type}) must be of text: the words of the source, "
-            f"which belong in the {target_type}, cannot be put there",
+            f"the target vocabulary (of {target.target_type}) must be of text: {target.no_export}",
         )
 
 
 def write(loaded: LoadedModel, folder: Path) -> None:
-    """Write a model that nothing is refused of into an empty folder.
+    """Write a model that CTranslate2 supports into an empty folder.
 
     Raises:
         ConfigError: the library is not installed.
@@ -77,7 +76,7 @@ def write(loaded: LoadedModel, folder: Path) -> None:
 
 
 def open_peer(folder: Path, codec: TextCodec) -> Peer:
-    """Load a folder that `write` wrote; the vocabularies of the codec spell its tokens.
+    """Load a folder that `write` wrote; the codec turns ids into the tokens that it reads.
 
     Raises:
         ConfigError: the library is not installed.
@@ -86,8 +85,8 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
     translator = library.Translator(str(folder), device="cpu", compute_type="float32")
 
     def score(pairs: Sequence[Pair]) -> list[float]:
-        sources = [_pieces(codec.source, pair.source_ids) for pair in pairs]
-        targets = [_pieces(codec.target, pair.target_ids) for pair in pairs]
+        sources = [_tokens(codec.source, pair.source_ids) for pair in pairs]
+        targets = [_tokens(codec.target, pair.target_ids) for pair in pairs]
         results = translator.score_batch(
             sources, targets, max_input_length=0, max_batch_size=_BATCH_SENTENCES
         )
@@ -109,9 +108,9 @@ def _set_weights(spec: Any, model: Transformer) -> None:
 
 
 def _set_embedding(tokens_spec: Any, stack_spec: Any, embedding: Embedding, longest: int) -> None:
-    """Set token embeddings, which CTranslate2 scales as we do, and the table of positions.
+    """Set token embeddings, which CTranslate2 scales as nmtkit does, and the position table.
 
-    The sinusoids that it makes without a table are others, and begin at position 1.
+    Without a table, CTranslate2 uses other sinusoids, which begin at position 1.
     """
     tokens_spec.weight = _array(embedding.tokens.weight)
     table = embedding.positions(torch.arange(longest), longest)
@@ -128,13 +127,13 @@ def _set_stack(
 
 
 def _set_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
-    """Set the weights of a layer; our fused projections are those that CTranslate2 wants."""
-    first, *between, last = layer.residuals
+    """Set the weights of a layer; CTranslate2 fuses projections as nmtkit does."""
+    first, *middle, last = layer.residuals
     _set_residual(spec.self_attention, first)
     _set_linear(spec.self_attention.linear[0], layer.self_attention.query_key_value)
     _set_linear(spec.self_attention.linear[1], layer.self_attention.output)
     if isinstance(layer, DecoderLayer):
-        _set_residual(spec.attention, between[0])
+        _set_residual(spec.attention, middle[0])
         _set_linear(spec.attention.linear[0], layer.memory_attention.query)
         _set_linear(spec.attention.linear[1], layer.memory_attention.key_value)
         _set_linear(spec.attention.linear[2], layer.memory_attention.output)
@@ -157,7 +156,7 @@ def _set_linear(spec: Any, linear: nn.Linear) -> None:
 
 
 def _set_vocabularies(spec: Any, codec: TextCodec) -> None:
-    """Set the entries of both vocabularies, and which of them are the special symbols."""
+    """Set the entries of both vocabularies, and the special symbols."""
     spec.register_source_vocabulary(_entries(codec.source))
     spec.register_target_vocabulary(_entries(codec.target))
     spec.config.unk_token = codec.target.piece(UNK_ID)
@@ -170,8 +169,8 @@ def _entries(vocabulary: Vocabulary) -> list[str]:
     return [vocabulary.piece(index) for index in range(vocabulary.size)]
 
 
-def _pieces(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
-    """Spell ids but for the end symbol, which CTranslate2 adds itself."""
+def _tokens(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
+    """Return the tokens of ids without the end symbol, which CTranslate2 adds itself."""
     return [vocabulary.piece(index) for index in ids if index != EOS_ID]
 
 

@@ -1,9 +1,8 @@
-"""Hugging Face's Marian: the format that OPUS-MT models are published in.
+"""Export to Hugging Face's Marian, the format in which OPUS-MT models are published.
 
-Its Transformer is ours with LayerNorm after each sub-layer and fixed sinusoids, ours again. Its
-decoder begins with the symbol for padding, which is never generated: what `<s>` is here. So an
-exported model calls `<s>` its padding, and one that is imported (see marian_reading.py) has
-Marian's padding at the id of `<s>`.
+Its Transformer is nmtkit's with post-norm and the same fixed sinusoids. Its decoder begins with the
+padding symbol, which is never generated, as `<s>` here. So an exported model declares `<s>` its
+padding. An imported model (see marian_reading.py) has Marian's padding at the id of `<s>`.
 Source: transformers, models/marian/{configuration,modeling,tokenization}_marian.py.
 """
 
@@ -20,17 +19,17 @@ from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop.formats import (
     NUM_POSITIONS,
-    attention_limits,
-    choice_limits,
-    refusal,
     sentencepiece_model,
+    unsupported_attention,
+    unsupported_choice,
+    unsupported_value,
     write_sentencepiece,
 )
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.storage.model_folder import LoadedModel, save_tensors
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.tokenised import Tokenised
+from nmtkit.text.tokenized import Tokenized
 
 CONFIG = "config.json"
 TENSORS = "model.safetensors"
@@ -38,16 +37,16 @@ VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER = "tokenizer_config.json"
 BIAS = "final_logits_bias"
 NORM_EPSILON = 1e-5
-"""That of its LayerNorm, which is no setting there."""
+"""Epsilon of LayerNorm in Marian, where it is not a setting."""
 
 ACTIVATIONS = {"relu": "relu", "silu": "silu"}
-"""Its name of each of our activations."""
+"""Marian's name of each activation."""
 
 _LIBRARY = "transformers"
 _EXTRA = "huggingface"
 _GENERATION = "generation_config.json"
 _LONGEST_GENERATED = 512
-"""What OPUS-MT models have."""
+"""The value of OPUS-MT models."""
 
 _ENCODER_LAYER = {
     "self_attention.query_key_value": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -68,7 +67,7 @@ _DECODER_LAYER = {
 
 
 def layer_names(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield our name of each parameter of the layers, and Marian's of its parts, equally large."""
+    """Yield the name of each layer parameter, and Marian's names of its equal parts."""
     for stack, num_layers, parameters in (
         ("encoder", config.encoder_layers, _ENCODER_LAYER),
         ("decoder", config.decoder_layers, _DECODER_LAYER),
@@ -83,11 +82,11 @@ def layer_names(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def embedding_names(is_shared: bool, is_tied: bool) -> dict[str, tuple[str, ...]]:
-    """Return Marian's names of our three embeddings, for each the stored one first.
+    """Return Marian's names of each embedding and the output projection, the stored one first.
 
     Args:
-        is_shared: source and target have one matrix.
-        is_tied: the target's is the output projection as well.
+        is_shared: source and target share one matrix.
+        is_tied: the target embedding is also the output projection.
     """
     source, target = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
     output = "lm_head.weight"
@@ -100,19 +99,19 @@ def embedding_names(is_shared: bool, is_tied: bool) -> dict[str, tuple[str, ...]
     return {f"{name}.weight": stored for name, stored in zip(parameters, names, strict=True)}
 
 
-def refusals(loaded: LoadedModel) -> Iterator[Problem]:
-    """Yield what Marian cannot hold of a model."""
+def unsupported(loaded: LoadedModel) -> Iterator[Problem]:
+    """Yield the properties of a model that Marian does not support."""
     config = loaded.model.config
     only = {"norm": "post", "positions": "sinusoidal", "norm_epsilon": NORM_EPSILON}
     for name, value in only.items():
         found = vars(config)[name]
         if found != value:
-            yield refusal(name, found, str(value))
-    yield from choice_limits(config, "activation", ACTIVATIONS)
-    yield from attention_limits(config)
+            yield unsupported_value(name, found, str(value))
+    yield from unsupported_choice(config, "activation", ACTIVATIONS)
+    yield from unsupported_attention(config)
     for side, vocabulary in (("source", loaded.codec.source), ("target", loaded.codec.target)):
         if sentencepiece_model(vocabulary) is None:
-            kind = "tokenised text" if isinstance(vocabulary, Tokenised) else vocabulary.kind
+            kind = "tokenised text" if isinstance(vocabulary, Tokenized) else vocabulary.kind
             yield Problem(
                 ("kind",),
                 f"the {side} vocabulary (of {kind}) must be SentencePiece's, over plain text",
@@ -120,20 +119,20 @@ def refusals(loaded: LoadedModel) -> Iterator[Problem]:
 
 
 def write(loaded: LoadedModel, folder: Path) -> None:
-    """Write a model that nothing is refused of into an empty folder."""
+    """Write a model that Marian supports into an empty folder."""
     config, codec = loaded.model.config, loaded.codec
     save_tensors(_tensors(loaded), folder / TENSORS)
-    _write_json(folder / CONFIG, _description(config, codec))
-    _write_json(folder / _GENERATION, _generation())
-    _write_json(folder / TOKENIZER, _tokenizer(codec))
-    _write_json(folder / VOCABULARY, _ids_of_pieces(codec.source))
+    _write_json(folder / CONFIG, _config(config, codec))
+    _write_json(folder / _GENERATION, _generation_config())
+    _write_json(folder / TOKENIZER, _tokenizer_config(codec))
+    _write_json(folder / VOCABULARY, _token_ids(codec.source))
     if not codec.is_shared:
-        _write_json(folder / TARGET_VOCABULARY, _ids_of_pieces(codec.target))
+        _write_json(folder / TARGET_VOCABULARY, _token_ids(codec.target))
     write_sentencepiece(codec, folder)
 
 
 def open_peer(folder: Path, codec: TextCodec) -> Peer:  # noqa: ARG001
-    """Load a folder of the format; text becomes ids by its own vocabularies.
+    """Load a folder of the format with transformers, which uses the folder's own vocabularies.
 
     Raises:
         ConfigError: the library is not installed.
@@ -142,7 +141,7 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:  # noqa: ARG001
     library.logging.set_verbosity_error()
     library.logging.disable_progress_bar()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it recommends sacremoses, and does not use it
+        warnings.simplefilter("ignore")  # recommends sacremoses, which it does not use
         tokenizer = library.MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
     model = library.MarianMTModel.from_pretrained(
         str(folder), local_files_only=True, use_safetensors=True
@@ -157,7 +156,7 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:  # noqa: ARG001
 
 
 def _score_pair(model: Any, tokenizer: Any, pair: Pair) -> float:
-    """Score one pair, alone, so that nothing depends on how padding is hidden."""
+    """Score one pair alone, so that padding cannot change the score."""
     source = torch.tensor([tokenizer(pair.source).input_ids])
     target = torch.tensor([tokenizer(text_target=pair.target).input_ids])
     start = torch.full((1, 1), model.config.decoder_start_token_id)
@@ -167,24 +166,24 @@ def _score_pair(model: Any, tokenizer: Any, pair: Pair) -> float:
 
 
 def _tensors(loaded: LoadedModel) -> dict[str, Tensor]:
-    """Return the parameters under Marian's names, those that are shared once."""
+    """Return the parameters under Marian's names; shared ones once."""
     config, codec = loaded.model.config, loaded.codec
     own = loaded.model.state_dict()
     tensors: dict[str, Tensor] = {}
     for name, parts in layer_names(config):
         tensors.update(zip(parts, own[name].chunk(len(parts)), strict=True))
-    names = embedding_names(_shares(config, codec), config.tie_embeddings)
+    names = embedding_names(_is_shared(config, codec), config.tie_embeddings)
     tensors.update({stored: own[name] for name, (stored, *_) in names.items()})
     bias = own.get("output_bias", torch.zeros(codec.target.size))
     return {**tensors, BIAS: bias[None]}
 
 
-def _shares(config: ModelConfig, codec: TextCodec) -> bool:
+def _is_shared(config: ModelConfig, codec: TextCodec) -> bool:
     return config.tie_embeddings and codec.is_shared
 
 
-def _description(config: ModelConfig, codec: TextCodec) -> dict[str, object]:
-    """Return config.json, by the names that transformers and its earlier versions read."""
+def _config(config: ModelConfig, codec: TextCodec) -> dict[str, object]:
+    """Return config.json, with the names of current and earlier versions of transformers."""
     sizes = {
         "attention_heads": config.heads,
         "ffn_dim": config.feed_forward_size,
@@ -213,7 +212,7 @@ def _description(config: ModelConfig, codec: TextCodec) -> dict[str, object]:
         "normalize_before": False,
         "vocab_size": codec.source.size,
         "decoder_vocab_size": codec.target.size,
-        "share_encoder_decoder_embeddings": _shares(config, codec),
+        "share_encoder_decoder_embeddings": _is_shared(config, codec),
         "tie_word_embeddings": config.tie_embeddings,
         "bos_token_id": None,
         "eos_token_id": EOS_ID,
@@ -223,8 +222,8 @@ def _description(config: ModelConfig, codec: TextCodec) -> dict[str, object]:
     }
 
 
-def _generation() -> dict[str, object]:
-    """Return generation_config.json: padding is no candidate, and the last token is the end."""
+def _generation_config() -> dict[str, object]:
+    """Return generation_config.json: padding is never generated, the last token is the end."""
     return {
         "decoder_start_token_id": BOS_ID,
         "pad_token_id": BOS_ID,
@@ -236,7 +235,7 @@ def _generation() -> dict[str, object]:
     }
 
 
-def _tokenizer(codec: TextCodec) -> dict[str, object]:
+def _tokenizer_config(codec: TextCodec) -> dict[str, object]:
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": codec.source_lang,
@@ -249,7 +248,7 @@ def _tokenizer(codec: TextCodec) -> dict[str, object]:
     }
 
 
-def _ids_of_pieces(vocabulary: Vocabulary) -> dict[str, int]:
+def _token_ids(vocabulary: Vocabulary) -> dict[str, int]:
     return {vocabulary.piece(index): index for index in range(vocabulary.size)}
 
 

@@ -1,8 +1,8 @@
-"""A folder of Hugging Face's Marian as a model of ours; what ours cannot hold is refused.
+"""Import from Hugging Face's Marian; a model that nmtkit does not support is refused.
 
-Ids are dealt out anew: `<unk>`, Marian's padding, with which its decoder begins, and `</s>` get the
-ids of our special symbols; the other entries follow in their order. The rows of embeddings and
-output projection go with their entries, so that nothing else of nmtkit needs to know.
+Tokens get new ids: `<unk>`, Marian's padding (with which its decoder begins) and `</s>` get the ids
+of nmtkit's special symbols; the other tokens follow in order. The rows of embeddings and output
+projection are reordered in the same way, so the rest of nmtkit needs no change.
 """
 
 import hashlib
@@ -31,14 +31,14 @@ from nmtkit.interop.marian import (
     embedding_names,
     layer_names,
 )
-from nmtkit.interop.marian_stored import AGAIN, StoredTensors, read_bytes, read_json
+from nmtkit.interop.marian_files import DOWNLOAD_AGAIN, StoredTensors, read_bytes, read_json
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 
 _ACTIVATIONS = {stored: own for own, stored in ACTIVATIONS.items()} | {"swish": "silu"}
-_UNDERSTOOD: dict[str, tuple[object, ...]] = {
+_SUPPORTED: dict[str, tuple[object, ...]] = {
     "model_type": ("marian",),
     "activation_function": tuple(_ACTIVATIONS),
     "scale_embedding": (True,),
@@ -49,7 +49,7 @@ _UNDERSTOOD: dict[str, tuple[object, ...]] = {
     "share_encoder_decoder_embeddings": (True, False, None),
     "tie_word_embeddings": (True, False, None),
 }
-"""The values of config.json that mean what our model is; None: it need not be there."""
+"""Supported values in config.json; None = the key may be missing."""
 
 _SIZES = {
     "encoder_layers": "encoder_layers",
@@ -61,12 +61,12 @@ _SIZES = {
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 _SPECIAL_SYMBOLS = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "</s>"}
-"""What tokenizer_config.json calls them, and their default, in the order of our ids."""
+"""Keys in tokenizer_config.json and their defaults, in the order of nmtkit's ids."""
 
 
 @dataclass(frozen=True)
 class _Entries:
-    """The entries of a vocabulary in the order of their new ids, and the old id of each."""
+    """The tokens of a vocabulary in the order of their new ids, and the old id of each."""
 
     pieces: list[str]
     old_ids: Tensor
@@ -74,12 +74,12 @@ class _Entries:
 
 @dataclass(frozen=True)
 class _Folder:
-    """What the files of a folder say.
+    """The parsed files of a folder.
 
     Attributes:
         path: the folder.
         config, tokenizer: config.json and tokenizer_config.json.
-        source, target: the entries of the two vocabularies.
+        source, target: tokens of the two vocabularies.
     """
 
     path: Path
@@ -90,25 +90,25 @@ class _Folder:
 
     @property
     def is_shared(self) -> bool:
-        """Source and target have one vocabulary and one embedding."""
-        return _holds(self.config, "share_encoder_decoder_embeddings")
+        """Source and target share one vocabulary and one embedding."""
+        return _is_on(self.config, "share_encoder_decoder_embeddings")
 
     @property
     def is_tied(self) -> bool:
         """The target embedding is the output projection."""
-        return _holds(self.config, "tie_word_embeddings")
+        return _is_on(self.config, "tie_word_embeddings")
 
 
 def read(path: Path) -> LoadedModel:
-    """Read a model in evaluation mode, on the CPU; its manifest says where it is from.
+    """Read a model in evaluation mode, on the CPU; its manifest names its origin.
 
     Raises:
-        DamagedError: a file is missing or damaged, or they do not fit each other.
-        ConfigError: the model needs what ours has not; every such thing is named.
+        DamagedError: a file is missing or damaged, or files contradict each other.
+        ConfigError: nmtkit does not support the model; all reasons are named.
     """
     config = read_json(path / CONFIG)
     tokenizer = read_json(path / TOKENIZER) if (path / TOKENIZER).exists() else {}
-    raise_problems([*_refusals(config, tokenizer)], f"{path}: cannot be imported")
+    raise_problems([*_unsupported(config, tokenizer)], f"{path}: cannot be imported")
     symbols = [_symbol(tokenizer, name) for name in _SPECIAL_SYMBOLS]
     source = _read_entries(path / VOCABULARY, symbols)
     is_one = not tokenizer.get("separate_vocabs")
@@ -126,39 +126,39 @@ def read(path: Path) -> LoadedModel:
     return LoadedModel(model, codec, recipe, {"update": 0, "provenance": _provenance(path)})
 
 
-def _refusals(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what config.json and tokenizer_config.json say that our model is not."""
+def _unsupported(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the settings in config.json and tokenizer_config.json that are not supported."""
 
-    def refusal(name: str, found: object, wanted: str) -> Problem:
+    def problem(name: str, found: object, wanted: str) -> Problem:
         return Problem((name,), f"{name} ({json.dumps(found)}) must be {wanted}")
 
-    for name, values in _UNDERSTOOD.items():
+    for name, values in _SUPPORTED.items():
         if config.get(name) not in values:
             wanted = (json.dumps(value) for value in values if value is not None)
-            yield refusal(name, config.get(name), " or ".join(wanted))
+            yield problem(name, config.get(name), " or ".join(wanted))
     for name in ("ffn_dim", "attention_heads"):
         source, target = config.get(f"encoder_{name}"), config.get(f"decoder_{name}")
         if source != target:
-            yield refusal(f"decoder_{name}", target, f"that of the encoder ({source})")
+            yield problem(f"decoder_{name}", target, f"that of the encoder ({source})")
     start, padding = config.get("decoder_start_token_id"), config.get("pad_token_id")
     if start != padding:
-        yield refusal("decoder_start_token_id", start, f"pad_token_id ({padding})")
-    shares = _holds(config, "share_encoder_decoder_embeddings")
-    if shares and not _holds(config, "tie_word_embeddings"):
-        yield refusal("tie_word_embeddings", False, "true where embeddings are shared")
+        yield problem("decoder_start_token_id", start, f"pad_token_id ({padding})")
+    shares = _is_on(config, "share_encoder_decoder_embeddings")
+    if shares and not _is_on(config, "tie_word_embeddings"):
+        yield problem("tie_word_embeddings", False, "true where embeddings are shared")
     if shares and tokenizer.get("separate_vocabs"):
-        yield refusal("separate_vocabs", True, "false where embeddings are shared")
+        yield problem("separate_vocabs", True, "false where embeddings are shared")
     if tokenizer.get("sp_model_kwargs"):
-        yield refusal("sp_model_kwargs", tokenizer["sp_model_kwargs"], "empty")
+        yield problem("sp_model_kwargs", tokenizer["sp_model_kwargs"], "empty")
 
 
-def _holds(config: Mapping[str, Any], name: str) -> bool:
-    """Tell whether something is so that is so unless it is denied."""
+def _is_on(config: Mapping[str, Any], name: str) -> bool:
+    """Return whether a setting is on; it is by default."""
     return config.get(name) is not False
 
 
 def _symbol(tokenizer: Mapping[str, Any], name: str) -> str:
-    """Return the spelling of a special symbol, which may be stored with its properties."""
+    """Return the text of a special symbol, which may be stored with its properties."""
     found = tokenizer.get(name) or _SPECIAL_SYMBOLS[name]
     return str(found.get("content") if isinstance(found, dict) else found)
 
@@ -167,7 +167,9 @@ def _read_entries(path: Path, symbols: Sequence[str]) -> _Entries:
     """Read vocab.json and put the special symbols first."""
     ids = read_json(path)
     if sorted(filter(_is_integer, ids.values())) != [*range(len(ids))]:
-        raise DamagedError(f"{path}: does not number its entries from 0 to {len(ids) - 1}; {AGAIN}")
+        raise DamagedError(
+            f"{path}: does not number its entries from 0 to {len(ids) - 1}; {DOWNLOAD_AGAIN}"
+        )
     missing = [symbol for symbol in symbols if symbol not in ids]
     if missing:
         raise ConfigError(
@@ -190,14 +192,15 @@ def _check_ids(folder: _Folder) -> None:
     }
     for name, value in expected.items():
         found = folder.config.get(name)
-        if found not in (None, value):  # null says as little as nothing
+        if found not in (None, value):  # null is the same as a missing key
             raise DamagedError(
-                f"{folder.path / CONFIG}: {name} is {found}, by the vocabulary {value}; {AGAIN}"
+                f"{folder.path / CONFIG}: {name} is {found}, by the vocabulary {value}; "
+                f"{DOWNLOAD_AGAIN}"
             )
 
 
 def _recipe(folder: _Folder, has_bias: bool) -> TrainRecipe:
-    """Return the recipe of the model's shape; ConfigError where its sizes cannot be."""
+    """Return the recipe of the model's shape; ConfigError if its sizes are invalid."""
     config = folder.config
     values: dict[str, Any] = {own: config.get(name) for own, name in _SIZES.items()}
     values |= {name: config.get(name, 0.0) for name in _DROPOUTS}
@@ -228,7 +231,7 @@ def _codec(folder: _Folder) -> TextCodec:
 
 
 def _parameters(folder: _Folder, model: Transformer, stored: StoredTensors) -> dict[str, Tensor]:
-    """Return the parameters under our names, rows of embeddings in the order of our ids."""
+    """Return the parameters under nmtkit's names, embedding rows in the order of the new ids."""
     expected = model.state_dict()
     parameters = {}
     for own, parts in layer_names(model.config):

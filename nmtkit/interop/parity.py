@@ -1,7 +1,7 @@
-"""Whether another library computes from a model what nmtkit computes: forced scores, compared.
+"""Compare the forced scores of a model in another library and in nmtkit.
 
-A pair's score is log P(target | source), the sum over its tokens, the end symbol counted. The pairs
-are drawn from the vocabularies, so that every model has some, in whatever language.
+A pair's score is log P(target | source), summed over its tokens, the end symbol counted. The pairs
+are drawn from the vocabularies, so they exist for every language.
 """
 
 import importlib
@@ -22,16 +22,22 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 
 NUM_PAIRS = 64
-LONGEST = 24
-"""Pieces that a side is drawn of, at most; spelled as text and read again they may be others."""
+MAX_SHORT_TOKENS = 24
+"""Largest number of tokens drawn per side of a pair, except in long pairs.
+
+Their text may be segmented differently again.
+"""
 
 NUM_LONG = 4
-LONG = 400
-"""So many pairs, the last ones, are of so many pieces, as what is wrong may be far positions."""
+LONG_TOKENS = 400
+"""The last NUM_LONG pairs have LONG_TOKENS tokens, to catch errors at far positions."""
 
 TOLERANCE = 1e-3
-"""Scores that differ by more are of different models; float32 makes it 1e-5 to 1e-4. What rounding
-adds up to in more than `LONGEST` tokens is allowed for: their difference is divided accordingly."""
+"""Largest difference of scores; float32 alone makes 1e-5 to 1e-4.
+
+The difference of a pair with more than `MAX_SHORT_TOKENS` tokens is scaled to that many, because
+rounding errors add up.
+"""
 
 _SEED = 1
 _BATCH_TOKENS = 4096
@@ -55,12 +61,12 @@ Scorer = Callable[[Sequence[Pair]], list[float]]
 
 @dataclass(frozen=True)
 class Peer:
-    """A model in the hands of another library.
+    """A model that another library has loaded.
 
     Attributes:
-        library: its name and version.
+        library: name and version of the library.
         num_positions: the longest sequence that it can read or write.
-        score: what it says of pairs.
+        score: returns the scores of pairs.
     """
 
     library: str
@@ -72,14 +78,14 @@ def import_extra(library: str, extra: str) -> Any:
     """Import a library that only an extra of nmtkit installs.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: the library is not installed.
     """
     try:
         return importlib.import_module(library)
     except ModuleNotFoundError:
         raise ConfigError(
-            f"what is converted is compared with {library.partition('.')[0]}, which is not "
-            f"installed; run `pip install 'nmtkit[{extra}]'`"
+            f"{library.partition('.')[0]} is not installed; the conversion compares scores with "
+            f"it; run `pip install 'nmtkit[{extra}]'`"
         ) from None
 
 
@@ -89,31 +95,31 @@ def name_of(library: str) -> str:
 
 
 def check_parity(loaded: LoadedModel, peer: Peer, out: Path) -> float:
-    """Compare the scores of drawn pairs.
+    """Compare the scores of drawn pairs in both libraries.
 
     Args:
         loaded: a model on the CPU.
-        peer: the same model elsewhere.
-        out: the folder that is not to be written if they differ, for the message.
+        peer: the same model in the other library.
+        out: the folder to write, for the message.
 
     Returns:
-        the largest difference between two scores; see `TOLERANCE` for those of long pairs.
+        the largest difference of scores; see `TOLERANCE` for long pairs.
 
     Raises:
-        DamagedError: it is above `TOLERANCE`.
+        DamagedError: the largest difference is above `TOLERANCE`.
     """
     longest = min(num_positions(loaded.model.config), peer.num_positions)
     pairs = draw_pairs(loaded.codec, longest)
     ours, theirs = own_scores(loaded.model, pairs), peer.score(pairs)
     differences = [
-        abs(own - other) / max(1, len(pair.target_ids) / LONGEST)
+        abs(own - other) / max(1, len(pair.target_ids) / MAX_SHORT_TOKENS)
         for pair, own, other in zip(pairs, ours, theirs, strict=True)
     ]
     for pair, own, other, difference in zip(pairs, ours, theirs, differences, strict=True):
         if not difference <= TOLERANCE:  # a score that is not a number differs too
             raise DamagedError(
                 f"{out}: not written, because the two models differ: as translation of "
-                f"{_shown(pair.source)}, {peer.library} gives {_shown(pair.target)} the score "
+                f"{_excerpt(pair.source)}, {peer.library} gives {_excerpt(pair.target)} the score "
                 f"{other:.4f} and nmtkit {own:.4f}; install another version of "
                 f"{peer.library.split()[0]}"
             )
@@ -121,26 +127,26 @@ def check_parity(loaded: LoadedModel, peer: Peer, out: Path) -> float:
 
 
 def parity_line(peer: Peer, difference: float) -> str:
-    """Tell that a model scores as it does elsewhere."""
+    """Return a line that reports equal scores and their largest difference."""
     return (
         f"{peer.library} scores {NUM_PAIRS} drawn pairs of sentences as nmtkit does: the largest "
-        f"difference is {difference:.1e}, and {TOLERANCE:.0e} would be refused"
+        f"difference is {difference:.1e}, the limit {TOLERANCE:.0e}"
     )
 
 
 def draw_pairs(codec: TextCodec, longest: int) -> list[Pair]:
-    """Draw pairs of sentences without sense from the vocabularies, always the same.
+    """Draw pairs of random tokens from the vocabularies, always the same pairs.
 
     Args:
-        codec: whose vocabularies.
-        longest: texts that have more ids, the end symbol counted, are cut.
+        codec: the codec with the vocabularies.
+        longest: largest number of ids, the end symbol counted; longer texts are truncated.
     """
     generator = torch.Generator().manual_seed(_SEED)
     pairs = []
     for number in range(NUM_PAIRS):
         is_long = number >= NUM_PAIRS - NUM_LONG
         source, target = (
-            _cut(_draw_text(side, is_long, generator), side, longest - 1)
+            _truncate(_draw_text(side, is_long, generator), side, longest - 1)
             for side in (codec.source, codec.target)
         )
         ids = codec.encode_source(source), codec.encode_target(target)
@@ -149,24 +155,28 @@ def draw_pairs(codec: TextCodec, longest: int) -> list[Pair]:
 
 
 def own_scores(model: Transformer, pairs: Sequence[Pair]) -> list[float]:
-    """Compute the score of each pair with a model of ours."""
+    """Return the score of each pair by nmtkit."""
     ids = [(pair.source_ids, pair.target_ids) for pair in pairs]
     return [score.log_prob for score in score_pairs(model, ids, _BATCH_TOKENS, None)]
 
 
 def _draw_text(vocabulary: Vocabulary, is_long: bool, generator: torch.Generator) -> str:
-    """Draw ids other than special symbols, and spell them."""
-    length = LONG if is_long else int(torch.randint(1, LONGEST + 1, (), generator=generator))
+    """Return the text of random ids other than special symbols."""
+    length = (
+        LONG_TOKENS
+        if is_long
+        else int(torch.randint(1, MAX_SHORT_TOKENS + 1, (), generator=generator))
+    )
     ids = torch.randint(EOS_ID + 1, vocabulary.size, (length,), generator=generator)
     return vocabulary.decode(ids.tolist())
 
 
-def _cut(text: str, vocabulary: Vocabulary, longest: int) -> str:
-    """Shorten a text until it has at most so many ids."""
+def _truncate(text: str, vocabulary: Vocabulary, longest: int) -> str:
+    """Truncate a text to at most `longest` ids."""
     while (num_ids := len(vocabulary.encode(text))) > longest:
         text = text[: len(text) * longest // num_ids]
     return text
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -1,9 +1,8 @@
 """Multi-head attention. Source: paper, section 3.2.
 
-Self-attention of encoder and decoder is one class, with and without the causal mask; attention of
-the decoder over the encoder's output, here called memory, is the other. Each projects, attends and
-projects, in two forms: `forward` over packed sequences, and `step` over one position per row for
-decoding. How attention is computed is the business of `nmtkit/model/kernels/`.
+`SelfAttention` serves encoder and decoder, without and with the causal mask. `CrossAttention`
+attends from the decoder to the memory, the output of the encoder. `forward` runs over packed
+sequences; `step` decodes one position per row. `nmtkit/model/kernels/` computes attention itself.
 
 Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T, S longest target,
 source; D model size; H heads; K, U key and value size of a head.
@@ -15,18 +14,24 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nmtkit.model.kernels.attend import Projection, attend, attend_step, attention_weights
+from nmtkit.model.kernels.attend import (
+    FULL,
+    Projection,
+    attend,
+    attend_step,
+    attention_weights,
+    heads_first,
+    self_attention_window,
+)
 from nmtkit.model.kernels.low_precision import Linear
-from nmtkit.model.kernels.padded import heads_first
-from nmtkit.model.kernels.reach import EVERYTHING, neighborhood
 from nmtkit.model.state import DecoderState
 from nmtkit.packed import Layout, Packed
 
 
 class SelfAttention(nn.Module):
-    """Attention of a sequence over itself, its three projections in one matrix.
+    """Attention of a sequence to itself, with its three projections in one matrix.
 
-    A window restricts it to a neighbourhood. Source: paper, section 4.
+    A window limits it to neighbouring positions (0 = no limit). Source: paper, section 4.
     """
 
     def __init__(
@@ -53,15 +58,15 @@ class SelfAttention(nn.Module):
 
         Args:
             x: (X, D) packed sequences.
-            layout: where each begins and ends.
-            is_causal: a position attends to itself and those before it only.
+            layout: of the sequences.
+            is_causal: a position attends only to itself and to those before it.
 
         Returns:
             (X, D).
         """
-        reach = neighborhood(self.window, is_causal, layout.longest)
+        window = self_attention_window(self.window, is_causal, layout.longest)
         dropout = self.dropout if self.training else 0.0
-        context = attend(self._project(x, layout), self.heads, reach, dropout)  # (X, HU)
+        context = attend(self._project(x, layout), self.heads, window, dropout)  # (X, HU)
         output: Tensor = self.output(context)
         return output
 
@@ -70,8 +75,8 @@ class SelfAttention(nn.Module):
 
         Args:
             x: (B, W, D).
-            state: stores the new position's keys and values.
-            layer: whose keys and values in the state these are.
+            state: stores the keys and values of the new position.
+            layer: index of the layer in the state.
 
         Returns:
             (B, W, D).
@@ -85,16 +90,19 @@ class SelfAttention(nn.Module):
         return output
 
     def weights(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
-        """Compute the attention weights (B, H, T, T) of `forward`, whose arguments these are."""
-        reach = neighborhood(self.window, is_causal, layout.longest)
-        return attention_weights(self._project(x, layout), self.heads, reach)
+        """Compute the attention weights (B, H, T, T) of `forward`; same arguments."""
+        window = self_attention_window(self.window, is_causal, layout.longest)
+        return attention_weights(self._project(x, layout), self.heads, window)
 
     def _project(self, x: Tensor, layout: Layout) -> tuple[Projection]:
         return (Projection(self.query_key_value(x), layout, self.sizes),)
 
 
-class MemoryAttention(nn.Module):
-    """Attention of target positions over the encoder's output."""
+class CrossAttention(nn.Module):
+    """Attention of the decoder to the memory, the output of the encoder.
+
+    In layers the attribute is `memory_attention`, as it names tensors in model files.
+    """
 
     def __init__(
         self, model_size: int, heads: int, key_size: int, value_size: int, dropout: float
@@ -115,24 +123,24 @@ class MemoryAttention(nn.Module):
 
         Args:
             x: (Y, D) packed target positions.
-            layout: their layout, B sequences.
-            memory: (X, D) the encoder's output for the same B sentences.
+            layout: of the B target sequences.
+            memory: (X, D) of the same B sentences.
 
         Returns:
             (Y, D).
         """
         dropout = self.dropout if self.training else 0.0
         projections = self._project(x, layout, memory)
-        context = attend(projections, self.heads, EVERYTHING, dropout)  # (Y, HU)
+        context = attend(projections, self.heads, FULL, dropout)  # (Y, HU)
         output: Tensor = self.output(context)
         return output
 
     def start(self, memory: Packed) -> tuple[Tensor, Tensor]:
-        """Project the memory as steps need it: scaled keys (B, H, K, S), values (B, H, S, U)."""
+        """Project the memory for steps: scaled keys (B, H, K, S) and values (B, H, S, U)."""
         block = memory.layout.unpack(self.key_value(memory.values))  # (B, S, H(K+U))
         keys, values = (
-            heads_first(side.to(memory.values.dtype), self.heads)
-            for side in block.split(self.sizes, -1)
+            heads_first(part.to(memory.values.dtype), self.heads)
+            for part in block.split(self.sizes, -1)
         )
         return (keys * keys.shape[-1] ** -0.5).mT, values
 
@@ -144,8 +152,8 @@ class MemoryAttention(nn.Module):
         return output
 
     def weights(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
-        """Compute the attention weights (B, H, T, S) of `forward`, whose arguments these are."""
-        return attention_weights(self._project(x, layout, memory), self.heads, EVERYTHING)
+        """Compute the attention weights (B, H, T, S) of `forward`; same arguments."""
+        return attention_weights(self._project(x, layout, memory), self.heads, FULL)
 
     def _project(self, x: Tensor, layout: Layout, memory: Packed) -> tuple[Projection, Projection]:
         query = Projection(self.query(x), layout, self.sizes[:1])
@@ -153,10 +161,10 @@ class MemoryAttention(nn.Module):
 
 
 @contextmanager
-def recorded_weights(attention: SelfAttention | MemoryAttention) -> Iterator[list[Tensor]]:
-    """Record the weights (B, H, T, S) of each pass through an attention within the context.
+def recorded_weights(attention: SelfAttention | CrossAttention) -> Iterator[list[Tensor]]:
+    """Record the weights (B, H, T, S) of each forward pass of an attention within the context.
 
-    They are computed next to the pass, which itself stays unchanged and pays nothing elsewhere.
+    They are computed in addition to the pass; its output stays the same.
     """
     recorded: list[Tensor] = []
 
@@ -171,7 +179,7 @@ def recorded_weights(attention: SelfAttention | MemoryAttention) -> Iterator[lis
 
 
 def initialize(linear: nn.Linear, sizes: tuple[int, ...]) -> None:
-    """Xavier-uniform for each of the projections that share one matrix; biases 0."""
+    """Initialise each projection of a joint matrix Xavier-uniform, and biases with 0."""
     for part in linear.weight.detach().split(sizes):
         nn.init.xavier_uniform_(part)
     nn.init.zeros_(linear.bias)

@@ -20,9 +20,9 @@ POSITIONS: dict[str, Callable[[ModelConfig], nn.Module]] = {
     "sinusoidal": lambda config: SinusoidalPositions(config.model_size),
     "learned": lambda config: LearnedPositions(config.model_size, config.max_positions),
 }
-"""Builders of position encodings. Each maps positions (...) and their limit to (..., D).
+"""Builders of position encodings: modules that map positions (...) and a limit to (..., D).
 
-`POSITIONS` in nmtkit/config/training.py has their facts.
+`POSITIONS` in nmtkit/config/training.py has their properties.
 """
 
 
@@ -41,14 +41,14 @@ class Embedding(nn.Module):
 
         Args:
             ids: (...) int64.
-            positions: int64 of the same shape, or one that broadcasts with it.
-            longest: one more than the largest position, known on the host.
+            positions: int64 of the same shape, or of one that broadcasts to it.
+            longest: one more than the largest position; an int, so the device need not be read.
 
         Returns:
             (..., D).
         """
-        place = self.positions(positions, longest)
-        output: Tensor = self.dropout(torch.add(place, self.tokens(ids), alpha=self.scale))
+        encoding = self.positions(positions, longest)
+        output: Tensor = self.dropout(torch.add(encoding, self.tokens(ids), alpha=self.scale))
         return output
 
 
@@ -62,13 +62,13 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, model_size: int) -> None:
         super().__init__()
         self.model_size = model_size
-        # No buffer: ranks would copy their tables, which differ in size, over each other's.
+        # Not a buffer: DDP would broadcast it, and ranks have tables of different sizes.
         self.table = sinusoids(0, model_size)
 
     def forward(self, positions: Tensor, longest: int) -> Tensor:
-        """Return (..., D) for positions (...) that are all below `longest`."""
+        """Return encodings (..., D) of positions (...) below `longest`."""
         if longest > self.table.shape[0] or self.table.device != positions.device:
-            # Doubling keeps growth rare. A table that grew in translation must serve training.
+            # Doubling keeps growth rare. Training may use a table that grew in inference mode.
             with torch.inference_mode(False):
                 table = sinusoids(max(longest, 2 * self.table.shape[0]), self.model_size)
                 self.table = table.to(positions.device)
@@ -84,7 +84,11 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table.weight, std=model_size**-0.5)
 
     def forward(self, positions: Tensor, longest: int) -> Tensor:
-        """Return (..., D) for positions (...) that are all below `longest`."""
+        """Return encodings (..., D) of positions (...) below `longest`.
+
+        Raises:
+            DataError: `longest` exceeds the number of learned positions.
+        """
         limit = self.table.num_embeddings
         if longest > limit:
             raise DataError(
@@ -103,7 +107,7 @@ def sinusoids(num_positions: int, model_size: int) -> Tensor:
 
 
 def token_embedding(vocabulary_size: int, model_size: int) -> nn.Embedding:
-    """Make an embedding drawn from N(0, 1/D), so that scaled by sqrt(D) its variance is 1."""
+    """Return an embedding drawn from N(0, 1/D); scaled by sqrt(D), its variance is 1."""
     embedding = nn.Embedding(vocabulary_size, model_size)
     nn.init.normal_(embedding.weight, std=model_size**-0.5)
     return embedding

@@ -1,7 +1,7 @@
 """Layers of encoder and decoder: attention and feed-forward, each in a residual connection.
 
-Source: paper, sections 3.1 and 3.3. A layer receives its attentions as functions, so one path
-serves whole packed sequences and single steps. The rest of a layer is its residual tail: two
+Source: paper, sections 3.1 and 3.3. A layer receives its attentions as functions, so the same code
+runs over packed sequences and over single steps. What follows attention is the residual tail: two
 functions of packed tokens, which training may compile.
 
 Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; D model size.
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
-from nmtkit.model.attention import MemoryAttention, SelfAttention, initialize
+from nmtkit.model.attention import CrossAttention, SelfAttention, initialize
 from nmtkit.model.kernels.dropout import Dropout
 from nmtkit.model.kernels.low_precision import Linear
 
@@ -60,10 +60,10 @@ class PreNorm(Residual):
 
 
 NORMS: dict[str, Callable[[ModelConfig], Residual]] = {"post": PostNorm, "pre": PreNorm}
-"""Places of LayerNorm; `NORMS` in nmtkit/config/training.py has their facts."""
+"""Positions of LayerNorm; `NORMS` in nmtkit/config/training.py has their properties."""
 
 ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
-"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has their facts."""
+"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has their properties."""
 
 
 class FeedForward(nn.Module):
@@ -79,34 +79,38 @@ class FeedForward(nn.Module):
         initialize(self.outer, (config.model_size,))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Transform each position (..., D) on its own."""
+        """Transform each position of (..., D) independently."""
         output: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
         return output
 
 
 def add_and_norm(residual: Residual, x: Tensor, context: Tensor) -> Tensor:
-    """Add the context from an attention to x, both (tokens, D), before the next attention."""
+    """Add the output of an attention, `context`, to x, both (tokens, D); post-norm normalises."""
     return residual.leave(x, context)
 
 
 def add_norm_feed_forward(
     residuals: tuple[Residual, Residual], feed_forward: FeedForward, x: Tensor, context: Tensor
 ) -> Tensor:
-    """Add the context from a layer's last attention, (tokens, D), and apply feed-forward.
+    """Add the output of a layer's last attention to x, then apply feed-forward in its residual.
 
     Args:
         residuals: of that attention, and of feed-forward.
         feed_forward: of the layer.
-        x, context: (tokens, D).
+        x: (tokens, D).
+        context: (tokens, D), the output of the attention.
+
+    Returns:
+        (tokens, D).
     """
-    of_attention, of_feed_forward = residuals
-    x = of_attention.leave(x, context)
-    return of_feed_forward.leave(x, feed_forward(of_feed_forward.enter(x)))
+    attention_residual, feed_forward_residual = residuals
+    x = attention_residual.leave(x, context)
+    return feed_forward_residual.leave(x, feed_forward(feed_forward_residual.enter(x)))
 
 
 @dataclass(frozen=True)
 class ResidualTail:
-    """The functions that follow the attentions of a layer: those above, or compiled ones."""
+    """The functions that follow the attentions of a layer, eager or compiled."""
 
     add_and_norm: Callable[[Residual, Tensor, Tensor], Tensor]
     add_norm_feed_forward: Callable[
@@ -118,7 +122,7 @@ EAGER = ResidualTail(add_and_norm, add_norm_feed_forward)
 
 
 class Layer(nn.Module):
-    """The common part of encoder and decoder layers."""
+    """Base of encoder and decoder layers."""
 
     def __init__(self, tail: ResidualTail) -> None:
         """Store the residual tail of training; evaluation uses `EAGER`."""
@@ -142,35 +146,36 @@ class EncoderLayer(Layer):
 
     def forward(self, x: Tensor, attend_self: Function) -> Tensor:
         """Transform x (X, D)."""
-        of_self, of_feed_forward = self.residuals
-        context = attend_self(of_self.enter(x))
+        self_residual, feed_forward_residual = self.residuals
+        context = attend_self(self_residual.enter(x))
         return self.tail.add_norm_feed_forward(
-            (of_self, of_feed_forward), self.feed_forward, x, context
+            (self_residual, feed_forward_residual), self.feed_forward, x, context
         )
 
 
 class DecoderLayer(Layer):
-    """Self-attention, attention over the memory, then feed-forward."""
+    """Self-attention, cross-attention to the memory, then feed-forward."""
 
     def __init__(self, config: ModelConfig, tail: ResidualTail) -> None:
         super().__init__(tail)
         self.self_attention = SelfAttention(*_attention_shape(config), config.window)
-        self.memory_attention = MemoryAttention(*_attention_shape(config))
+        # This attribute names tensors in model files.
+        self.memory_attention = CrossAttention(*_attention_shape(config))
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 3)
 
     def forward(self, x: Tensor, attend_self: Function, attend_memory: Function) -> Tensor:
         """Transform x (Y, D), or (B, W, D) in a step."""
-        of_self, of_memory, of_feed_forward = self.residuals
-        x = self.tail.add_and_norm(of_self, x, attend_self(of_self.enter(x)))
-        context = attend_memory(of_memory.enter(x))
+        self_residual, cross_residual, feed_forward_residual = self.residuals
+        x = self.tail.add_and_norm(self_residual, x, attend_self(self_residual.enter(x)))
+        context = attend_memory(cross_residual.enter(x))
         return self.tail.add_norm_feed_forward(
-            (of_memory, of_feed_forward), self.feed_forward, x, context
+            (cross_residual, feed_forward_residual), self.feed_forward, x, context
         )
 
 
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:
-    """Make a LayerNorm over the model size."""
+    """Return a new LayerNorm over the model size."""
     return nn.LayerNorm(config.model_size, eps=config.norm_epsilon)
 
 
@@ -180,6 +185,9 @@ def _attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
 
 
 def _residuals(config: ModelConfig, number: int) -> Sequence[Residual]:
-    """Build a layer's residual connections; a ModuleList hides its types from type checkers."""
+    """Build the residual connections of a layer.
+
+    The cast is for type checkers: a ModuleList hides the types of its modules.
+    """
     residual = NORMS[config.norm]
     return cast(Sequence[Residual], nn.ModuleList(residual(config) for _ in range(number)))

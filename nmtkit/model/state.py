@@ -1,37 +1,36 @@
 """The state of a decoder between two steps of a search: its keys and values.
 
-The rows (hypotheses) of one sentence share most of their history. So each computed position of a
+The rows (hypotheses) of one sentence share most of their prefixes. So each computed position of a
 sentence is stored once, as an entry, and each row has a mask of the entries in its prefix.
-Expanding, reordering and dropping rows change the mask alone: no keys or values are copied, and the
-attention of all rows of a sentence is one matrix product. When the storage is full, entries that
-are in no row's prefix are thrown out, and those that have left the window of self-attention.
+Expanding and reordering rows changes only the mask: no keys or values are copied. The attention of
+all rows of a sentence is one matrix product. When the storage is full, dead entries are removed:
+those in no row's prefix, and those that have left the window of self-attention.
 
 Shapes: L layers, B sentences, W rows of a sentence, H heads, K and U key and value size of a head,
-C entries of room, n entries stored, S longest source.
+C capacity in entries, n entries stored, S longest source.
 """
 
 import torch
 from torch import Tensor
 
 ENTRY_BLOCK = 32
-"""Room is made for at least this many entries at a time."""
+"""Smallest number of entries by which the capacity grows."""
 
-WORTH_COMPACTING = 0.6
-"""Dead entries are thrown out, instead of making more room, where fewer than this share live."""
+COMPACT_BELOW = 0.6
+"""Dead entries are removed before the capacity grows if the share of live ones is below this."""
 
-HIDDEN = float("-inf")
-"""Added to the attention score of a position that a row must not see; 0 to others."""
+MASKED = float("-inf")
+"""Added to the attention score of a position that a row may not attend to; others get 0."""
 
 
 class DecoderState:
     """Keys and values of a decoder for B sentences, W rows each.
 
-    `Transformer.start` builds it with one row per sentence; a step appends W entries. Keys and
-    values are views in the form of a step's products: a batch of BH matrices, one per head of a
-    sentence.
+    `Transformer.start` builds it with one row per sentence; a step appends W entries. It returns
+    keys and values as views for batched products: BH matrices, one per head of a sentence.
 
     Attributes:
-        position: the place, from 0, of the tokens that a step reads; -1 before the first.
+        position: index, from 0, of the tokens that the step reads; -1 before the first step.
         memory_bias: (BH, 1, S) added to the scores of the source's positions.
         prefix_bias: (BH, W, n) added to the scores of the entries.
     """
@@ -43,29 +42,29 @@ class DecoderState:
         sizes: tuple[int, int],
         window: int,
     ) -> None:
-        """Begin with an empty prefix.
+        """Start with an empty prefix.
 
         Args:
             memory: keys (L, B, H, K, S) and values (L, B, H, S, U) of the source.
             memory_mask: (B, S) True at real tokens.
             sizes: K and U of the decoder's own keys and values.
-            window: the number of last positions that a row sees, the new one counted; 0 = all.
+            window: number of last positions that a row attends to, the new one counted; 0 = all.
         """
         self._memory_keys, self._memory_values = memory
         layers, sentences, heads = self._memory_keys.shape[:3]
-        bias = _hide(self._memory_keys, memory_mask.shape).masked_fill_(memory_mask, 0.0)
+        bias = _masked_bias(self._memory_keys, memory_mask.shape).masked_fill_(memory_mask, 0.0)
         self._memory_bias = bias[:, None].repeat(1, heads, 1)  # (B, H, S)
         # Entries are written before they are read, so they need no initial value.
-        room = (layers, sentences, heads, ENTRY_BLOCK)
-        self._keys = self._memory_keys.new_empty(*room, sizes[0])
-        self._values = self._memory_keys.new_empty(*room, sizes[1])
-        self._bias = _hide(self._keys, (sentences, 1, ENTRY_BLOCK))
+        capacity = (layers, sentences, heads, ENTRY_BLOCK)
+        self._keys = self._memory_keys.new_empty(*capacity, sizes[0])
+        self._values = self._memory_keys.new_empty(*capacity, sizes[1])
+        self._bias = _masked_bias(self._keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._window = window
-        # (B, C) the position of each entry; only a window needs it.
+        # (B, C) position of each entry; used only with a window.
         self._positions = memory_mask.new_zeros(sentences, ENTRY_BLOCK, dtype=torch.int64)
         self.position = -1
-        self._own_bias = self._see_themselves(1)
+        self._own_bias = self._own_row_bias(1)
         self._view_memory()
 
     @property
@@ -79,13 +78,13 @@ class DecoderState:
         return self._bias.shape[1]
 
     def expand(self, width: int) -> None:
-        """Turn each sentence's only row into `width` equal ones."""
+        """Replace the single row of each sentence by `width` equal rows."""
         assert self.width == 1, f"only a single row can be expanded, not {self.width}"
         self._bias = self._bias.repeat(1, width, 1)
-        self._own_bias = self._see_themselves(width)
+        self._own_bias = self._own_row_bias(width)
 
     def reorder(self, parents: Tensor) -> None:
-        """Let row w of each sentence continue its row parents[:, w].
+        """Make row w of each sentence a copy of its row parents[:, w].
 
         Args:
             parents: (B, W) int64 rows within the sentence.
@@ -94,7 +93,7 @@ class DecoderState:
         self._bias = self._bias.gather(1, index)
 
     def keep(self, sentences: Tensor) -> None:
-        """Continue with these sentences only, in this order.
+        """Keep only these sentences, in this order.
 
         Args:
             sentences: (B',) int64 indices of sentences.
@@ -109,7 +108,7 @@ class DecoderState:
         self._view_memory()
 
     def begin_step(self) -> None:
-        """Add one entry per row, which it alone sees, and hide what has left the window."""
+        """Add one entry per row, visible to that row only, and mask entries outside the window."""
         if self._num_entries + self.width > self._bias.shape[2]:
             self._make_room()
         first, last = self._num_entries, self._num_entries + self.width
@@ -119,7 +118,7 @@ class DecoderState:
         if self._window:
             self._positions[:, first:last] = self.position
             is_behind = self._positions <= self.position - self._window
-            self._bias.masked_fill_(is_behind[:, None], HIDDEN)
+            self._bias.masked_fill_(is_behind[:, None], MASKED)
         heads = self._keys.shape[2]
         self.prefix_bias = self._bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
         self._new_keys = self._keys[:, :, :, first:last].unbind()
@@ -146,9 +145,9 @@ class DecoderState:
         """Return the source's keys (BH, K, S) and values (BH, S, U) for one layer."""
         return self._memory[layer]
 
-    def _see_themselves(self, width: int) -> Tensor:
-        """Return the bias (W, W) of W new entries, each of which only its own row sees."""
-        return _hide(self._keys, (width, width)).fill_diagonal_(0.0)
+    def _own_row_bias(self, width: int) -> Tensor:
+        """Return the bias (W, W) of W new entries, each visible to its own row only."""
+        return _masked_bias(self._keys, (width, width)).fill_diagonal_(0.0)
 
     def _view_memory(self) -> None:
         keys, values = self._memory_keys.flatten(1, 2), self._memory_values.flatten(1, 2)
@@ -156,15 +155,15 @@ class DecoderState:
         self.memory_bias = self._memory_bias.flatten(0, 1)[:, None]
 
     def _make_room(self) -> None:
-        """Throw out dead entries if there are many, then double the storage."""
+        """Remove dead entries if there are many; then make room for as many as are stored."""
         is_live = (self._bias[:, :, : self._num_entries] == 0).any(1)  # (B, n)
         num_live = int(is_live.sum(1).max())
-        if num_live < WORTH_COMPACTING * self._num_entries:
-            # Live entries first, in the order in which they were made.
+        if num_live < COMPACT_BELOW * self._num_entries:
+            # Live entries first, oldest first.
             order = is_live.to(torch.int8).argsort(dim=1, descending=True, stable=True)
             order = order[:, :num_live]
-            self._keys = _take_entries(self._keys, order)
-            self._values = _take_entries(self._values, order)
+            self._keys = _select_entries(self._keys, order)
+            self._values = _select_entries(self._values, order)
             index = order[:, None, :].expand(-1, self.width, -1)
             self._bias = self._bias.gather(2, index)
             self._positions = self._positions.gather(1, order)
@@ -173,26 +172,26 @@ class DecoderState:
         self._keys = _enlarge(self._keys, self._num_entries, room)
         self._values = _enlarge(self._values, self._num_entries, room)
         bias = self._bias[:, :, : self._num_entries]
-        self._bias = torch.nn.functional.pad(bias, (0, room), value=HIDDEN)
+        self._bias = torch.nn.functional.pad(bias, (0, room), value=MASKED)
         positions = self._positions[:, : self._num_entries]
         self._positions = torch.nn.functional.pad(positions, (0, room))
 
 
-def _hide(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return like.new_full(shape, HIDDEN)
+def _masked_bias(like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return like.new_full(shape, MASKED)
 
 
-def _take_entries(stored: Tensor, order: Tensor) -> Tensor:
-    """Select entries (B, n) of stored (L, B, H, C, size) -> (L, B, H, n, size)."""
+def _select_entries(stored: Tensor, order: Tensor) -> Tensor:
+    """Select entries `order` (B, n): stored (L, B, H, C, size) -> (L, B, H, n, size)."""
     layers, sentences, heads, capacity, size = stored.shape
     starts = torch.arange(sentences * heads, device=order.device).view(sentences, heads) * capacity
     rows = (order[:, None] + starts[:, :, None]).flatten()
-    taken = stored.view(layers, -1, size).index_select(1, rows)
-    return taken.view(layers, sentences, heads, -1, size)
+    selected = stored.view(layers, -1, size).index_select(1, rows)
+    return selected.view(layers, sentences, heads, -1, size)
 
 
 def _enlarge(stored: Tensor, num_entries: int, room: int) -> Tensor:
-    """Copy the first entries of stored (L, B, H, C, size) to where there is room for more."""
+    """Copy the first entries of stored (L, B, H, C, size) to a storage with `room` more."""
     larger = stored.new_empty(*stored.shape[:3], num_entries + room, stored.shape[4])
     larger[:, :, :, :num_entries] = stored[:, :, :, :num_entries]
     return larger

@@ -28,7 +28,7 @@ from nmtkit.packed import Packed
 
 
 class Transformer(nn.Module):
-    """An encoder-decoder Transformer with one output distribution per target position."""
+    """An encoder-decoder Transformer."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Transformer(nn.Module):
         is_shared: bool,
         *,
         tail: ResidualTail = EAGER,
-        recompute: bool = False,
+        activation_checkpointing: bool = False,
     ) -> None:
         """Build and initialise the parameters from torch's global generator.
 
@@ -46,14 +46,14 @@ class Transformer(nn.Module):
             config: the shape.
             source_size, target_size: entries of the two vocabularies.
             is_shared: both sides use one vocabulary, so their embeddings can be tied.
-            tail: the functions that follow attentions in training.
-            recompute: training keeps the inputs of layers and computes the layers again in the
-                backward pass (activation checkpointing).
+            tail: the residual tail of layers in training.
+            activation_checkpointing: training keeps the inputs of layers, and computes the layers
+                again in the backward pass.
         """
         super().__init__()
         self.config = config
-        self._recompute = recompute
-        # The output projection in another form: neither a parameter nor saved.
+        self._activation_checkpointing = activation_checkpointing
+        # The output projection as `prepare` makes it; neither a parameter nor saved.
         self.prepared_output: InferenceLinear | None = None
         target_tokens = token_embedding(target_size, config.model_size)
         source_tokens = (
@@ -83,10 +83,10 @@ class Transformer(nn.Module):
         """Encode source sentences.
 
         Args:
-            source: ids (X,), each sentence ending with the end symbol.
+            source: ids (X,); each sentence ends with the end symbol.
 
         Returns:
-            the memory (X, D) with the same layout.
+            the memory (X, D), with the layout of the source.
         """
         layout = source.layout
         x = self.source_embedding(source.values, layout.positions, layout.longest)
@@ -95,11 +95,14 @@ class Transformer(nn.Module):
         return Packed(self.encoder_norm(x), layout)
 
     def decode(self, target: Packed, memory: Packed) -> Tensor:
-        """Compute the hidden vectors (Y, D) from which each next token is predicted.
+        """Compute the hidden vectors for `logits` of each next token.
 
         Args:
-            target: ids (Y,), each sentence beginning with the begin symbol.
+            target: ids (Y,); each sentence begins with the begin symbol.
             memory: (X, D) of the same sentences, from `encode`.
+
+        Returns:
+            (Y, D).
         """
         layout = target.layout
         x = self.target_embedding(target.values, layout.positions, layout.longest)
@@ -114,9 +117,9 @@ class Transformer(nn.Module):
         return output
 
     def start(self, memory: Packed) -> DecoderState:
-        """Prepare decoding of the sentences of a memory (X, D), one row each."""
+        """Return the state before the first step: one row per sentence of a memory (X, D)."""
         pairs = [layer.memory_attention.start(memory) for layer in self.decoder]
-        keys, values = (torch.stack(side) for side in zip(*pairs, strict=True))
+        keys, values = (torch.stack(tensors) for tensors in zip(*pairs, strict=True))
         sizes = (keys.shape[3], values.shape[4])
         return DecoderState((keys, values), memory.layout.mask, sizes, self.config.window)
 
@@ -124,8 +127,8 @@ class Transformer(nn.Module):
         """Read one more token of each row and predict the next.
 
         Args:
-            tokens: (B, W) int64, the begin symbol at first.
-            state: of the tokens read so far; the step advances it.
+            tokens: (B, W) int64; the begin symbol in the first step.
+            state: of the tokens read so far; the step changes it.
 
         Returns:
             logits (B, W, V).
@@ -133,7 +136,7 @@ class Transformer(nn.Module):
         return self.logits(self.advance(tokens, state))
 
     def advance(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Take a step up to the hidden vectors (B, W, D) for `logits`."""
+        """Run a step without the output projection; return the hidden vectors (B, W, D)."""
         state.begin_step()
         position = torch.full((), state.position, device=tokens.device)
         x = self.target_embedding(tokens, position, state.position + 1)
@@ -156,10 +159,10 @@ class Transformer(nn.Module):
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix (V, D) that turns a hidden vector into logits."""
+        """The output projection (V, D), from hidden vectors to logits."""
         return self.projection.weight
 
-    def narrowed(self, entries: Tensor) -> Function:
+    def partial_projection(self, entries: Tensor) -> Function:
         """Return a projection of hidden vectors (..., D) to the logits of some entries (V',).
 
         Source: Jean et al. 2015 (arXiv 1412.2007), section 3.
@@ -170,15 +173,15 @@ class Transformer(nn.Module):
         return partial(nn.functional.linear, weight=weight, bias=bias)
 
     def prepare(self, dtype: torch.dtype) -> None:
-        """Bring the weights into the fastest form for inference; it cannot be undone.
+        """Convert the weights to the fastest form for inference; this cannot be undone.
 
-        The model computes the same, up to rounding, but can no longer be trained or saved. The
-        output projection keeps the precision of the model: rounded to eight bits, logits of good
-        candidates are equal too often.
+        Results stay the same up to rounding, but the model can no longer be trained or saved. The
+        output projection keeps the precision of the model: rounded to eight bits, the logits of
+        good candidates would often be equal.
 
         Args:
-            dtype: of the other matrix products; bfloat16 takes about half the time on processors
-                with instructions for it, and half the memory. Other operations stay unchanged.
+            dtype: of the other matrix products. bfloat16 takes half the memory, and about half the
+                time on processors with instructions for it. Other operations are not affected.
         """
         self.eval().requires_grad_(requires_grad=False)
         weight = self.output_weight
@@ -186,6 +189,6 @@ class Transformer(nn.Module):
         replace_linears(self, dtype)
 
     def _run(self, layer: nn.Module, x: Tensor, *functions: Function) -> Tensor:
-        if self._recompute and torch.is_grad_enabled():
+        if self._activation_checkpointing and torch.is_grad_enabled():
             return cast(Tensor, checkpoint(layer, x, *functions, use_reentrant=False))
         return cast(Tensor, layer(x, *functions))

@@ -1,43 +1,41 @@
-"""Trees as sequences of tokens that a model can put out, and back.
+"""Linearised trees: trees as sequences of tokens, which a model can learn, and back.
 
-Depth-first: `(NP` opens a constituent, `)NP` closes it, and a word is its tag, or `XX` where tags
-are not to be learnt, as the score of brackets does not count them:
+Depth-first: `(NP` opens a constituent, `)NP` closes it, and a word becomes its tag, or `XX` if tags
+are not learnt, as the score of brackets does not count them:
 
     (TOP (S (NP (PRP He)) (VP (VBZ sleeps))))    ->    (TOP (S (NP XX )NP (VP XX )VP )S )TOP
 
-The words are not in it: they are the source, and are put back in their order. That always works:
-`restore` makes a tree over just these words of any tokens.
+The tokens do not contain the words, which are the source; `restore` inserts them in order. It makes
+a tree with exactly these words from any tokens.
 
-Source: Vinyals et al. 2015 (arXiv 1412.7449), section 2.3 and footnotes; that paper leaves out TOP.
+Source: Vinyals et al. 2015 (arXiv 1412.7449), section 2.3 and footnotes; that paper omits TOP.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from nmtkit.parsing.treebank import ROOT_LABEL
-from nmtkit.parsing.trees import Tree, escape, format_tree, split_words
-from nmtkit.units import repaired
+from nmtkit.parsing.trees import ROOT_LABEL, Tree, escape, format_tree, split_words
 
 ANY_TAG = "XX"
-"""Stands for every tag."""
+"""Token for a word of any tag."""
 
 _UNKNOWN = "<unk>"
 
 
 def linearize(tree: Tree, keeps_tags: bool) -> list[str]:
-    """Return the tokens of a tree; a word's is its tag, or `XX`."""
+    """Return the tokens of a tree; a word becomes its tag, or `XX` unless `keeps_tags`."""
     tokens: list[str] = []
-    waiting: list[Tree | str] = [tree]
-    while waiting:
-        node = waiting.pop()
+    stack: list[Tree | str] = [tree]
+    while stack:
+        node = stack.pop()
         if isinstance(node, str):
             tokens.append(node)
         elif node.word is not None:
             tokens.append(node.label if keeps_tags else ANY_TAG)
         else:
             tokens.append(f"({node.label}")
-            waiting.append(f"){node.label}")
-            waiting.extend(reversed(node.children))
+            stack.append(f"){node.label}")
+            stack.extend(reversed(node.children))
     return tokens
 
 
@@ -52,20 +50,22 @@ def is_closing(token: str) -> bool:
 
 
 def restore(tokens: Sequence[str], words: Sequence[str]) -> Tree:
-    """Make the tree of tokens, with words in it; tokens that are no tree's are repaired.
+    """Make a tree from tokens and words; malformed tokens are repaired.
 
-    Of tokens that are a tree's, with a tag a word, nothing changes: `linearize` gives them back.
-    Otherwise a closing bracket closes what is open inside of its constituent, or is dropped where
-    none is open; what is open at the end is closed; brackets without a word in them are dropped;
-    tags without a word are, too; words without a tag become the root's last children. Several roots
-    with one label are joined, and others are put into TOP.
+    Well-formed tokens with one tag per word are used unchanged: `linearize` returns them again.
+    Repairs:
+    - A closing bracket also closes all constituents inside its own; without an open one it is
+      dropped.
+    - Constituents that are open at the end are closed; those without words are dropped.
+    - Surplus tags are dropped; surplus words become the last children of the root.
+    - Several roots with the same label are joined; other roots become children of TOP.
 
     Args:
         tokens: from a model; each without white space.
         words: at least one; brackets in them are spelled out.
 
     Returns:
-        a tree with just these words, in this order.
+        A tree with exactly these words, in this order.
     """
     assert words, "a tree has a word"
     remaining = [escape(word) for word in reversed(words)]
@@ -81,24 +81,24 @@ def restore(tokens: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def restore_lines(pairs: Iterable[tuple[str, str]], report: Callable[[str], None]) -> Iterator[str]:
-    """Yield the trees of lines of tokens, as text; what has no words is blank.
+    """Yield the tree of each line of tokens as text; "" if the line has no words.
 
     Args:
-        pairs: a line of tokens, and one of words.
-        report: takes a line with the number of trees, and of those that were repaired.
+        pairs: a line of tokens and a line of words each.
+        report: receives a line with the numbers of trees and of repaired trees.
     """
     counts: Counter[bool | None] = Counter()
     for text, words in pairs:
-        tree, is_mended = complete(text, words)
-        counts[is_mended] += 1
+        tree, is_repaired = complete(text, words)
+        counts[is_repaired] += 1
         yield tree
-    report(repaired("trees", counts))
+    report(_repairs(counts))
 
 
 def complete(text: str, words: str) -> tuple[str, bool | None]:
-    """Return the text of the tree of tokens over a line of words, and whether it was repaired.
+    """Return the tree of a line of tokens and a line of words as text, and whether it was repaired.
 
-    Without words, the text is blank, and the second is None.
+    Without words, these are "" and None.
     """
     if not split_words(words):
         return "", None
@@ -106,8 +106,21 @@ def complete(text: str, words: str) -> tuple[str, bool | None]:
     return format_tree(tree), linearize(tree, keeps_tags=True) != text.split()
 
 
+def summarize_repairs(counts: Counter[bool | None]) -> str:
+    """Return a line with the number of trees and of repaired ones; "" if there is no tree.
+
+    Args:
+        counts: number of outputs by the second value of `complete`.
+    """
+    return _repairs(counts) if counts[True] or counts[False] else ""
+
+
+def _repairs(counts: Counter[bool | None]) -> str:
+    return f"trees: {counts[True] + counts[False]}, repaired: {counts[True]}"
+
+
 class _Builder:
-    """The constituents that are open, outermost first; the first one holds the roots."""
+    """Builds a tree: a stack of open constituents, outermost first; the first holds the roots."""
 
     def __init__(self) -> None:
         self._labels = [""]
@@ -123,13 +136,13 @@ class _Builder:
         self._children[-1].append(tree)
 
     def close(self, label: str) -> None:
-        """Close the innermost constituent of a label, and what is open in it."""
+        """Close the innermost constituent with a label, and all that are open inside it."""
         if self._num_open[label]:
             while self._close_innermost() != label:
                 pass
 
     def finish(self, missing: list[Tree]) -> Tree:
-        """Close everything; the missing preterminals become the root's last children."""
+        """Close everything and return the tree; `missing` become the last children of the root."""
         while len(self._labels) > 1:
             self._close_innermost()
         (roots,) = self._children
@@ -142,7 +155,7 @@ class _Builder:
         return Tree(labels.pop(), (*joined, *missing))
 
     def _close_innermost(self) -> str:
-        """Close a constituent, or drop it if there is nothing in it; returns its label."""
+        """Close the innermost constituent, or drop it if it is empty; return its label."""
         label, children = self._labels.pop(), self._children.pop()
         self._num_open[label] -= 1
         if children:

@@ -1,25 +1,23 @@
-"""The conventions of the Penn Treebank: raw text to its words, and its trees as parsers learn them.
+"""Conventions of the Penn Treebank: raw text to words, and its trees in the form for parsers.
 
-Words: a line is taken for a sentence. Only at its end is a full stop a word of its own, as
+Words: each line is one sentence. A full stop is a separate word at the end of the line only, as
 elsewhere it belongs to an abbreviation. Source: the rules of `tokenizer.sed` (Robert MacIntyre,
-University of Pennsylvania, 1995), with two departures: a comma or colon between digits stays in
-its number, as it does in the treebank, and typographic quotes, dashes and dots are first spelled
-as the treebank spells them.
+University of Pennsylvania, 1995), with two departures. A comma or colon between digits stays in
+its number, as in the treebank. Typographic quotes, dashes and dots are first replaced by the
+treebank's spellings.
 
-Trees: traces `-NONE-` go, with the constituents that are emptied by it; labels end before the first
-`-` or `=`, so that NP-SBJ-1 and NP=2 are NP; the outer bracket is named TOP. Source: what users of
-EVALB (Sekine and Collins) do before they train.
+Trees: traces `-NONE-` are removed, with the constituents that become empty. Labels end before the
+first `-` or `=`, so NP-SBJ-1 and NP=2 become NP. The outer bracket is named TOP. Source: the usual
+preparation for EVALB (Sekine and Collins).
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from nmtkit.parsing.trees import Tree, escape, split_words
-
-ROOT_LABEL = "TOP"
+from nmtkit.parsing.trees import ROOT_LABEL, Tree, escape, split_words
 
 _TRACE = "-NONE-"
-_ROOT_LABELS = ("", "ROOT", "S1", ROOT_LABEL)  # of the treebank, and of other tools' files
+_ROOT_LABELS = ("", "ROOT", "S1", ROOT_LABEL)  # of the treebank, and of other tools
 _BARE_LABEL = re.compile("[^-=]+")
 
 _SPELLINGS = {
@@ -31,7 +29,7 @@ _SPELLINGS = {
     "\u2026": "...",
 }
 
-# In order, on a line that begins and ends with a space.
+# Applied in order to a line that begins and ends with a space.
 _RULES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -55,7 +53,7 @@ _RULES = [
 
 
 def tokenize(line: str) -> list[str]:
-    """Cut a sentence into words; brackets are spelled as in trees, `-LRB-`."""
+    """Split a sentence into words; brackets become `-LRB-` and so on, as in trees."""
     for character, spelling in _SPELLINGS.items():
         line = line.replace(character, spelling)
     line = f" {line} "
@@ -65,7 +63,7 @@ def tokenize(line: str) -> list[str]:
 
 
 def clean(tree: Tree) -> Tree | None:
-    """Return a tree as parsers learn it, the outer bracket named TOP; None if it is all traces."""
+    """Remove traces and function tags, and name the outer bracket TOP; None if only traces."""
     cleaned = _without_traces(tree)
     if cleaned is None:
         return None
@@ -75,7 +73,7 @@ def clean(tree: Tree) -> Tree | None:
 
 
 def clean_all(trees: Iterable[Tree], warn: Callable[[str], None]) -> Iterator[Tree]:
-    """Yield clean trees; a warning has the number of those left out, which are traces alone."""
+    """Yield clean trees; warn how many were left out because they have only traces."""
     num_empty = 0
     for tree in trees:
         cleaned = clean(tree)
@@ -84,29 +82,29 @@ def clean_all(trees: Iterable[Tree], warn: Callable[[str], None]) -> Iterator[Tr
         else:
             yield cleaned
     if num_empty:
-        warn(f"trees of traces alone, left out: {num_empty}")
+        warn(f"left out trees with only traces: {num_empty}")
 
 
 def bare_label(label: str) -> str:
-    """Return a label without function tags and indices; -LRB- and its like stay whole."""
+    """Return a label without function tags and indices; labels like -LRB- stay unchanged."""
     match = _BARE_LABEL.match(label)
     return match[0] if match else label
 
 
 def _without_traces(tree: Tree) -> Tree | None:
-    """Return what is left without traces and function tags."""
-    done: list[list[Tree]] = [[]]  # what is left of each open constituent's children
-    waiting: list[tuple[Tree, bool]] = [(tree, False)]
-    while waiting:
-        node, is_ended = waiting.pop()
+    """Return a tree without traces and function tags; None if it has only traces."""
+    children_of_open: list[list[Tree]] = [[]]  # cleaned children of each open constituent
+    stack: list[tuple[Tree, bool]] = [(tree, False)]
+    while stack:
+        node, is_ended = stack.pop()
         if is_ended:
-            children = done.pop()
+            children = children_of_open.pop()
             if children:
-                done[-1].append(Tree(bare_label(node.label), tuple(children)))
+                children_of_open[-1].append(Tree(bare_label(node.label), tuple(children)))
         elif node.word is None:
-            done.append([])
-            waiting.append((node, True))
-            waiting.extend((child, False) for child in reversed(node.children))
+            children_of_open.append([])
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
         elif node.label != _TRACE:
-            done[-1].append(Tree(bare_label(node.label), (), node.word))
-    return done[0][0] if done[0] else None
+            children_of_open[-1].append(Tree(bare_label(node.label), (), node.word))
+    return children_of_open[0][0] if children_of_open[0] else None

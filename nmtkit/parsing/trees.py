@@ -1,11 +1,11 @@
 """Bracketed trees of the Penn Treebank: text to objects and back.
 
-`(TOP (S (NP (PRP He)) (VP (VBZ sleeps)) (. .)))`: an opening bracket and its label, then either the
-constituents in it or, in a preterminal, one word. The root of a treebank's own files has an empty
-label. A tree may run over several lines; an opening bracket in the first column begins a new one.
-What is done with trees - cleaning, tokens for a model, drawing - lives elsewhere.
+`(TOP (S (NP (PRP He)) (VP (VBZ sleeps)) (. .)))`: an opening bracket and its label, then either
+further constituents or, in a preterminal, one word. In the treebank's files the root has an empty
+label. A tree may span several lines; an opening bracket in the first column begins a new one.
+Other modules clean, linearise and draw trees.
 
-Nothing here recurses, as a model may put out ten thousand brackets and more.
+No function recurses, as a model may produce ten thousand brackets and more.
 """
 
 import re
@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from nmtkit.errors import DataError
 
-BRACKET_WORDS = {"(": "-LRB-", ")": "-RRB-"}
-"""How a word that is a bracket is written in a tree; the same holds for brackets in a word."""
+ROOT_LABEL = "TOP"
+"""Label of the outer bracket in clean trees."""
 
-# ASCII white space, and what some reader takes for a line end. Other space is part of a word: in
-# treebanks of scientific text there are words with a narrow or a no-break space.
+BRACKET_WORDS = {"(": "-LRB-", ")": "-RRB-"}
+"""Spellings in trees of brackets that are words or parts of words."""
+
+# ASCII white space, and characters that some readers treat as line ends. Other space is part of a
+# word: treebanks of scientific text have words with a narrow or a no-break space.
 _SPACE = r"\s\x1c-\x1e\x85\u2028\u2029"
 _SPACES = re.compile(rf"(?a:[{_SPACE}])+")
 _TOKENS = re.compile(rf"(?a:[()]|[^{_SPACE}()]+)")
@@ -26,12 +29,12 @@ _TOKENS = re.compile(rf"(?a:[()]|[^{_SPACE}()]+)")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tree:
-    """A constituent: either a preterminal with a word, or one with further constituents in it.
+    """A constituent: either a preterminal with a word, or a constituent with children.
 
     Attributes:
-        label: `NP`, `NP-SBJ-1`, the tag of a preterminal; "" at the root of a treebank's file.
+        label: such as `NP`, `NP-SBJ-1`, or the tag of a preterminal; "" at a treebank's root.
         children: from left to right; none in a preterminal.
-        word: of a preterminal, without brackets in it (`escape`); None in other constituents.
+        word: of a preterminal, with brackets spelled out (`escape`); None in other constituents.
     """
 
     label: str
@@ -44,11 +47,11 @@ class Tree:
 
     def nodes(self) -> Iterator["Tree"]:
         """Yield the constituents depth-first, each before its children."""
-        waiting = [self]
-        while waiting:
-            tree = waiting.pop()
+        stack = [self]
+        while stack:
+            tree = stack.pop()
             yield tree
-            waiting.extend(reversed(tree.children))
+            stack.extend(reversed(tree.children))
 
     def preterminals(self) -> Iterator["Tree"]:
         """Yield the preterminals from left to right."""
@@ -63,7 +66,7 @@ class Tree:
         return isinstance(other, Tree) and _signature(self) == _signature(other)
 
     def __hash__(self) -> int:
-        """Return equal numbers for equal trees."""
+        """Return equal hashes for equal trees."""
         return hash(_signature(self))
 
     def __repr__(self) -> str:
@@ -74,16 +77,16 @@ class Tree:
 def read_trees(
     lines: Iterable[str], name: str, skip: Callable[[str], None] | None
 ) -> Iterator[Tree]:
-    """Yield the trees of a text, whether each has a line of its own or runs over several.
+    """Yield the trees of a text, of one line each or of several lines.
 
     Args:
-        lines: without their ends.
-        name: what messages call the text.
-        skip: takes the message about a malformed tree, which is left out with all that stands
-            before the next opening bracket in the first column; None = it is an error.
+        lines: without line ends.
+        name: of the text, for messages.
+        skip: receives the message about a malformed tree, which is left out with all text up to the
+            next opening bracket in the first column; None = it is an error.
 
     Raises:
-        DataError: a malformed tree, and no `skip`.
+        DataError: a tree is malformed, and `skip` is None.
     """
     reader = _Reader()
     is_skipping = False
@@ -97,7 +100,7 @@ def read_trees(
         if is_skipping:
             continue
         try:
-            yield from list(reader.read(line, f"{name}:{number}"))  # all of a line, or nothing
+            yield from list(reader.read(line, f"{name}:{number}"))  # all trees of a line, or none
         except DataError as error:
             _report(error, skip)
             is_skipping = True
@@ -111,52 +114,52 @@ def parse_tree(line: str, where: str) -> Tree:
     """Read the only tree of a line.
 
     Args:
-        line: its text.
-        where: what messages call it, such as `file:12`.
+        line: text of the line.
+        where: location for messages, such as `file:12`.
 
     Raises:
-        DataError: it is malformed, or the line holds none, or several.
+        DataError: the tree is malformed, or the line does not hold exactly one.
     """
     reader = _Reader()
     trees = list(reader.read(line, where))
     reader.finish()
     if len(trees) != 1:
-        raise DataError(f"{where}: {len(trees)} trees; a line must hold one")
+        raise DataError(f"{where}: {len(trees)} trees; give one per line")
     return trees[0]
 
 
 def format_tree(tree: Tree) -> str:
-    """Return a tree on one line, as `read_trees` reads it."""
-    pieces: list[str] = []
-    waiting: list[Tree | None] = [tree]
-    while waiting:
-        node = waiting.pop()
+    """Return a tree as one line of text, as `read_trees` reads it."""
+    parts: list[str] = []
+    stack: list[Tree | None] = [tree]
+    while stack:
+        node = stack.pop()
         if node is None:
-            pieces.append(")")
+            parts.append(")")
         elif node.word is not None:
-            pieces.append(f" ({node.label} {node.word})")
+            parts.append(f" ({node.label} {node.word})")
         else:
-            pieces.append(f" ({node.label}")
-            waiting.append(None)
-            waiting.extend(reversed(node.children))
-    return "".join(pieces)[1:]
+            parts.append(f" ({node.label}")
+            stack.append(None)
+            stack.extend(reversed(node.children))
+    return "".join(parts)[1:]
 
 
 def split_words(line: str) -> list[str]:
-    """Cut a line into words as trees have them: at white space, except no-break spaces."""
+    """Split a line into the words of a tree: at white space, except no-break spaces."""
     return [word for word in _SPACES.split(line) if word]
 
 
 def escape(word: str) -> str:
-    """Return a word as trees have it: each bracket spelled out."""
+    """Return a word with each bracket spelled out, as in trees."""
     for bracket, spelling in BRACKET_WORDS.items():
         word = word.replace(bracket, spelling)
     return word
 
 
 @dataclass
-class _Open:
-    """A constituent whose closing bracket is still to come; the label is None until it is read."""
+class _OpenConstituent:
+    """A constituent that is not closed yet; the label is None until it is read."""
 
     label: str | None
     word: str | None
@@ -164,17 +167,17 @@ class _Open:
 
 
 class _Reader:
-    """What was read of a tree so far."""
+    """The part of a tree that was read so far."""
 
     def __init__(self) -> None:
-        self._open: list[_Open] = []
-        self._begin = ""  # where the open tree begins
+        self._open: list[_OpenConstituent] = []
+        self._begin = ""  # location of the beginning of the open tree
 
     def read(self, line: str, where: str) -> Iterator[Tree]:
-        """Yield the trees that end in a line; after an error, go on with a new tree."""
+        """Yield the trees that end in a line; after an error, continue with a new tree."""
         for token in _TOKENS.findall(line):
             try:
-                tree = self._take(token, where)
+                tree = self._read_token(token, where)
             except DataError:
                 self._open.clear()
                 raise
@@ -182,7 +185,7 @@ class _Reader:
                 yield tree
 
     def finish(self) -> None:
-        """Check that no tree is open."""
+        """Raise DataError if a tree is still open."""
         if self._open:
             depth = len(self._open)
             self._open.clear()
@@ -191,27 +194,27 @@ class _Reader:
                 f"{depth} more ')' expected; add them, or delete the tree"
             )
 
-    def _take(self, token: str, where: str) -> Tree | None:
-        """Read a token; returns the tree that it ends."""
+    def _read_token(self, token: str, where: str) -> Tree | None:
+        """Read a token; return the tree that it completes, if any."""
         if token == "(":
-            self._descend(where)
+            self._open_constituent(where)
         elif token == ")":
             return self._close(where)
         else:
             self._add_word(token, where)
         return None
 
-    def _descend(self, where: str) -> None:
+    def _open_constituent(self, where: str) -> None:
         if not self._open:
             self._begin = where
         elif self._open[-1].word is not None:
             parent = self._open[-1]
             raise _error(
-                where, f"({parent.label} has a constituent beside the word '{parent.word}'", _TAGS
+                where, f"({parent.label} has a constituent next to the word '{parent.word}'", _TAGS
             )
         elif self._open[-1].label is None:
             self._open[-1].label = ""
-        self._open.append(_Open(None, None, []))
+        self._open.append(_OpenConstituent(None, None, []))
 
     def _add_word(self, token: str, where: str) -> None:
         if not self._open:
@@ -222,7 +225,7 @@ class _Reader:
         elif parent.word is None and not parent.children:
             parent.word = token
         else:
-            raise _error(where, f"({parent.label} has the word '{token}' beside others", _TAGS)
+            raise _error(where, f"({parent.label} has the word '{token}' next to others", _TAGS)
 
     def _close(self, where: str) -> Tree | None:
         if not self._open:
@@ -237,7 +240,7 @@ class _Reader:
         return None
 
 
-_TAGS = "each word needs brackets and a tag of its own, as in (NN word)"
+_TAGS = "give each word its own brackets and tag, as in (NN word)"
 _DELETE = "delete it, or the tree"
 
 
@@ -246,12 +249,12 @@ def _error(where: str, what: str, remedy: str) -> DataError:
 
 
 def _report(error: DataError, skip: Callable[[str], None] | None) -> None:
-    """Hand an error to `skip`, or raise it."""
+    """Pass the message of an error to `skip`, or raise the error."""
     if skip is None:
         raise error
     skip(str(error))
 
 
 def _signature(tree: Tree) -> Sequence[tuple[str, str | None, int]]:
-    """Return what two equal trees have in common, and no others."""
+    """Return a sequence that is equal for equal trees only."""
     return tuple((node.label, node.word, len(node.children)) for node in tree.nodes())

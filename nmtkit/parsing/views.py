@@ -1,4 +1,4 @@
-"""Trees for people to read: their counts, outlines for a terminal, pictures in SVG."""
+"""Counts of trees, outlines for a terminal, and pictures in SVG."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ _MARGIN = 16.0
 
 
 def tree_counts(trees: Iterable[Tree]) -> Iterator[str]:
-    """Count trees, and yield a line per count: a name, a tab, a number.
+    """Yield counts of trees, one per line: a name, a tab, a number.
 
-    The longest is as a model would put it out, the end symbol counted.
+    "tokens of the longest" is the length of a model's output, the end symbol counted.
     """
     num_words: list[int] = []
     brackets: Counter[str] = Counter()
@@ -46,28 +46,28 @@ def tree_counts(trees: Iterable[Tree]) -> Iterator[str]:
 
 
 def outline(tree: Tree) -> Iterator[str]:
-    """Yield the lines of an outline: a constituent per line, a word next to its tag."""
-    waiting = [(tree, "", "")]
-    while waiting:
-        node, before, below = waiting.pop()
+    """Yield the lines of an outline: one constituent per line, words next to their tags."""
+    stack = [(tree, "", "")]
+    while stack:
+        node, before, below = stack.pop()
         label = node.label if node.word is None else f"{node.label} {node.word}"
         yield f"{before}{label}".rstrip()
         children = [(child, below + _BRANCH, below + _STEM) for child in node.children[:-1]] + [
             (child, below + _LAST_BRANCH, below + _SPACE) for child in node.children[-1:]
         ]
-        waiting.extend(reversed(children))
+        stack.extend(reversed(children))
 
 
 def svg(trees: Iterable[Tree]) -> str:
-    """Return a picture of trees, one below the other, the words of each in one row."""
+    """Draw trees below each other, the words of each in one row; return SVG."""
     drawings: list[str] = []
     width = top = 0.0
     for tree in trees:
-        nodes = _placed(tree)
+        nodes = _place_nodes(tree)
         bottom = 1 + max(node.depth for node in nodes)
-        content = "".join(_drawn(node, nodes, bottom) for node in nodes)
+        content = "".join(_draw_node(node, nodes, bottom) for node in nodes)
         drawings.append(f'<g transform="translate(0,{top:.1f})">{content}</g>')
-        width = max(width, *(node.x + node.room / 2 + _MARGIN for node in nodes))
+        width = max(width, *(node.x + node.width / 2 + _MARGIN for node in nodes))
         top += 2 * _MARGIN + _LEVEL * bottom + _FONT_SIZE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.1f}" height="{top:.1f}" '
@@ -78,37 +78,37 @@ def svg(trees: Iterable[Tree]) -> str:
 
 @dataclass
 class _Node:
-    """A constituent and its place.
+    """A constituent with its place in the picture.
 
     Attributes:
         tree: the constituent.
-        depth: how many it is in.
-        parent: the number of the one that it is a child of; of the root, its own.
-        room: the width of its label and word.
-        x: the middle of the label.
+        depth: number of constituents around it.
+        parent: index of its parent; the root has its own index.
+        width: of its label and word.
+        x: centre of the label.
     """
 
     tree: Tree
     depth: int
     parent: int
-    room: float
+    width: float
     x: float = 0.0
 
 
-def _placed(tree: Tree) -> list[_Node]:
-    """Return the constituents, each before its children, and each over the middle of them."""
+def _place_nodes(tree: Tree) -> list[_Node]:
+    """Return the constituents, each before its children and centred above them."""
     nodes: list[_Node] = []
-    waiting = [(tree, 0, 0)]
+    stack = [(tree, 0, 0)]
     end = _MARGIN
-    while waiting:
-        one, depth, parent = waiting.pop()
+    while stack:
+        one, depth, parent = stack.pop()
         node = _Node(
             one, depth, parent, _CHARACTER * max(columns(one.label), columns(one.word or ""))
         )
         if one.word is not None:
-            node.x = end + node.room / 2
-            end += node.room + _GAP
-        waiting.extend((child, depth + 1, len(nodes)) for child in reversed(one.children))
+            node.x = end + node.width / 2
+            end += node.width + _GAP
+        stack.extend((child, depth + 1, len(nodes)) for child in reversed(one.children))
         nodes.append(node)
     children: list[list[float]] = [[] for _ in nodes]
     for number in reversed(range(len(nodes))):
@@ -119,16 +119,16 @@ def _placed(tree: Tree) -> list[_Node]:
     return nodes
 
 
-def _drawn(node: _Node, nodes: Sequence[_Node], bottom: int) -> str:
-    """Draw a label, its word if it has one, and the line to its parent."""
+def _draw_node(node: _Node, nodes: Sequence[_Node], bottom: int) -> str:
+    """Return the SVG of a label, of its word if any, and of the line to its parent."""
     parent = nodes[node.parent]
-    drawn = _text(node.x, node.depth, node.tree.label)
+    picture = _text(node.x, node.depth, node.tree.label)
     if parent is not node:
-        drawn += _line(parent.x, parent.depth, node.x, node.depth)
+        picture += _line(parent.x, parent.depth, node.x, node.depth)
     if node.tree.word is not None:
-        drawn += _line(node.x, node.depth, node.x, bottom)
-        drawn += _text(node.x, bottom, node.tree.word)
-    return drawn
+        picture += _line(node.x, node.depth, node.x, bottom)
+        picture += _text(node.x, bottom, node.tree.word)
+    return picture
 
 
 def _text(x: float, level: int, text: str) -> str:
@@ -136,7 +136,7 @@ def _text(x: float, level: int, text: str) -> str:
 
 
 def _line(x: float, level: int, below_x: float, below: int) -> str:
-    """Draw from below a label to above another."""
+    """Return a line from below one label to above another."""
     start, end = _baseline(level) + _FONT_SIZE / 3, _baseline(below) - _FONT_SIZE
     return f'<path d="M{x:.1f},{start:.1f} L{below_x:.1f},{end:.1f}" stroke="currentColor"/>'
 
@@ -146,7 +146,7 @@ def _baseline(level: int) -> float:
 
 
 def _depth(tree: Tree) -> int:
-    """Return how many constituents are inside of each other at most, preterminals counted."""
+    """Return the greatest depth of nested constituents, preterminals counted."""
     deepest, level = 0, [tree]
     while level:
         deepest += 1

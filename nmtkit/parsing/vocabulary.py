@@ -1,8 +1,8 @@
-"""The vocabulary of parses: brackets with labels, and tags; the text that it is learnt from.
+"""The vocabulary of linearised trees, brackets with labels and tags, and the text to learn it from.
 
 A line of that text is a tree in brackets. The vocabulary is closed, as the labels of a treebank
-are: about a hundred entries, each of which is a step of decoding. Trees lack their words here,
-which are the source; `TextCodec.complete` puts them back.
+are: about a hundred entries, and each token is one step of decoding. The tokens do not contain the
+words, which are the source; `TextCodec.complete` inserts them.
 """
 
 from collections import Counter
@@ -17,9 +17,9 @@ from nmtkit.text.words import Words
 
 
 class TreeTokens:
-    """Tokens of trees and their ids.
+    """Tokens of linearised trees and their ids.
 
-    A word of a tree is its tag, or `XX` where the vocabulary lacks the tag and has `XX`.
+    A word becomes its tag, or `XX` if the vocabulary has no such tag but has `XX`.
     """
 
     kind = "trees"
@@ -27,7 +27,7 @@ class TreeTokens:
     unknown_ids = Words.unknown_ids
 
     def __init__(self, words: Words) -> None:
-        """Take the list of tokens."""
+        """Store the list of tokens."""
         self._words = words
         self.size = words.size
         self._tags = {
@@ -38,33 +38,33 @@ class TreeTokens:
 
     @staticmethod
     def count(trees: Iterable[Tree], keeps_tags: bool) -> "TreeTokens":
-        """Take all tokens of trees, the most frequent first.
+        """Return the vocabulary of all tokens of trees, the most frequent first.
 
         Args:
-            trees: all of them counted.
-            keeps_tags: tags are tokens; else `XX` stands for all of them.
+            trees: read once.
+            keeps_tags: tags are tokens; otherwise `XX` replaces all tags.
 
         Raises:
             DataError: there are no trees.
         """
         counts = Counter(token for tree in trees for token in linearize(tree, keeps_tags))
         if not counts:
-            raise DataError("no tree in the training text; give trees in brackets, one a line")
+            raise DataError("no tree in the training text; give trees in brackets, one per line")
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
-        return TreeTokens(Words([token for token in ranked if Words.can_hold(token)]))
+        return TreeTokens(Words([token for token in ranked if Words.is_valid_entry(token)]))
 
     @staticmethod
     def load(path: Path) -> "TreeTokens":
-        """Read a list of tokens, as `Words.load` does.
+        """Read a list of tokens from a file.
 
         Raises:
-            ConfigError, DataError: see there.
+            ConfigError, DataError: see `Words.load`.
         """
         return TreeTokens(Words.load(path))
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file that `save` writes."""
+        """The contents of the file that `save` writes."""
         return self._words.data
 
     def save(self, path: Path) -> None:
@@ -72,26 +72,26 @@ class TreeTokens:
         self._words.save(path)
 
     def encode(self, line: str) -> list[int]:
-        """Return the ids of a tree in brackets, without special symbols; a blank line has none.
+        """Return the ids of a tree in brackets, without special symbols; [] for a blank line.
 
         Raises:
-            DataError: the line is no tree.
+            DataError: the line is not a tree.
         """
-        return self._words.encode(self.normalise(line))
+        return self._words.encode(self.normalize(line))
 
     def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return no symbol, and the line: nothing in it is meant for the whole of it."""
+        """Return "" and the line: trees have no symbol for the whole line."""
         return "", line
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the tokens of ids joined by one space, begin and end symbols skipped."""
+        """Return the tokens of ids, separated by spaces, without begin and end symbols."""
         return self._words.decode(ids)
 
-    def normalise(self, line: str) -> str:
-        """Return the tokens of a tree in brackets.
+    def normalize(self, line: str) -> str:
+        """Return the tokens of a tree in brackets, separated by spaces; "" for a blank line.
 
         Raises:
-            DataError: the line is no tree.
+            DataError: the line is not a tree.
         """
         if not split_words(line):
             return ""
@@ -105,9 +105,9 @@ class TreeTokens:
         """Return the token of an id."""
         return self._words.piece(index)
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """Number the tokens of ids."""
-        return self._words.words(ids)
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Return the index of each token, as each is one word."""
+        return self._words.word_indices(ids)
 
     def _tag(self, tag: str) -> str:
         return ANY_TAG if tag not in self._tags and ANY_TAG in self._tags else tag
@@ -116,16 +116,16 @@ class TreeTokens:
 def learn_tree_tokens(
     keeps_tags: bool, corpora: Sequence[Corpus], report: Callable[[str], None]
 ) -> TreeTokens:
-    """Learn the vocabulary of the target side; see `TreeTokens.count` and `read_parses`."""
+    """Learn the vocabulary of the target; see `TreeTokens.count` and `read_parses`."""
     report("counting the labels of the target's trees")
     return TreeTokens.count(read_parses(corpora), keeps_tags)
 
 
 def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:
-    """Yield the trees of the target side, which are parses of the source; blank lines have none.
+    """Yield the trees of the target, which are parses of the source; blank lines are skipped.
 
     Raises:
-        DataError: a line is no tree, or its words are fewer or more than the source line's.
+        DataError: a line is not a tree, or it has another number of words than the source line.
     """
     for corpus in corpora:
         for number, (source, target) in enumerate(corpus.pairs(), 1):
@@ -136,7 +136,7 @@ def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:
 
 
 def check_parses(corpora: Sequence[Corpus]) -> None:
-    """Read all trees before any work, as later errors name no file and line; see `read_parses`."""
+    """Check all trees first, as later errors name no file and line; see `read_parses`."""
     for _ in read_parses(corpora):
         pass
 
@@ -144,6 +144,7 @@ def check_parses(corpora: Sequence[Corpus]) -> None:
 def _check_words(corpus: Corpus, number: int, num_source: int, num_tree: int) -> None:
     if num_source != num_tree:
         raise DataError(
-            f"{corpus.target}:{number}: a parse of {num_tree} words, and {corpus.source}:{number} "
-            f"has {num_source}; make the source of the trees, with `nmtkit trees words`"
+            f"{corpus.target}:{number}: the tree has {num_tree} words, but "
+            f"{corpus.source}:{number} has {num_source}; make the source from the trees with "
+            "`nmtkit trees words`"
         )

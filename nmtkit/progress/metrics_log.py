@@ -1,7 +1,8 @@
-"""`metrics.jsonl`: the file of all records of a run, written line by line and read back.
+"""`metrics.jsonl`: the records of a run, written line by line and read back.
 
-Validations decide how a resumed run continues. So they are synced, and one that could not be
-written is written with the next record. Records of earlier versions are read with today's names.
+A resumed run depends on its earlier validations. Their records are therefore synced, and one that
+could not be written is written with the next record. Records of earlier versions are read under
+today's names.
 """
 
 import dataclasses
@@ -33,11 +34,10 @@ class MetricsLog:
         self._unwritten = b""
 
     def append(self, record: Record) -> None:
-        """Add a record, after those that could not be written before.
+        """Add a record, after the validations that could not be written before.
 
         Raises:
-            ResourceError: it cannot be written; of a validation, which must not be lost, the next
-                call tries again.
+            ResourceError: it cannot be written; the next call writes a validation again.
         """
         values = {"event": record.event, **dataclasses.asdict(record)}
         line = json.dumps({name: _json_value(value) for name, value in values.items()})
@@ -48,11 +48,11 @@ class MetricsLog:
         self._unwritten = b""
 
     def _write(self, data: bytes) -> None:
-        """Write all of the data, or else nothing of it; sync it if it holds validations."""
+        """Write all of the data or nothing; sync it if it has validations."""
         with disk_errors(self.path), self.path.open("ab", buffering=0) as stream:
             size = stream.tell()
             try:
-                while data:  # a disk that fills up takes a part first, and refuses the rest
+                while data:  # a disk that becomes full writes a part first, then fails
                     data = data[stream.write(data) :]
                 if self._unwritten:
                     os.fsync(stream.fileno())
@@ -60,26 +60,28 @@ class MetricsLog:
                 stream.truncate(size)
                 raise
 
-    def cut(self, update: int) -> None:
-        """Drop the records of later updates, which are done again, and a torn last line.
+    def drop_after(self, update: int) -> None:
+        """Delete the records of updates after `update`, and an incomplete last line.
 
         Raises:
-            DamagedError: a line in the middle is no record.
+            DamagedError: another line is not a record.
         """
-        lines, is_torn = self._lines()
+        lines, is_last_incomplete = self._lines()
         kept = [
             line
             for number, line in enumerate(lines, 1)
             if self._record(line, number).update <= update
         ]
-        if is_torn or len(kept) < len(lines):
+        if is_last_incomplete or len(kept) < len(lines):
             replace_file(self.path, b"".join(line + b"\n" for line in kept))
 
     def records(self) -> Iterator[Record]:
-        """Yield the records in their order, what was not finite as infinite; not a torn last line.
+        """Yield the records in order, without an incomplete last line.
+
+        Values that were not finite when written are infinite.
 
         Raises:
-            DamagedError: a line is no record.
+            DamagedError: a line is not a record.
         """
         if not self.path.is_file():
             return
@@ -89,16 +91,16 @@ class MetricsLog:
                     yield self._record(line, number)
 
     def validations(self) -> list[ValidationRecord]:
-        """Return the records of validations, in their order; DamagedError as `records`."""
+        """Return the records of validations in order; DamagedError as in `records`."""
         return [record for record in self.records() if isinstance(record, ValidationRecord)]
 
     def _lines(self) -> tuple[list[bytes], bool]:
-        """Return the lines that are complete, and whether another one follows that is not."""
+        """Return the complete lines, and whether an incomplete line follows."""
         if not self.path.exists():
             return [], False
         with disk_errors(self.path):
-            *lines, torn = self.path.read_bytes().split(b"\n")
-        return lines, bool(torn)
+            *lines, rest = self.path.read_bytes().split(b"\n")
+        return lines, bool(rest)
 
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:
         try:
@@ -121,7 +123,7 @@ class MetricsLog:
 
 
 def _record(values: Mapping[str, Any]) -> Record:
-    """Rebuild a record from the values of its line; KeyError, TypeError or ValueError if unfit."""
+    """Return the record of a line's values; KeyError, TypeError or ValueError if there is none."""
     event = values["event"]
     kind, types = _KINDS[event], _types(event)
     if kind is ValidationRecord:
@@ -136,7 +138,7 @@ def _record(values: Mapping[str, Any]) -> Record:
 
 
 def _validation(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of a validation, with scores that were not finite as infinite."""
+    """Return the values of a validation; scores that were not finite are infinite."""
     if "loss" in values:
         values = _upgraded(values)
     scores = {
@@ -148,7 +150,7 @@ def _validation(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _upgraded(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return today's values of a validation that had `loss`, `bleu` and `signature`."""
+    """Return the values of an old validation (`loss`, `bleu`, `signature`) under today's names."""
     bleu, signature = values["bleu"], values["signature"]
     return {
         **values,

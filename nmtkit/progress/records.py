@@ -1,6 +1,6 @@
-"""Records of training: the table of their fields, each declared once with its display.
+"""Records of training: their fields, each declared once with its display.
 
-metrics_log.py writes and reads them; plain.py and terminal.py display them.
+metrics_log.py writes and reads them; reporter.py and terminal.py display them.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from nmtkit.units import duration, mebibytes
 
 Template = str | Callable[[Any], str]
-"""A format string for a value, or a function that writes it; an empty text is left out."""
+"""A format string or a function that turns a value into text; empty text is not displayed."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ class TrainingRecord:
             stopping is not foreseen.
         elapsed_s: seconds of training in all sessions of the run.
         ranks: processes that trained together, one per device.
-        operations: floating-point operations of these updates, counted from the model's shape;
+        operations: floating-point operations of these updates, computed from the model's shape;
             None if unknown.
-        paper_operations: the paper's count: time since the previous record x devices x sustained
-            rate of a device; None for a device without a known rate.
+        paper_operations: operations as the paper counts them: time since the previous record x
+            devices x sustained rate of a device; None for a device without a known rate.
     """
 
     event: ClassVar[str] = "training"
@@ -127,10 +127,10 @@ class ValidationRecord:
         update: the number of updates before it.
         nll: negative log-likelihood without smoothing, in nats per target token; perplexity is
             its exp.
-        scores: of the translated validation set, by metric.
-        signatures: how the scores were computed, by metric; none for a model that cannot translate.
-        is_best: it is better than all before, by the run's best metric.
-        took_s: seconds that it took.
+        scores: scores of the translated validation set, by metric.
+        signatures: how the scores were computed, by metric; empty if the model cannot translate.
+        is_best: whether it is better than all before, by --best-metric.
+        took_s: its duration in seconds.
     """
 
     event: ClassVar[str] = "validation"
@@ -169,7 +169,7 @@ Record = TrainingRecord | ValidationRecord | SkippedRecord
 
 
 class Log(Protocol):
-    """A logger: takes every record of the first rank; `run.py` makes those that are asked for."""
+    """A logger, which gets every record of the first rank; `training/run.py` makes the loggers."""
 
     def append(self, record: Record) -> None:
         """Add a record; ResourceError if it cannot be written."""

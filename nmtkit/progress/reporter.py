@@ -1,11 +1,14 @@
-"""The display of a run on a stream: live on a terminal, plain lines elsewhere, or none."""
+"""The display of a run on a stream: live on a terminal, plain lines elsewhere, or none.
+
+`terminal.py` holds the live display.
+"""
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol, TextIO
 
-from nmtkit.progress.plain import PlainReporter
-from nmtkit.progress.records import TrainingRecord, ValidationRecord
+from nmtkit.progress.records import TrainingRecord, ValidationRecord, displays
 from nmtkit.progress.terminal import TerminalReporter
 
 
@@ -18,7 +21,7 @@ class ProgressReporter(Protocol):
     def update(self, record: TrainingRecord) -> None:
         """Show progress."""
 
-    def glance(self, record: Callable[[], TrainingRecord]) -> None:
+    def refresh(self, record: Callable[[], TrainingRecord]) -> None:
         """Refresh a live display between two reports."""
 
     def validation(self, record: ValidationRecord) -> None:
@@ -39,6 +42,47 @@ def make_reporter(stream: TextIO) -> ProgressReporter:
     )
 
 
+class PlainReporter:
+    """One line of key=value per event."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._max_updates = 0
+        self._best_update = 0
+
+    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
+        """Write where the run begins."""
+        self._max_updates = max_updates
+        self._best_update = next((v.update for v in reversed(validations) if v.is_best), 0)
+        self.message(f"event=start update={update}/{max_updates}")
+
+    def update(self, record: TrainingRecord) -> None:
+        """Write a line of progress."""
+        self._write(record)
+
+    def refresh(self, record: Callable[[], TrainingRecord]) -> None:
+        """Write nothing, to limit the number of lines."""
+
+    def validation(self, record: ValidationRecord) -> None:
+        """Write a line of validation."""
+        self._best_update = record.update if record.is_best else self._best_update
+        self._write(record, f"best_update={self._best_update}")
+
+    def message(self, text: str) -> None:
+        """Write a line; training continues if the stream is closed."""
+        with suppress(OSError):
+            self._stream.write(text + "\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Do nothing: every line is written already."""
+
+    def _write(self, record: TrainingRecord | ValidationRecord, *more: str) -> None:
+        place = f"event={record.event} update={record.update}/{self._max_updates}"
+        texts = [display.plain(value) for display, value in displays(record)]
+        self.message(" ".join(filter(None, [place, *texts, *more])))
+
+
 class SilentReporter:
     """Displays nothing: only the first rank reports."""
 
@@ -48,7 +92,7 @@ class SilentReporter:
     def update(self, record: TrainingRecord) -> None:
         """Do nothing."""
 
-    def glance(self, record: Callable[[], TrainingRecord]) -> None:
+    def refresh(self, record: Callable[[], TrainingRecord]) -> None:
         """Do nothing."""
 
     def validation(self, record: ValidationRecord) -> None:

@@ -1,4 +1,7 @@
-"""The logger for TensorBoard, an optional extra."""
+"""The logger for TensorBoard.
+
+A module of its own: TensorBoard is an optional extra, which only this module imports.
+"""
 
 import dataclasses
 from pathlib import Path
@@ -9,14 +12,14 @@ from nmtkit.storage.disk_errors import disk_errors
 
 
 class TensorboardLog:
-    """Writes the numbers of each record, and its scores, under "training/" and "validation/"."""
+    """Writes the numbers and scores of each record under "training/" and "validation/"."""
 
     def __init__(self, folder: Path, update: int) -> None:
         """Open the log of a run that resumes after an update; later records are removed.
 
         Args:
-            folder: the log's own folder.
-            update: the last one whose records stay.
+            folder: the folder of the log, with no other files.
+            update: the last update whose records are kept.
 
         Raises:
             ConfigError: TensorBoard is not installed.
@@ -26,7 +29,7 @@ class TensorboardLog:
         except ImportError as error:
             raise ConfigError(
                 "tensorboard: the package is not installed; pip install 'nmtkit[tensorboard]', or "
-                "leave --tensorboard out [logging.tensorboard]"
+                "omit --tensorboard [logging.tensorboard]"
             ) from error
         with disk_errors(folder):
             self._writer = SummaryWriter(str(folder), purge_step=update + 1)
@@ -34,7 +37,7 @@ class TensorboardLog:
     def append(self, record: Record) -> None:
         """Add the numbers of a record; ResourceError if they cannot be written."""
         if isinstance(record, SkippedRecord):
-            return  # the records of training count them
+            return  # training records have their number
         values = dataclasses.asdict(record)
         values |= values.get("scores", {})
         with disk_errors(Path(self._writer.log_dir)):

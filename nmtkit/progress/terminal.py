@@ -42,7 +42,7 @@ class TerminalReporter:
         self._update, self._training = record.update, record
         self._show()
 
-    def glance(self, record: Callable[[], TrainingRecord]) -> None:
+    def refresh(self, record: Callable[[], TrainingRecord]) -> None:
         """Show progress between two reports."""
         self.update(record())
 
@@ -52,7 +52,7 @@ class TerminalReporter:
         self._show()
 
     def message(self, text: str) -> None:
-        """Print a line above the display; training continues when the terminal is gone."""
+        """Print a line above the display; training continues if the terminal is closed."""
         with suppress(OSError):
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 

@@ -1,25 +1,25 @@
-"""One axis of a plot: the values that it spans, where a value lies on it, and its ticks."""
+"""One axis of a plot: its range, the mapping from values to pixels, and its ticks."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 _MARGIN = 0.04
-_LEAST_MARGIN = 1e-12
-"""No axis is so short that floats run out of digits on it."""
+_MIN_MARGIN = 1e-12
+"""Floats keep enough digits on the shortest axis."""
 
 _MARGIN_OF_ONE_VALUE = 0.1
 _EQUAL = 1e-9
-"""Values that differ by no more than this part of themselves are one value."""
+"""Values whose relative difference is at most this count as equal."""
 
 _MANTISSAS = (1, 2, 5, 10)
-_LEAST_EXPONENT = -5  # of a step between ticks that are written without an exponent
-_LARGE = 1e7  # a tick from here on is written with an exponent
+_MIN_EXPONENT = -5  # smaller steps between ticks are written with an exponent
+_LARGE = 1e7  # ticks from this size on are written with an exponent
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A value that an axis names."""
+    """A labelled value on an axis."""
 
     value: float
     label: str
@@ -27,21 +27,21 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from `low` to `high` on pixels from `start` to `end`, which may be smaller."""
+    """A linear map from values `low` to `high` to pixels `start` to `end`, up or down."""
 
     low: float
     high: float
     start: float
     end: float
 
-    def place(self, value: float) -> float:
-        """Return the pixel of a value of the range."""
-        share = (value - self.low) / (self.high - self.low)
-        return self.start + share * (self.end - self.start)
+    def pixel(self, value: float) -> float:
+        """Return the pixel of a value within the range."""
+        fraction = (value - self.low) / (self.high - self.low)
+        return self.start + fraction * (self.end - self.start)
 
-    def ticks(self, most: int, least_step: float) -> list[Tick]:
-        """Return `most` ticks, give or take one, at round values of the range."""
-        wanted = max((self.high - self.low) / most, least_step)
+    def ticks(self, count: int, min_step: float) -> list[Tick]:
+        """Return at most `count` + 1 ticks at round values of the range."""
+        wanted = max((self.high - self.low) / count, min_step)
         power = 10.0 ** _exponent(wanted)
         step = next(one * power for one in _MANTISSAS if one * power >= wanted * (1 - _EQUAL))
         first, last = math.ceil(self.low / step - _EQUAL), math.floor(self.high / step + _EQUAL)
@@ -49,13 +49,13 @@ class Axis:
         return [Tick(number * step, _label(number * step, step)) for number in numbers]
 
 
-def spanning(values: Iterable[float], pixels: tuple[float, float], *, from_zero: bool) -> Axis:
-    """Return an axis for some values, with a margin around them.
+def fit_axis(values: Iterable[float], pixels: tuple[float, float], *, from_zero: bool) -> Axis:
+    """Return an axis that spans some values, with a margin around them.
 
     Args:
-        values: finite ones, at least one.
+        values: at least one value, all finite.
         pixels: where the axis starts and ends.
-        from_zero: it begins at 0, unless there are values below.
+        from_zero: begin the axis at 0, unless a value is negative.
     """
     numbers = [*values, *([0.0] if from_zero else [])]
     low, high = min(numbers), max(numbers)
@@ -64,16 +64,16 @@ def spanning(values: Iterable[float], pixels: tuple[float, float], *, from_zero:
         margin = size * _MARGIN_OF_ONE_VALUE or 1.0
     else:
         margin = (high - low) * _MARGIN
-    margin = max(margin, _LEAST_MARGIN)
+    margin = max(margin, _MIN_MARGIN)
     return Axis(low if from_zero and low == 0 else low - margin, high + margin, *pixels)
 
 
 def _label(value: float, step: float) -> str:
-    """Write a tick with as many digits as distinguish it from the next."""
+    """Write a tick with enough digits to distinguish it from the next."""
     if value == 0:
         return "0"
     exponent = _exponent(step)
-    if exponent >= _LEAST_EXPONENT and abs(value) < _LARGE:
+    if exponent >= _MIN_EXPONENT and abs(value) < _LARGE:
         return f"{value:,.{max(0, -exponent)}f}"
     digits = max(0, _exponent(abs(value)) - exponent)
     mantissa, power = f"{value:.{digits}e}".split("e")
@@ -81,5 +81,5 @@ def _label(value: float, step: float) -> str:
 
 
 def _exponent(value: float) -> int:
-    """Return the power of ten of a value's first digit; a rounding below a power is that power."""
+    """Return the power of ten of a value's first digit, allowing for rounding errors."""
     return math.floor(math.log10(value) + _EQUAL)

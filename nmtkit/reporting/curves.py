@@ -1,4 +1,4 @@
-"""Curves of runs: which are drawn, thinned to what a screen can show."""
+"""The plots of a report: loss, nll, scores, speed and learning rate by update."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ from nmtkit.reporting.svg import Curve, Plot, Points
 Item = TypeVar("Item")
 
 MAX_POINTS = 500
-"""Of a curve; a screen would not show more."""
+"""Points per curve; a screen shows no more."""
 
-_KEPT_OF_A_BUCKET = 5
+_MAX_KEPT_PER_BUCKET = 5
 
 
 def plots(runs: Sequence[Run]) -> list[Plot]:
-    """Return the plots of all runs, without those that would be empty."""
+    """Return the plots of all runs, without empty ones."""
     wanted = [
         _plot("Training loss, label-smoothed, nats per token", runs, _training_loss, False),
         _plot("Dev nll, nats per token", runs, _dev_nll, False),
@@ -27,25 +27,24 @@ def plots(runs: Sequence[Run]) -> list[Plot]:
             _plot(f"Dev {METRICS[metric].label}", runs, partial(_dev_scores, metric), False)
             for metric in validated_metrics(runs)
         ),
-        _plot("Speed, source and target tokens a second", runs, _speed, True),
+        _plot("Speed, source and target tokens per second", runs, _speed, True),
         _plot("Learning rate", runs, _learning_rate, True),
     ]
     return [plot for plot in wanted if any(curve.finite for curve in plot.curves)]
 
 
 def thinned(points: Points, max_points: int) -> Points:
-    """Return a curve of at most `max_points` points that looks like another.
+    """Thin a curve to at most `max_points` points, keeping its outline.
 
-    Of each of its parts stay the first and the last point, the lowest and the highest, and one
-    that is not finite, if there is any.
+    Each bucket keeps its first, last, lowest and highest point, and the first that is not finite.
     """
     if len(points) <= max_points:
         return points
-    parts = buckets(points, max_points // _KEPT_OF_A_BUCKET)
+    parts = split_evenly(points, max_points // _MAX_KEPT_PER_BUCKET)
     return [part[index] for part in parts for index in _extremes(part)]
 
 
-def buckets(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
     """Split a sequence into `count` parts whose lengths differ by at most one."""
     ends = [len(items) * number // count for number in range(count + 1)]
     return [items[start:end] for start, end in pairwise(ends)]
@@ -79,7 +78,7 @@ def _learning_rate(run: Run) -> Points:
 
 
 def _extremes(points: Points) -> list[int]:
-    """Return the indices of the points that stay, in their order."""
+    """Return the indices of the kept points, ascending."""
     heights = [height for _, height in points]
     finite = [height for height in heights if math.isfinite(height)]
     kept = {0, len(points) - 1}

@@ -1,29 +1,29 @@
-"""Sections of tables and sentences, and their Markdown; page.py writes them as HTML."""
+"""Sections of a report, and how they are written as Markdown; page.py writes them as HTML."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-# Underscores mean something at the ends of a word only.
+# Markdown reads underscores only at the ends of a word.
 _SPECIAL = re.compile(r"[\\`*<>\[\]~#&]|\b_|_\b")
-_MIN_WIDTH = 3  # what a rule needs
+_MIN_WIDTH = 3  # of the rule below the header
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A text in a table, plain; the best of its kind stands out."""
+    """A cell of a table: plain text; the best value is printed bold."""
 
     text: str
     is_best: bool = False
 
 
 NOTHING = Cell("-")
-"""A cell for what is not known, or is not there."""
+"""The cell of an unknown or missing value."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, one a header; the first cell of a row says what the row is about."""
+    """Headers and rows of cells; the first cell of a row names the row."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -31,7 +31,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A title, and below it a table, sentences, or both."""
+    """A title with a table, sentences, or both below it."""
 
     title: str
     table: Table | None
@@ -39,7 +39,7 @@ class Section:
 
 
 def markdown(sections: Sequence[Section]) -> list[str]:
-    """Return the lines of sections."""
+    """Return sections as lines of Markdown."""
     lines = [line for section in sections for line in _section(section)]
     return lines[:-1]  # an empty line ends each section
 
@@ -56,7 +56,7 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Write a table with its first column to the left and the others to the right."""
+    """Yield the lines of a table: first column left-aligned, the others right-aligned."""
     rows = [[_cell(Cell(header)) for header in table.headers]]
     rows += [[_cell(cell) for cell in row] for row in table.rows]
     widths = [max(_MIN_WIDTH, *map(len, column)) for column in zip(*rows, strict=True)]

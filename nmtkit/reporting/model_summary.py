@@ -1,6 +1,6 @@
-"""A model in numbers: shape, parameters, operations, disk, memory.
+"""The summary of a model: shape, parameters, operations, disk space, memory use.
 
-All of it follows from a recipe and the size of the vocabulary, which both sides share.
+All figures are computed from a recipe and the size of the shared vocabulary.
 """
 
 import json
@@ -15,7 +15,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.model.estimate.cost import (
     BACKWARD_AND_FORWARD,
     Parameters,
-    Work,
+    Workload,
     count_parameters,
     operations,
 )
@@ -27,34 +27,35 @@ from nmtkit.model.estimate.memory import (
     TrainingMemory,
     activations,
 )
-from nmtkit.model.kernels.rows import chunk_size
+from nmtkit.model.kernels.logit_chunks import chunk_size
 from nmtkit.reporting.paper import PaperParameters
 from nmtkit.units import prefixed
 
 SENTENCE_TOKENS = 25
-"""Tokens of a sentence on either side, on which the operations of attention depend."""
+"""Assumed tokens per sentence on either side; the operations of attention depend on it."""
 
 DEVICE_GB = (24, 80)
-"""Memory of two usual devices, for which the largest updates are counted."""
+"""Memory sizes of two common devices, for which the largest updates are computed."""
 
 GB = 10**9
 
 BYTES_TO_TRAIN = (2 + NUM_MOMENTS) * FLOAT32_BYTES
-"""Of a parameter: the weight, its gradient, and two moments of Adam's, in float32."""
+"""Bytes per parameter: weight, gradient and Adam's two moments, in float32."""
 
 LARGEST_VOCABULARY = 2**32
-"""Ids are stored as uint32 at most."""
+"""Ids are stored as uint32 or smaller."""
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Bytes that training keeps for the backward pass, in a precision of matrix products.
+class ActivationMemory:
+    """Memory that the forward pass keeps for the backward pass, in one precision.
 
     Attributes:
-        kept: a token.
-        recomputed: the same with --recompute, which also needs those of one layer at a time.
-        largest: tokens a side of the largest update that is computed at once, by the device's GB.
-        largest_recomputed: the same with --recompute.
+        kept: bytes per token.
+        recomputed: bytes per token with --activation-checkpointing, which needs one layer's `kept`
+            in addition.
+        largest: by device memory in GB: tokens per side of the largest update in one micro-batch.
+        largest_recomputed: the same with --activation-checkpointing.
     """
 
     kept: Activations
@@ -65,14 +66,14 @@ class Memory:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A model in numbers.
+    """The summary of a model.
 
     Attributes:
         recipe: its settings.
-        vocab_size: entries of the vocabulary.
-        parameters: how many, by part.
-        source_operations, target_operations: of a forward pass, a token of either side.
-        memory: what is kept for the backward pass, by the precision of matrix products.
+        vocab_size: size of the vocabulary.
+        parameters: numbers of parameters by part.
+        source_operations, target_operations: of a forward pass, per token of that side.
+        memory: activation memory by the precision of matrix products.
     """
 
     recipe: TrainRecipe
@@ -80,21 +81,21 @@ class ModelSummary:
     parameters: Parameters
     source_operations: float
     target_operations: float
-    memory: dict[str, Memory]
+    memory: dict[str, ActivationMemory]
 
     @property
     def checkpoint_bytes(self) -> int:
-        """Bytes of the weights on disk."""
+        """Bytes on disk of the weights."""
         return self.parameters.total * FLOAT32_BYTES
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of what training needs with a checkpoint to continue from it."""
-        has_average = bool(self.recipe.training.average_decay)
-        return self.checkpoint_bytes * (NUM_MOMENTS + has_average)
+        """Bytes on disk of the training state of a checkpoint."""
+        has_ema = bool(self.recipe.training.ema_decay)
+        return self.checkpoint_bytes * (NUM_MOMENTS + has_ema)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values, with numbers of operations and bytes as they are."""
+        """Return all figures unrounded, as JSON values."""
         sides = {"source_token": self.source_operations, "target_token": self.target_operations}
         return {
             "model": asdict(self.recipe.model),
@@ -119,7 +120,7 @@ class ModelSummary:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield a line per fact."""
+        """Yield the summary, a line per figure."""
         recipe, part = self.recipe, self.parameters
         model, training = recipe.model, recipe.training
         key_size, value_size = model.head_sizes
@@ -133,61 +134,66 @@ class ModelSummary:
         )
         yield _line(
             "training",
-            f"{training.max_updates:,} updates of {training.update_tokens:,} tokens a side, "
+            f"{training.max_updates:,} updates of {training.update_tokens:,} tokens per side, "
             f"dropout {model.dropout}, label smoothing {training.label_smoothing}",
         )
         yield _line("parameters", f"{part.total:,}, with {self.vocab_size:,} entries")
-        yield _line("  embeddings", f"{part.embeddings:,}, with the output projection")
+        yield _line("  embeddings", f"{part.embeddings:,}, output projection included")
         yield _line("  encoder", f"{part.encoder:,}")
         yield _line("  decoder", f"{part.decoder:,}")
         yield from self._operation_lines()
         yield _line(
             "disk",
-            f"{prefixed(self.checkpoint_bytes)}B a checkpoint, {prefixed(self.state_bytes)}B more "
-            "for each of the newest, from which training can continue",
+            f"{prefixed(self.checkpoint_bytes)}B per checkpoint, {prefixed(self.state_bytes)}B "
+            "more for the training state of each of the newest",
         )
         yield _line(
             "memory",
             f"{prefixed(BYTES_TO_TRAIN * part.total)}B for weights, gradients and Adam's moments",
         )
         if model.window:
-            yield _line("  --window", "the masks of its blocks come on top of what is told below")
+            yield _line("  --window", "the figures below do not include the masks of its blocks")
         for precision, memory in self.memory.items():
             yield _line(f"  {precision}", f"{_sides(memory.kept)} kept for the backward pass")
-            yield _line("  --recompute", f"{_sides(memory.recomputed)}, and one layer's of those")
+            yield _line(
+                "  recomputed",
+                f"{_sides(memory.recomputed)}, plus one layer's of the above "
+                "(--activation-checkpointing)",
+            )
             yield _line("  an update", f"of at most {_tokens(memory)}")
 
     def _operation_lines(self) -> Iterator[str]:
-        yield _line("operations", f"of matrix products, at {SENTENCE_TOKENS} tokens a sentence")
+        yield _line("operations", f"matrix products, with {SENTENCE_TOKENS} tokens per sentence")
         for name, factor in (("forward", 1), ("training", BACKWARD_AND_FORWARD)):
             yield _line(
                 f"  {name}",
-                f"{prefixed(factor * self.source_operations)}FLOP a source token, "
-                f"{prefixed(factor * self.target_operations)}FLOP a target token",
+                f"{prefixed(factor * self.source_operations)}FLOP per source token, "
+                f"{prefixed(factor * self.target_operations)}FLOP per target token",
             )
 
 
 def describe_model(
     recipe: TrainRecipe, vocab_size: int, with_paper: bool, as_json: bool
 ) -> Iterator[str]:
-    """Yield a model in numbers, a line a fact, or one JSON object.
+    """Yield the lines of a model's summary, or one line of JSON.
 
     Args:
-        recipe: its settings.
-        vocab_size: entries of the vocabulary that both sides share.
-        with_paper: compare its parameters with the paper's.
+        recipe: the model's settings.
+        vocab_size: size of the vocabulary that both sides share.
+        with_paper: add the number of parameters in the paper's table 3.
         as_json: yield JSON.
 
     Raises:
-        ConfigError: no vocabulary has that size.
+        ConfigError: `vocab_size` is out of range.
     """
     found = summarize_model(recipe, vocab_size)
-    paper = PaperParameters.of(recipe.model, found.parameters.total, vocab_size)
+    num_parameters = found.parameters.total
+    paper = PaperParameters.of(recipe.model, num_parameters, vocab_size) if with_paper else None
     if as_json:
-        yield json.dumps(found.to_json() | (paper.to_json() if with_paper else {}))
+        yield json.dumps(found.to_json() | (paper.to_json() if paper else {}))
         return
     yield from found.lines()
-    if with_paper:
+    if paper:
         yield _line("the paper", str(paper))
 
 
@@ -195,11 +201,11 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
     """Count the parameters, operations and bytes of a model.
 
     Args:
-        recipe: its settings.
-        vocab_size: entries of the vocabulary that both sides share.
+        recipe: the model's settings.
+        vocab_size: size of the vocabulary that both sides share.
 
     Raises:
-        ConfigError: no vocabulary has that size.
+        ConfigError: `vocab_size` is out of range.
     """
     smallest = fields_of(PreprocessRecipe)["vocab_size"].setting.minimum
     assert smallest is not None, "vocab_size has a minimum"
@@ -215,8 +221,8 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
         recipe=recipe,
         vocab_size=vocab_size,
         parameters=parameters,
-        source_operations=operations(model, vocab_size, Work(1, 0, length, length)),
-        target_operations=operations(model, vocab_size, Work(0, 1, length, length)),
+        source_operations=operations(model, vocab_size, Workload(1, 0, length, length)),
+        target_operations=operations(model, vocab_size, Workload(0, 1, length, length)),
         memory={
             name: _memory(model, parameters, vocab_size, size)
             for name, size in (("float32", FLOAT32_BYTES), ("bfloat16", BFLOAT16_BYTES))
@@ -226,40 +232,42 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
 
 def _memory(
     model: ModelConfig, parameters: Parameters, vocab_size: int, product_bytes: int
-) -> Memory:
-    """Count the memory of training in a precision."""
+) -> ActivationMemory:
+    """Compute the activation memory in a precision of matrix products."""
 
-    def largest(recompute: bool) -> dict[int, int]:
+    def largest(activation_checkpointing: bool) -> dict[int, int]:
         chunk = chunk_size(vocab_size, "cuda")
-        memory = TrainingMemory(model, parameters, vocab_size, product_bytes, recompute, chunk)
+        memory = TrainingMemory(
+            model, parameters, vocab_size, product_bytes, activation_checkpointing, chunk
+        )
         return {size: memory.largest_batch(size * GB) for size in DEVICE_GB}
 
-    return Memory(
-        kept=activations(model, product_bytes, recompute=False),
-        recomputed=activations(model, product_bytes, recompute=True),
-        largest=largest(recompute=False),
-        largest_recomputed=largest(recompute=True),
+    return ActivationMemory(
+        kept=activations(model, product_bytes, activation_checkpointing=False),
+        recomputed=activations(model, product_bytes, activation_checkpointing=True),
+        largest=largest(activation_checkpointing=False),
+        largest_recomputed=largest(activation_checkpointing=True),
     )
 
 
 def _sides(bytes_kept: Activations) -> str:
     return (
-        f"{prefixed(bytes_kept.source)}B a source token, "
-        f"{prefixed(bytes_kept.target)}B a target token"
+        f"{prefixed(bytes_kept.source)}B per source token, "
+        f"{prefixed(bytes_kept.target)}B per target token"
     )
 
 
-def _tokens(memory: Memory) -> str:
-    """Write the largest updates."""
+def _tokens(memory: ActivationMemory) -> str:
+    """Describe the largest updates."""
     return "; ".join(
-        f"{_rounded(memory.largest[size])} tokens a side in {size} GB, "
-        f"{_rounded(memory.largest_recomputed[size])} with --recompute"
+        f"{_rounded(memory.largest[size])} tokens per side in {size} GB, "
+        f"{_rounded(memory.largest_recomputed[size])} with --activation-checkpointing"
         for size in DEVICE_GB
     )
 
 
 def _rounded(tokens: int) -> str:
-    """Write a number of tokens, down to two digits: it is counted to within 15 percent."""
+    """Round tokens down to two digits: the estimate is within 15 percent."""
     digits = max(len(str(tokens)) - 2, 0)
     return f"{tokens // 10**digits * 10**digits:,}"
 

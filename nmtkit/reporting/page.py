@@ -1,6 +1,6 @@
-"""Sections and plots as one page of HTML, which needs no script and nothing from elsewhere.
+"""A report as one HTML page without scripts or external files.
 
-It is well-formed XML as well. A browser keeps to it that nothing is loaded.
+The page is also well-formed XML. Its Content-Security-Policy forbids loading anything.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ figure { margin: 0; padding: 0.75rem; border: 1px solid var(--line); border-radi
 def page(
     title: str, overview: Sequence[Section], plots: Sequence[Plot], details: Sequence[Section]
 ) -> str:
-    """Return a page: its title, some sections, plots, and the other sections."""
+    """Return a page: title, overview sections, plots, detail sections."""
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',

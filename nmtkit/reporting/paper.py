@@ -1,4 +1,4 @@
-"""Tables 2 and 3 of the paper, and runs and models next to them.
+"""The paper's tables 2 and 3, compared with runs and models.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv 1706.03762v7).
 """
@@ -17,14 +17,14 @@ from nmtkit.reporting.runs import Run
 
 @dataclass(frozen=True)
 class System:
-    """A cell of table 2, on newstest2014.
+    """The results of a system for one pair of languages in table 2, on newstest2014.
 
     Attributes:
         name: the model.
         languages: "en-de" or "en-fr".
         bleu: tokenised, case-sensitive, German compounds split.
-        operations: floating-point operations of its training: time x GPUs x what one sustains;
-            None where the table leaves it open.
+        operations: floating-point operations of training: time x GPUs x sustained rate of a GPU;
+            None if the table has no figure.
     """
 
     name: str
@@ -38,10 +38,10 @@ class Row:
     """A row of table 3, on newstest2013.
 
     Attributes:
-        perplexity: a word-piece.
+        perplexity: per word-piece.
         bleu: as in table 2.
-        millions: of parameters; None where the table leaves it open, as it is that of base. (E's,
-            open as well, is not quite: learned positions are parameters too.)
+        millions: millions of parameters; None if the table has no figure: as many as base. Row E
+            has none either, but its learned positions are additional parameters.
     """
 
     perplexity: float
@@ -91,21 +91,21 @@ TABLE_3 = {
     "E": Row(4.92, 25.7, None),
     "big": Row(4.33, 26.4, 213),
 }
-"""Rows by their names: those of the paper's groups numbered from 1."""
+"""Rows by name; the rows of each of the paper's groups are numbered from 1."""
 
 _HEADERS = ("model", "languages", "BLEU", "FLOPs by time", "FLOPs")
 _NOTES = (
-    "the paper's BLEU: of newstest2014, tokenised, with compounds split; a run's: its best on its "
-    "validation set, by sacreBLEU, so that the two differ; --metric paper-bleu of nmtkit score "
-    "gives the BLEU of the paper",
-    "FLOPs by time: training time x devices x what one is taken to sustain: the paper's figures "
-    "for its own GPUs, nine tenths of the peak for later ones; of CPUs there is no figure",
-    "FLOPs: of matrix products, forward and backward, counted from the model's shape",
+    "BLEU: the paper's is on newstest2014, tokenised, compounds split; a run's is its best "
+    "sacreBLEU on its validation set, which differs; nmtkit score --metric paper-bleu computes "
+    "the paper's",
+    "FLOPs by time: training time x devices x sustained rate of a device: the paper's figures for "
+    "its GPUs, nine tenths of the peak for later GPUs; no rate is known for CPUs",
+    "FLOPs: matrix products, forward and backward, counted from the model's shape",
 )
 
 
 def table2(runs: Sequence[Run]) -> Section:
-    """Return the paper's table 2, a row a model and pair of languages, with a row for each run."""
+    """Return the paper's table 2, a row per model and pair of languages, and a row per run."""
     known = [
         [
             Cell(system.name),
@@ -131,11 +131,11 @@ def table2(runs: Sequence[Run]) -> Section:
 
 @dataclass(frozen=True)
 class PaperParameters:
-    """The parameters that table 3 has for a model.
+    """The number of parameters in table 3 of a model.
 
     Attributes:
-        millions: their number; None if table 3 has none for the model.
-        vocab_size: entries of the vocabulary with which the model has as many; None as above.
+        millions: in millions; None if table 3 has no figure for the model.
+        vocab_size: size of the vocabulary that gives this number of parameters, or None.
     """
 
     millions: int | None
@@ -143,12 +143,12 @@ class PaperParameters:
 
     @staticmethod
     def of(model: ModelConfig, num_parameters: int, vocab_size: int) -> "PaperParameters":
-        """Find a model in table 3.
+        """Look up a model in table 3.
 
         Args:
-            model: its shape.
-            num_parameters: its parameters with `vocab_size` entries that both sides share.
-            vocab_size: entries of the vocabulary.
+            model: the model's configuration.
+            num_parameters: its number of parameters with a vocabulary of `vocab_size`.
+            vocab_size: size of the vocabulary that both sides share.
         """
         millions = _millions(model)
         if millions is None:
@@ -158,10 +158,10 @@ class PaperParameters:
 
     def __str__(self) -> str:
         if self.millions is None:
-            return "its table 3 has no figure for this model"
+            return "table 3 has no figure for this model"
         return (
-            f"{self.millions} million parameters, which takes {self.vocab_size:,} entries; of its "
-            "table, base's rows take about 41,000 and big 36,000: no vocabulary has both"
+            f"{self.millions} million parameters, which needs {self.vocab_size:,} entries; base's "
+            "rows of table 3 need about 41,000 and big 36,000, so no vocabulary gives all"
         )
 
     def to_json(self) -> dict[str, int | None]:
@@ -175,9 +175,9 @@ def _bleu(run: Run) -> Cell:
 
 
 def _millions(model: ModelConfig) -> int | None:
-    """Return what table 3 has for a shape; None for another one.
+    """Return the millions of parameters in table 3 of a model; None if it has none.
 
-    It leaves open what is as in base; of learned positions, which base does not have, nothing.
+    Rows without a figure have as many as base, except with learned positions.
     """
     base = TrainRecipe().model
     for name, row in TABLE_3.items():

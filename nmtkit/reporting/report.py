@@ -1,4 +1,8 @@
-"""A report on training runs, as Markdown or as a page with plots."""
+"""The report on training runs, as Markdown or as an HTML page with plots.
+
+The composition root of this folder: it chooses the sections, their order and the output format.
+A module of its own: the command that imports it stays thin.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +22,12 @@ from nmtkit.storage.durable import make_folder, replace_file
 
 @dataclass(frozen=True)
 class Report:
-    """What there is to say of some runs.
+    """The sections of a report.
 
     Attributes:
         runs: the runs.
-        overview: sections that come first, before the curves where there are any.
-        details: the other sections.
+        overview: the sections before the plots.
+        details: the sections after them.
     """
 
     runs: Sequence[Run]
@@ -32,11 +36,11 @@ class Report:
 
 
 def report_on(runs: Sequence[Run], with_paper: bool) -> Report:
-    """Compose the report on some runs, at least one.
+    """Compose the report on runs, at least one.
 
     Args:
         runs: the runs.
-        with_paper: end with the paper's table 2.
+        with_paper: add the paper's table 2 at the end.
     """
     compared = [settings(runs)] if len(runs) > 1 else []
     paper = [table2(runs)] if with_paper else []
@@ -44,21 +48,21 @@ def report_on(runs: Sequence[Run], with_paper: bool) -> Report:
 
 
 def markdown_of(report: Report) -> list[str]:
-    """Return a report as lines of Markdown."""
+    """Return a report without its plots as lines of Markdown."""
     return markdown([*report.overview, *report.details])
 
 
 def write_page(report: Report, path: Path, overwrite: bool) -> None:
-    """Write a report with its curves as an HTML file.
+    """Write a report with its plots as an HTML file.
 
     Args:
         report: the report.
-        path: the file; its folder is made too.
-        overwrite: replace a file that is there.
+        path: the file; its folder is created if missing.
+        overwrite: replace an existing file.
 
     Raises:
-        ConfigError: the file exists and may not be replaced, or is not a possible path.
-        ResourceError: it cannot be written.
+        ConfigError: the file exists and `overwrite` is off, or the path is impossible.
+        ResourceError: the file cannot be written.
     """
     parent = path.absolute().parent
     with disk_errors(path):

@@ -1,4 +1,4 @@
-"""Tables of runs: results and costs, settings that differ, validations by update."""
+"""The tables of a report: results and costs, settings that differ, validations by update."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -8,7 +8,7 @@ from nmtkit.config.metrics import METRICS, NLL, cost
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import literal
 from nmtkit.progress.records import ValidationRecord
-from nmtkit.reporting.curves import buckets
+from nmtkit.reporting.curves import split_evenly
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
 from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
 from nmtkit.units import duration
@@ -16,22 +16,22 @@ from nmtkit.units import duration
 _PROGRESS = ("run", "updates", "epoch", "time", "best dev nll", "perplexity")
 _COSTS = ("tokens/s", "skipped", "device-hours", "FLOPs", "FLOPs by time")
 _NOTES = (
-    "time: in training, all sessions together, with validation; tokens/s: source and target "
-    "tokens, without validation; skipped: updates whose gradients were not finite",
-    "device-hours: the time, times the processes that trained together",
-    "FLOPs: of matrix products, forward and backward, counted from the model's shape",
-    "FLOPs by time: the count of the paper, device-hours x sustained rate of a device; CPUs have "
-    "no known rate",
+    "time: of all sessions, validation included; tokens/s: source and target tokens, "
+    "without validation; skipped: updates whose gradients were not finite",
+    "device-hours: time x number of ranks",
+    "FLOPs: matrix products, forward and backward, counted from the model's shape",
+    "FLOPs by time: the paper's count, device-hours x sustained rate of a device; no rate is "
+    "known for CPUs",
 )
 
-_SECONDS_AN_HOUR = 3600
+_SECONDS_PER_HOUR = 3600
 
 _MAX_ROWS = 12
-"""Of the table of validations, except where the best of several runs need more."""
+"""Rows of the table of validations; the best of several runs may need more."""
 
 
 def summary(runs: Sequence[Run]) -> Section:
-    """Return the table of results and costs; of several runs, the best results stand out."""
+    """Return the table of results and costs; with several runs, the best results are bold."""
     is_contest = len(runs) > 1
     metrics = validated_metrics(runs)
     labels = [f"best {METRICS[metric].label}" for metric in metrics]
@@ -47,7 +47,7 @@ def summary(runs: Sequence[Run]) -> Section:
 
 
 def settings(runs: Sequence[Run]) -> Section:
-    """Return the table of the settings that are not the same in all runs, as in their recipes."""
+    """Return the table of the settings that differ between runs."""
     values = [values_of(run.recipe) for run in runs]
     rows = [
         [Cell(f"{field.section}.{name}"), *(Cell(literal(field, one[name])) for one in values)]
@@ -61,7 +61,7 @@ def settings(runs: Sequence[Run]) -> Section:
 
 
 def validations(runs: Sequence[Run]) -> Section:
-    """Return the table of validations, thinned where there are many; the best stand out."""
+    """Return the table of validations, at most about _MAX_ROWS of them; the best are bold."""
     times = Counter(record.update for run in runs for record in run.validations)
     if not times:
         return Section("Validations", None, ["none yet"])
@@ -80,7 +80,7 @@ def validations(runs: Sequence[Run]) -> Section:
 
 
 def operations_cell(operations: float | None) -> Cell:
-    """Write floating-point operations; None is not known."""
+    """Return the cell of a number of floating-point operations; None = unknown."""
     return NOTHING if operations is None else Cell(f"{operations:.1e}")
 
 
@@ -121,14 +121,14 @@ def _cost(run: Run) -> list[Cell]:
     return [
         Cell(f"{num_tokens / seconds:,.0f}") if seconds else NOTHING,
         Cell(f"{run.last.skipped_updates:,}"),
-        Cell(f"{device_seconds / _SECONDS_AN_HOUR:.2f}"),
+        Cell(f"{device_seconds / _SECONDS_PER_HOUR:.2f}"),
         operations_cell(run.operations),
         operations_cell(run.paper_operations),
     ]
 
 
 def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[str, list[Cell]]]:
-    """Yield header and cells of nll and of each metric."""
+    """Yield the header and cells of nll, then of each metric."""
     by_update = {record.update: record for record in run.validations}
     records = [by_update.get(update) for update in updates]
     best = run.best(NLL)
@@ -150,24 +150,24 @@ def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[st
 
 
 def _shown(times: Mapping[int, int], required: Set[int]) -> list[int]:
-    """Choose updates evenly, preferring the required ones, then those that most runs validated.
+    """Choose updates evenly: the required ones, else one that the most runs validated.
 
     Args:
-        times: the validated updates, each with its number of runs.
-        required: the required updates.
+        times: number of runs that validated, by update.
+        required: updates that are always shown.
     """
     updates = sorted(times)
     if len(updates) <= _MAX_ROWS:
         return updates
     shown = []
-    for bucket in buckets(updates, _MAX_ROWS):
+    for bucket in split_evenly(updates, _MAX_ROWS):
         usual = max(bucket, key=lambda update: (times[update], update))
         shown += [update for update in bucket if update in required] or [usual]
     return shown
 
 
 def _required(run: Run) -> Iterator[int]:
-    """Yield the updates of the best validations and of the last."""
+    """Yield the updates of the best validations and of the last one."""
     best = (run.best(metric) for metric in (NLL, *validated_metrics([run])))
     yield from (record.update for record in best if record)
     yield from (record.update for record in run.validations[-1:])

@@ -27,10 +27,10 @@ def as_objects(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
             found["by_length"] = [
                 {"words": one.label, "sentences": len(one.indices)}
                 | {
-                    score.name: of_classes[place][number].score
+                    score.name: of_classes[index][number].score
                     for score, of_classes in zip(scores, evaluation.length_scores, strict=True)
                 }
-                for place, one in enumerate(evaluation.lengths)
+                for index, one in enumerate(evaluation.lengths)
             ]
         if evaluation.frequencies:
             found["by_frequency"] = [
@@ -57,7 +57,7 @@ def _line(score: Score) -> str:
 
 
 def _figure(score: Score) -> str:
-    """Write a score as sacreBLEU does, with the mean and the interval of resampled texts."""
+    """Write a score as sacreBLEU does; with its bootstrap mean and interval, if there is one."""
     if score.interval is None:
         return f"{score.score:.2f}"
     interval = f"\u03bc = {score.interval.mean:.2f} \u00b1 {score.interval.half_width:.2f}"
@@ -76,8 +76,8 @@ def _overview(evaluation: Evaluation) -> Section:
             columns.append([_p_value(score) for score in scores])
     if "p" in headers:
         sentences.append(
-            f"p: how probable so large a difference from {evaluation.systems[0]} is, "
-            "if there is none"
+            f"p: the probability of a difference from {evaluation.systems[0]} at least this large, "
+            "if the systems are equal"
         )
     return Section("Scores", Table(headers, list(zip(*columns, strict=True))), sentences)
 
@@ -107,7 +107,7 @@ def _by_frequency(evaluation: Evaluation) -> Iterator[Section]:
 
 
 def _cells(scores: Sequence[Score]) -> list[Cell]:
-    """Write scores of several systems; the best stand out."""
+    """Return the cells of the systems' scores, the best in bold if there are several."""
     choose = max if scores[0].is_higher_better else min
     best = choose(score.score for score in scores)
     is_several = len(scores) > 1

@@ -1,8 +1,8 @@
-"""Line plots as SVG elements, for a page that holds their `style`, or as files of their own.
+"""Line plots as SVG elements for a page with their `style`, or as SVG files.
 
-Curves differ by colour and by dashes. The colours are after Okabe and Ito, "Color Universal
-Design" (2008), which colour-blind readers can tell apart; some are darker on white, or lighter on
-black, for the sake of contrast.
+Curves differ by colour and by dashes. The colours are based on Okabe and Ito, "Color Universal
+Design" (2008), so that colour-blind readers can distinguish them. Some are darker on white or
+lighter on black, for contrast.
 """
 
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from nmtkit.reporting.axis import Axis, spanning
+from nmtkit.reporting.axis import Axis, fit_axis
 
 PALETTE = """\
 :root {
@@ -24,7 +24,7 @@ PALETTE = """\
   }
 }
 """
-"""What a page calls its own colours, on white and on black."""
+"""The colours of a page, in light and dark mode."""
 
 _ON_WHITE = ("#0072b2", "#d55e00", "#009e73", "#b0558a", "#333333", "#a07d00")
 _ON_BLACK = ("#56b4e9", "#f28c4a", "#2fc79a", "#e0a0c8", "#e6e6e6", "#f0e442")
@@ -36,44 +36,44 @@ _HEIGHT, _TITLE, _BELOW = 250, 36, 42
 _LEGEND_ROW, _SWATCH, _CHARACTER, _GAP = 20, 36, 7.4, 20
 _TICK, _RADIUS = 5, 2.6
 
-_TICKS_ACROSS, _TICKS_UP = 7, 6
-_LONGEST_NAME = 70  # characters that fit into a row of the legend
+_X_TICKS, _Y_TICKS = 7, 6
+_MAX_NAME = 70  # characters that fit into a row of the legend
 _MAX_DOTS = 60
-"""A curve of more points than these has no dot at each."""
+"""Curves with more points are drawn without dots."""
 
 
 Points = Sequence[tuple[float, float]]
-"""Places across and heights."""
+"""Pairs (x, y)."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points from left to right; one whose height is not finite is a gap."""
+    """Points by ascending x; a point whose y is not finite is a gap."""
 
     name: str
     points: Points
 
     @property
     def finite(self) -> Points:
-        """The points that can be drawn."""
+        """The points whose y is finite."""
         return [point for point in self.points if math.isfinite(point[1])]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves over updates, or over something else that begins at 0.
+    """A line plot; x begins at 0.
 
     Attributes:
-        title: what is drawn, and its unit.
-        curves: one a run; a run without points keeps its place, and with it its colour.
-        from_zero: heights begin at 0.
-        across: what the curves are over.
+        title: the quantity and its unit.
+        curves: one per run, also for a run without points, so that colours stay the same.
+        from_zero: begin the y axis at 0.
+        x_label: the label of the x axis.
     """
 
     title: str
     curves: Sequence[Curve]
     from_zero: bool
-    across: str = "update"
+    x_label: str = "update"
 
 
 def draw(plot: Plot) -> str:
@@ -83,33 +83,33 @@ def draw(plot: Plot) -> str:
     legend = list(_legend(names)) if len(plot.curves) > 1 else []
     top = _TITLE + _LEGEND_ROW * len(legend)
     points = [point for curve in drawn.values() for point in curve.finite]
-    across = spanning((x for x, _ in points), (_LEFT, _RIGHT), from_zero=True)
-    up = spanning((y for _, y in points), (top + _HEIGHT, top), from_zero=plot.from_zero)
+    x_axis = fit_axis((x for x, _ in points), (_LEFT, _RIGHT), from_zero=True)
+    y_axis = fit_axis((y for _, y in points), (top + _HEIGHT, top), from_zero=plot.from_zero)
     title = escape(plot.title)
     view = f"0 0 {_WIDTH} {top + _HEIGHT + _BELOW}"
     elements = [
         f'<svg class="plot" viewBox="{view}" role="img" aria-label="{title}">',
         f'<text class="title" x="{_LEFT}" y="18">{title}</text>',
         *(entry for row in legend for entry in row),
-        *_frame(across, up, plot.across),
-        *(_curve(number, curve, across, up, plot.across) for number, curve in drawn.items()),
+        *_frame(x_axis, y_axis, plot.x_label),
+        *(_curve(number, curve, x_axis, y_axis, plot.x_label) for number, curve in drawn.items()),
         "</svg>",
     ]
     return "\n".join(elements)
 
 
-def draw_alone(plot: Plot) -> str:
-    """Return a plot with at least one finite point as an SVG file of its own."""
+def draw_file(plot: Plot) -> str:
+    """Return a plot with at least one finite point as an SVG file."""
     opening, elements = draw(plot).split(">", 1)
-    ground = ".plot { background: var(--page); font-family: sans-serif; }"
+    background = ".plot { background: var(--page); font-family: sans-serif; }"
     return (
         f'{opening} xmlns="http://www.w3.org/2000/svg">\n'
-        f"<style>\n{PALETTE}{style()}\n{ground}\n</style>{elements}\n"
+        f"<style>\n{PALETTE}{style()}\n{background}\n</style>{elements}\n"
     )
 
 
 def style() -> str:
-    """Return the style sheet of plots; a page gives --text, --muted and --line."""
+    """Return the style sheet of plots; the page defines --text, --muted and --line."""
     return "\n".join(
         [
             ".plot { display: block; width: 100%; height: auto; font-size: 13px; }",
@@ -122,26 +122,26 @@ def style() -> str:
             "stroke-linejoin: round; }",
             ".plot .curve circle { fill: currentColor; }",
             ".plot .curve:hover path { stroke-width: 3; }",
-            *_colours(_ON_WHITE),
+            *_color_rules(_ON_WHITE),
             "@media (prefers-color-scheme: dark) {",
-            *_colours(_ON_BLACK),
+            *_color_rules(_ON_BLACK),
             "}",
         ]
     )
 
 
-def _colours(colours: Sequence[str]) -> list[str]:
-    return [f".colour-{number} {{ color: {colour}; }}" for number, colour in enumerate(colours)]
+def _color_rules(colors: Sequence[str]) -> list[str]:
+    return [f".color-{number} {{ color: {color}; }}" for number, color in enumerate(colors)]
 
 
 def _group(number: int, content: str) -> str:
-    """Give something the colour and the dashes of a curve."""
-    colour, dashes = number % len(_ON_WHITE), _DASHES[number % len(_DASHES)]
-    return f'<g class="curve colour-{colour}" stroke-dasharray="{dashes}">{content}</g>'
+    """Wrap elements in the colour and dashes of a curve."""
+    color, dashes = number % len(_ON_WHITE), _DASHES[number % len(_DASHES)]
+    return f'<g class="curve color-{color}" stroke-dasharray="{dashes}">{content}</g>'
 
 
 def _legend(names: Mapping[int, str]) -> Iterator[list[str]]:
-    """Yield the rows of a legend: entries next to each other as far as there is room."""
+    """Yield the rows of the legend, each with the entries that fit."""
     row: list[str] = []
     x: float = _LEFT
     y = _TITLE
@@ -162,45 +162,46 @@ def _entry(number: int, text: str, x: float, y: float) -> str:
 
 
 def _shortened(name: str) -> str:
-    half = _LONGEST_NAME // 2
-    return name if len(name) <= _LONGEST_NAME else f"{name[: half - 3]}...{name[-half:]}"
+    half = _MAX_NAME // 2
+    return name if len(name) <= _MAX_NAME else f"{name[: half - 3]}...{name[-half:]}"
 
 
-def _frame(across: Axis, up: Axis, over: str) -> Iterator[str]:
-    """Yield the frame, its grid, and what the ticks say."""
-    for tick in up.ticks(_TICKS_UP, least_step=0):
-        y = up.place(tick.value)
+def _frame(x_axis: Axis, y_axis: Axis, x_label: str) -> Iterator[str]:
+    """Yield the grid, the ticks with their labels, and the frame."""
+    for tick in y_axis.ticks(_Y_TICKS, min_step=0):
+        y = y_axis.pixel(tick.value)
         yield f'<path class="grid" d="M{_LEFT},{y:.1f} H{_RIGHT}"/>'
         yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick.label}</text>'
-    for tick in across.ticks(_TICKS_ACROSS, least_step=1):
-        x = across.place(tick.value)
-        yield f'<path class="frame" d="M{x:.1f},{up.start} v{_TICK}"/>'
-        yield (f'<text x="{x:.1f}" y="{up.start + 18}" text-anchor="middle">{tick.label}</text>')
+    for tick in x_axis.ticks(_X_TICKS, min_step=1):
+        x = x_axis.pixel(tick.value)
+        yield f'<path class="frame" d="M{x:.1f},{y_axis.start} v{_TICK}"/>'
+        yield f'<text x="{x:.1f}" y="{y_axis.start + 18}" text-anchor="middle">{tick.label}</text>'
     middle = (_LEFT + _RIGHT) / 2
-    yield f'<text x="{middle}" y="{up.start + 35}" text-anchor="middle">{escape(over)}</text>'
+    bottom = y_axis.start + 35
+    yield f'<text x="{middle}" y="{bottom}" text-anchor="middle">{escape(x_label)}</text>'
     yield (
-        f'<rect class="frame" x="{_LEFT}" y="{up.end}" width="{_RIGHT - _LEFT}" '
+        f'<rect class="frame" x="{_LEFT}" y="{y_axis.end}" width="{_RIGHT - _LEFT}" '
         f'height="{_HEIGHT}"/>'
     )
 
 
-def _curve(number: int, curve: Curve, across: Axis, up: Axis, over: str) -> str:
-    """Draw the lines between gaps, and the points that are alone, or all if they are few."""
+def _curve(number: int, curve: Curve, x_axis: Axis, y_axis: Axis, x_label: str) -> str:
+    """Draw a line between gaps, and dots for isolated points, or for all points if few."""
     has_dots = len(curve.points) <= _MAX_DOTS
     lines, dots = [], []
     for is_line, part in groupby(curve.points, lambda point: math.isfinite(point[1])):
         points = list(part)
         if is_line:
-            places = [f"{across.place(x):.1f},{up.place(y):.1f}" for x, y in points]
-            lines.append("M" + " ".join(places))
+            pixels = [f"{x_axis.pixel(x):.1f},{y_axis.pixel(y):.1f}" for x, y in points]
+            lines.append("M" + " ".join(pixels))
         if is_line and (has_dots or len(points) == 1):
-            dots += [_dot(curve.name, point, across, up, over) for point in points]
+            dots += [_dot(curve.name, point, x_axis, y_axis, x_label) for point in points]
     return _group(number, f'<path d="{"".join(lines)}"/>{"".join(dots)}')
 
 
-def _dot(name: str, point: tuple[float, float], across: Axis, up: Axis, over: str) -> str:
-    """Draw a point that says what it is when one points to it."""
-    x, value = point
-    place = f'cx="{across.place(x):.1f}" cy="{up.place(value):.1f}" r="{_RADIUS}"'
-    title = escape(f"{name}, {over} {x:,}: {value:.5g}")
-    return f"<circle {place}><title>{title}</title></circle>"
+def _dot(name: str, point: tuple[float, float], x_axis: Axis, y_axis: Axis, x_label: str) -> str:
+    """Draw a point whose values the browser shows as a tooltip."""
+    x, y = point
+    position = f'cx="{x_axis.pixel(x):.1f}" cy="{y_axis.pixel(y):.1f}" r="{_RADIUS}"'
+    title = escape(f"{name}, {x_label} {x:,}: {y:.5g}")
+    return f"<circle {position}><title>{title}</title></circle>"

@@ -1,4 +1,4 @@
-"""Text in SVG: its estimated width, and its XML."""
+"""Text in SVG: estimated width and XML escapes."""
 
 import re
 from html import escape
@@ -9,7 +9,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def columns(text: str) -> int:
-    """Estimate the width of a text in letters, as nothing here knows the reader's font."""
+    """Estimate the width of a text in letters; the reader's font is unknown."""
     return sum(map(_width, text))
 
 

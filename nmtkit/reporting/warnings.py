@@ -1,4 +1,4 @@
-"""Warnings about runs, and about comparing them."""
+"""Warnings about runs and about comparing them."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,10 @@ from nmtkit.config.metrics import METRICS
 from nmtkit.progress.records import ValidationRecord
 from nmtkit.reporting.document import Section
 from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
-from nmtkit.units import SECONDS_A_MINUTE, duration
+from nmtkit.units import SECONDS_PER_MINUTE, duration
 
-_MANY_RISES = 3
-"""Fewer validations in a row, each worse than the one before, may be noise."""
+_MIN_RISES = 3
+"""Fewer rises of nll in a row may be noise."""
 
 
 def warnings(runs: Sequence[Run]) -> Section:
@@ -22,40 +22,40 @@ def warnings(runs: Sequence[Run]) -> Section:
 
 def _about(run: Run) -> Iterator[str]:
     rise = _final_rise(run.validations)
-    if len(rise) > _MANY_RISES:
+    if len(rise) > _MIN_RISES:
         yield (
             f"dev nll has been rising for {len(rise) - 1} validations, from {rise[0].nll:.4f} at "
             f"update {rise[0].update:,} to {rise[-1].nll:.4f} at update {rise[-1].update:,}"
         )
     if run.last.skipped_updates:
-        yield f"updates skipped, for want of finite gradients: {run.last.skipped_updates:,}"
+        yield f"updates skipped because gradients were not finite: {run.last.skipped_updates:,}"
     unfit = [record.update for record in run.training if not math.isfinite(record.loss)]
     if unfit:
-        yield f"training loss not finite in {len(unfit):,} records, first at update {unfit[0]:,}"
+        yield f"training loss is not finite in {len(unfit):,} records, first at update {unfit[0]:,}"
     if not _is_finished(run):
         yield (
-            f"is not finished: {run.last.update:,} of {run.recipe.training.max_updates:,} updates "
-            f"at its last record, after {duration(run.last.elapsed_s)}; unless it is being trained "
-            "now, the same nmtkit train command continues it"
+            f"not finished: {run.last.update:,} of {run.recipe.training.max_updates:,} updates at "
+            f"the last record, after {duration(run.last.elapsed_s)}; if it is not training now, "
+            "run the same nmtkit train command to resume it"
         )
 
 
 def _about_comparing(runs: Sequence[Run]) -> Iterator[str]:
     if not have_one_vocabulary(runs):
         yield (
-            "the vocabularies differ: nll and perplexity are per token and cannot be compared "
+            "the vocabularies differ: nll and perplexity are per token, so they cannot be compared "
             "between these runs; scores of translations can"
         )
     for metric in validated_metrics(runs):
         if len(signatures(runs, metric)) > 1:
             yield (
-                f"{METRICS[metric].label} was computed in different ways, so that it cannot be "
-                "compared between these runs: the signatures differ"
+                f"the signatures of {METRICS[metric].label} differ, so it cannot be compared "
+                "between these runs"
             )
 
 
 def _final_rise(validations: Sequence[ValidationRecord]) -> Sequence[ValidationRecord]:
-    """Return the last validations as far back as nll has only been rising."""
+    """Return the last validations, from the one since which nll has only risen."""
     start = len(validations) - 1
     while start > 0 and validations[start - 1].nll < validations[start].nll:
         start -= 1
@@ -63,13 +63,13 @@ def _final_rise(validations: Sequence[ValidationRecord]) -> Sequence[ValidationR
 
 
 def _is_finished(run: Run) -> bool:
-    """Return whether a run has reached an end of its recipe, by its records."""
+    """Return whether the records of a run show that its recipe's end is reached."""
     training, validation, last = run.recipe.training, run.recipe.validation, run.last
-    # A run ends with a validation, which shows that its last epoch is complete.
+    # A run ends with a validation: one at the last update shows that the epoch is complete.
     is_validated = not validation.validate_every or last.update == _last_validated(run)
     return (
         last.update >= training.max_updates
-        or 0 < training.max_minutes * SECONDS_A_MINUTE <= last.elapsed_s
+        or 0 < training.max_minutes * SECONDS_PER_MINUTE <= last.elapsed_s
         or (0 < training.max_epochs <= last.epoch and is_validated)
         or 0 < validation.patience <= _num_stale(run)
     )
@@ -80,6 +80,6 @@ def _last_validated(run: Run) -> int:
 
 
 def _num_stale(run: Run) -> int:
-    """Count the validations since the last that was a new best."""
+    """Count the validations since the last new best."""
     stale = takewhile(lambda one: not one.is_best, reversed(run.validations))
     return sum(1 for _ in stale)

@@ -1,4 +1,4 @@
-"""Threads in the background."""
+"""Background threads that do not slow down torch."""
 
 import ctypes
 from concurrent.futures import ThreadPoolExecutor
@@ -8,12 +8,12 @@ import torch
 
 
 def background_thread(name: str) -> ThreadPoolExecutor:
-    """Return an executor of one thread, in which torch computes without further threads.
+    """Return an executor with one thread, in which torch starts no OpenMP threads.
 
-    A thread that enters a parallel region of OpenMP gets a team of its own. libgomp then counts
-    more threads than cores, and for the rest of the process all of them sleep between regions
-    instead of spinning: training on a CPU loses a third of its speed. Every thread except the main
-    one is therefore made here.
+    Otherwise each Python thread that computes gets its own team of OpenMP threads. libgomp then
+    counts more threads than cores, and all of them sleep between parallel regions instead of
+    spinning, for the rest of the process: training on a CPU loses a third of its speed. All
+    background threads are therefore made here.
 
     Args:
         name: prefix of the thread's name.
@@ -24,7 +24,7 @@ def background_thread(name: str) -> ThreadPoolExecutor:
 
 
 def _compute_without_a_team() -> None:
-    """Set the OpenMP threads of the calling thread alone, which torch.set_num_threads cannot."""
-    torch.get_num_threads()  # torch sets up a thread at its first call, which would undo this
+    """Use one OpenMP thread in the calling thread; torch.set_num_threads would set all threads."""
+    torch.get_num_threads()  # torch's first call in a thread would reset the number later
     with suppress(AttributeError):  # a build of torch without OpenMP
         ctypes.CDLL(None).omp_set_num_threads(1)

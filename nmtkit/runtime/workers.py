@@ -1,12 +1,14 @@
 """Worker processes, among which a command divides its work: one protocol for all of them.
 
-A worker is sent messages, and sends back messages or the error that it raised. Ctrl-C reaches every
-process of a terminal, and what a scheduler sends may reach every process of a job. Workers ignore
-both: the command itself ends them, and they end when it is gone.
+A worker receives messages, and sends back messages or the error that it raised. Ctrl-C reaches
+every process of a terminal, and a scheduler's signals may reach every process of a job. Workers
+ignore both: the command ends its workers, and the kernel kills them if the command ends without
+doing so.
 """
 
 import atexit
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,9 +18,10 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
 from nmtkit.errors import NmtkitError, ResourceError
+from nmtkit.runtime.parent_process import end_with_parent
 
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-"""Signals that ask a command to end, in which it may still need its workers."""
+"""Signals that ask a command to end; it may still need its workers to do so."""
 
 _REPORTED = (NmtkitError, MemoryError, OSError)
 """Errors that a worker reports; any other ends it with a traceback."""
@@ -27,9 +30,10 @@ Received = TypeVar("Received")
 
 
 class Worker(Generic[Received]):
-    """A process that is sent work and sends back the results; it ends when its parent does.
+    """A process that receives work and sends back the results.
 
-    It may run ahead of what is received by what a pipe holds, and one message beyond.
+    It may run ahead of the receiver by the messages that fit into a pipe, and one more. It is
+    killed when the thread that started it ends.
     """
 
     def __init__(
@@ -100,7 +104,9 @@ def _start(serve: Callable[..., None], connection: "Connection[Any, Any]") -> Sp
     """
     # Spawned rather than forked: a fork would copy locks that the threads of this process hold.
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=_until_parent_ends, args=(serve, connection), daemon=True)
+    process = context.Process(
+        target=_until_parent_ends, args=(serve, connection, os.getpid()), daemon=True
+    )
     # It would be started otherwise below, and unblock the signals of this thread.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, REQUESTS)
@@ -114,7 +120,9 @@ def _start(serve: Callable[..., None], connection: "Connection[Any, Any]") -> Sp
 def _until_parent_ends(
     serve: Callable[["Connection[Received | Exception, Any]"], None],
     connection: "Connection[Received | Exception, Any]",
+    parent: int,
 ) -> None:
+    end_with_parent(parent)
     with suppress(EOFError, BrokenPipeError):  # the parent is gone
         try:
             serve(connection)

@@ -1,8 +1,8 @@
-"""The checkpoints of a run on disk: written, listed, read, deleted.
+"""The checkpoints of a run on disk: write, list, read, delete.
 
 A checkpoint is a model folder and, next to it, a training state: the tensors and values that
-training continues with. `RunFolder` says where they are, `nmtkit.training.checkpointing` when to
-write one and what to continue from.
+resumed training needs. `RunFolder` holds their paths. `nmtkit.training.checkpointing` decides when
+to write a checkpoint and which one to resume from.
 """
 
 import json
@@ -34,7 +34,7 @@ STATE_FORMAT = "nmtkit-training-state"
 STATE_VERSION = 2
 
 NUM_WITH_STATE = 2
-"""Number of newest checkpoints that keep their training state, should one be damaged."""
+"""Number of newest checkpoints that keep their training state, in case one is damaged."""
 
 _STATE_TENSORS, _STATE_VALUES = "state.safetensors", "state.json"
 
@@ -43,12 +43,13 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The content of a checkpoint that is to be written.
+    """The content of a checkpoint to write.
 
     Attributes:
-        update: optimiser updates done.
-        is_scheduled: it is due by --save-every, so that averaging takes it.
-        model: the parameters as `Transformer.state_dict` names them.
+        update: number of updates done.
+        is_scheduled: whether --save-every asks for it; `average-checkpoints --last` and
+            --try use only such checkpoints.
+        model: the parameters under the names of `Transformer.state_dict`.
         recipe, codec: settings and codec of the model folder.
         provenance: facts about the run for the manifest.
         state_tensors, state_values: the training state.
@@ -66,7 +67,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Resumable:
-    """A whole checkpoint as read: its model folder, and the content as in `Snapshot`."""
+    """A complete checkpoint as read: its model folder, and its content as in `Snapshot`."""
 
     path: Path
     update: int
@@ -79,7 +80,7 @@ class Resumable:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An entry of a run's list: the update, the model folder, and whether --save-every made it."""
+    """A checkpoint in a list: its update, its model folder, and whether --save-every made it."""
 
     update: int
     path: Path
@@ -87,13 +88,13 @@ class Checkpoint:
 
 
 def write_checkpoint(run: RunFolder, snapshot: Snapshot) -> None:
-    """Write a checkpoint and let `last` name it; one that is whole already stays unchanged.
+    """Write a checkpoint and make `last` name it; a complete one stays unchanged.
 
-    The state is written first: training can continue from whatever model is visible.
+    The training state is written before the model, so every visible model can be resumed.
 
     Raises:
         DivergedError: a parameter is not finite.
-        ResourceError: it cannot be written.
+        ResourceError: the disk is full, fails or may not be written to.
     """
     folder = run.model_dir(snapshot.update)
     state = state_dir_of(folder)
@@ -110,21 +111,21 @@ def write_checkpoint(run: RunFolder, snapshot: Snapshot) -> None:
             write_model(folder, snapshot.model, snapshot.recipe, snapshot.codec, fields, False)
         except NmtkitError:
             if not folder.exists():
-                remove(state)  # it would fill the disk that may be full
+                remove(state)  # a state without a model only fills the disk
             raise
     run.point_last(snapshot.update)
 
 
 def list_checkpoints(run: RunFolder) -> list[Checkpoint]:
-    """Return all checkpoints by update; DamagedError if one of them cannot be read."""
+    """Return all checkpoints, sorted by update; DamagedError if one of them cannot be read."""
     return [_read_checkpoint(folder) for folder in run.model_dirs()]
 
 
 def newest_scheduled(run: RunFolder, count: int) -> list[Checkpoint]:
-    """Return the newest scheduled checkpoints by update, at most `count`.
+    """Return the newest scheduled checkpoints, at most `count`, sorted by update.
 
     Raises:
-        DamagedError: one of them, or a newer one, cannot be read.
+        DamagedError: one of them, or a newer checkpoint, cannot be read.
     """
     found: list[Checkpoint] = []
     for folder in reversed(run.model_dirs()):
@@ -137,16 +138,16 @@ def newest_scheduled(run: RunFolder, count: int) -> list[Checkpoint]:
 
 
 def newest_resumable(run: RunFolder, warn: Warn) -> Resumable | None:
-    """Return the newest checkpoint that is whole with its state; None if there is none at all.
+    """Return the newest intact checkpoint that has its state; None if there are no checkpoints.
 
     `last` names it afterwards.
 
     Args:
         run: the folder of the run.
-        warn: takes a line for each newer one, with what is wrong with it.
+        warn: called with one line for each newer checkpoint that cannot be resumed.
 
     Raises:
-        DamagedError: there are checkpoints, but none to continue from.
+        DamagedError: there are checkpoints, but each is damaged or has no training state.
     """
     folders = run.model_dirs()
     for folder in reversed(folders):
@@ -159,24 +160,24 @@ def newest_resumable(run: RunFolder, warn: Warn) -> Resumable | None:
         return resumable
     if folders:
         raise DamagedError(
-            f"{run.path}: training can go on from none of its checkpoints; restore one of "
+            f"{run.path}: training cannot continue from any of its checkpoints; restore one of "
             "them with its state from a copy, or choose another --out"
         )
     return None
 
 
 def prune(run: RunFolder, keep: int, best: Collection[int], warn: Warn) -> None:
-    """Delete the checkpoints that are not needed, and what killed writers left.
+    """Delete the checkpoints that are not needed, and the leftovers of killed writers.
 
-    Models stay of the newest scheduled checkpoints, the best ones, the last and the two newest;
-    states stay of the last and the two newest, which differ if training has continued from before
-    damaged ones. A checkpoint that cannot be read stays.
+    Kept models: the `keep` newest scheduled checkpoints, the best ones, the last, the two newest.
+    Kept training states: the last and the two newest. The last is not among the two newest if
+    training resumed from before damaged checkpoints. A checkpoint that cannot be read is kept.
 
     Args:
         run: the folder of the run.
-        keep: how many of the newest scheduled checkpoints stay.
-        best: updates whose checkpoints stay, besides the one that `best` names.
-        warn: takes a line for each folder that could not be deleted.
+        keep: number of newest scheduled checkpoints to keep.
+        best: updates whose checkpoints are kept, in addition to the one that `best` names.
+        warn: called with one line for each folder that cannot be deleted.
     """
     checkpoints = _readable_checkpoints(run)
     scheduled = [one.path for one in checkpoints if one.is_scheduled]
@@ -193,7 +194,7 @@ def prune(run: RunFolder, keep: int, best: Collection[int], warn: Warn) -> None:
 
 
 def clear_leftovers(run: RunFolder, warn: Warn) -> None:
-    """Delete what killed sessions left half written or half deleted; `warn` as in `prune`."""
+    """Delete the half-written and half-deleted folders of killed sessions; `warn` as in `prune`."""
     _try_to(remove_leftovers, run.checkpoints_dir, warn)
 
 
@@ -233,7 +234,7 @@ def _read_resumable(folder: Path) -> Resumable:
 
 
 def _upgraded(values: dict[str, Any], version: int) -> dict[str, Any]:
-    """Return the values of a training state as the newest version names them."""
+    """Return the values of a training state under the names of the newest version."""
     if version < 2 and "num_slots" in values:
         values["num_micro_batches"] = values.pop("num_slots")
     return values
@@ -259,4 +260,4 @@ def _try_to(delete: Callable[[Path], None], path: Path, warn: Warn) -> None:
     try:
         delete(path)
     except ResourceError as error:
-        warn(f"not deleted, though not needed any more: {error}")
+        warn(f"not deleted, although no longer needed: {error}")

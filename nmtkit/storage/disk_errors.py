@@ -1,4 +1,4 @@
-"""What disks and paths refuse, as errors in one line: what, where, how to fix it."""
+"""Errors of disks and paths as one line each: what is wrong, where, how to fix it."""
 
 import errno
 import os
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.storage.hidden_names import is_hidden_part
 
 _FULL = "free some space there, or choose a place on another disk"
 _CLOSED = "get the permission for it, or choose another place"
@@ -23,7 +24,7 @@ _ADVICE = {
     errno.ENOSYS: _UNLOCKABLE,
 }
 _OTHER_PATH = "choose another path"
-_UNFIT_PATHS = (
+_BAD_PATHS = (
     errno.EEXIST,
     errno.ENOTEMPTY,
     errno.ENOTDIR,
@@ -34,7 +35,7 @@ _UNFIT_PATHS = (
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Report what the operating system refuses, and a user can fix, as errors naming `path`.
+    """Turn errors of the operating system that a user can fix into errors that name `path`.
 
     Raises:
         ResourceError: no space, no permission, a failing disk.
@@ -44,42 +45,34 @@ def disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _ADVICE:
-            raise ResourceError(_described(error, path, _ADVICE[error.errno])) from error
-        if error.errno in _UNFIT_PATHS:
-            raise ConfigError(_described(error, path, _OTHER_PATH)) from error
+            raise ResourceError(_message(error, path, _ADVICE[error.errno])) from error
+        if error.errno in _BAD_PATHS:
+            raise ConfigError(_message(error, path, _OTHER_PATH)) from error
         raise
 
 
 @contextmanager
 def creation_errors(path: Path) -> Iterator[None]:
-    """Report a place that takes no new files, such as /proc, as a path that cannot be."""
+    """Raise ConfigError for a folder that takes no new files, such as /proc."""
     try:
         yield
     except FileNotFoundError as error:
-        raise ConfigError(_described(error, path, _OTHER_PATH)) from error
+        raise ConfigError(_message(error, path, _OTHER_PATH)) from error
 
 
 def check_path(path: Path) -> None:
-    """Refuse a path that safetensors cannot be given: ConfigError if it is not valid UTF-8."""
+    """Raise ConfigError for a path that is not valid UTF-8, which safetensors cannot write to."""
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError:
         raise ConfigError(
-            f"{path}: a path that is not valid UTF-8, under which no weights can be stored; choose "
+            f"{path}: the path is not valid UTF-8, so no weights can be stored there; choose "
             "another one"
         ) from None
 
 
-def hidden_name(path: Path, purpose: str) -> Path:
-    """Return the hidden name next to a path that it is written under; errors do not show it."""
-    place = path.absolute()
-    return place.parent / f".{place.name}.nmtkit-{purpose}"
-
-
-def _described(error: OSError, path: Path, advice: str) -> str:
-    """Describe an error, with its place unless that is the path, in it, or a hidden name of it."""
+def _message(error: OSError, path: Path, advice: str) -> str:
+    """Return the message; it names the place unless that lies in `path` or a hidden copy."""
     place = Path(os.fsdecode(error.filename)).absolute() if error.filename else path.absolute()
-    is_here = place.is_relative_to(path.absolute()) or str(place).startswith(
-        str(hidden_name(path, ""))
-    )
+    is_here = place.is_relative_to(path.absolute()) or is_hidden_part(place, path)
     return f"{path}: {error.strerror}{'' if is_here else f' ({place})'}; {advice}"

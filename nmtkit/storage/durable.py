@@ -1,18 +1,19 @@
-"""Files and folders that appear whole or not at all, and survive a kill at any moment.
+"""Atomic writes: files and folders appear complete or not at all, whenever the process is killed.
 
-The only module that creates, renames or deletes what users see. A folder is written under a hidden
-name, its files synced and hashed, described by a manifest, and renamed into place. Hidden names
-beside NAME begin with `.NAME.nmtkit-` and end with what they are for: `partial` (being written),
-`old` (giving way), `removed` (being deleted), `lock` (the writer's). The next writer of NAME clears
-what a killed one left. Appended logs are not written here.
+Only this module creates, renames or deletes files that users see. Exceptions are logs, which grow
+line by line. A folder is written in four steps: write the files under a hidden name, sync and hash
+them, write the manifest, rename the folder into place.
+
+Hidden names next to NAME begin with `.NAME.nmtkit-`: `partial` (being written), `old` (being
+replaced), `removed` (being deleted), `lock` (held by the writer). The next writer of NAME deletes
+what a killed writer left.
 """
 
-# Every change on disk is a call of `os`, so that tests can stop the process before each.
+# Every change on disk is a call of `os`, so that tests can stop the process before each one.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH105, PTH106, PTH108, PTH116, PTH208
 
 import fcntl
 import os
-import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,11 +23,9 @@ from typing import Any
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage import manifest as manifests
-from nmtkit.storage.disk_errors import creation_errors, disk_errors, hidden_name
+from nmtkit.storage.disk_errors import creation_errors, disk_errors
+from nmtkit.storage.hidden_names import LOCK, OLD, PARTIAL, REMOVED, hidden_name, visible_name
 from nmtkit.storage.manifest import Json
-
-_PARTIAL, _OLD, _REMOVED, _LOCK = "partial", "old", "removed", "lock"
-_HIDDEN_NAME = re.compile(rf"\.(.+)\.nmtkit-(?:{_PARTIAL}|{_OLD}|{_REMOVED}|{_LOCK})", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class StagedFolder:
 
     Attributes:
         path: where to write its files.
-        fields: what its manifest is to say beside the hashes; fill it before the block ends.
+        fields: further fields of its manifest; set them before the `with` block ends.
     """
 
     path: Path
@@ -48,26 +47,26 @@ def new_folder(
 ) -> Iterator[StagedFolder]:
     """Yield a hidden folder to write into; it becomes `final` when the block ends.
 
-    After an exception nothing of it remains, and what stood at `final` still stands there, unless
-    the disk failed after the new folder had taken its place.
+    After an exception the hidden folder is deleted and `final` is unchanged. If the disk fails
+    after the new folder is in place, it stays.
 
     Args:
-        final: the folder to make; its parents are made too.
-        format, version: the format's name and version for the manifest.
+        final: the folder to make; missing parents are made too.
+        format, version: name and version of the format, for the manifest.
         overwrite: replace a folder of the same format.
 
     Raises:
-        ConfigError: `final` exists and may not be replaced, is not a possible path, or is being
-            written by another process.
-        ResourceError: no space, no permission, a failing disk, also within the block.
+        ConfigError: `final` exists and may not be replaced, its path is impossible, or another
+            process is writing it.
+        ResourceError: no space, no permission, a failing disk; also inside the block.
     """
     with disk_errors(final):
         with creation_errors(final):
             _make_folders(final.absolute().parent)
-        with _held(hidden_name(final, _LOCK), final):
+        with _held(hidden_name(final, LOCK), final):
             _clear_leftovers(final)
             check_is_free(final, format, overwrite)
-            staged = StagedFolder(hidden_name(final, _PARTIAL), {})
+            staged = StagedFolder(hidden_name(final, PARTIAL), {})
             try:
                 with creation_errors(final):
                     os.mkdir(staged.path)
@@ -81,10 +80,10 @@ def new_folder(
 
 
 def check_is_free(final: Path, format: str, overwrite: bool) -> None:
-    """Check that `new_folder` does not refuse a path for what stands there already.
+    """Check that `new_folder` may create or replace a path.
 
     Raises:
-        ConfigError: it does.
+        ConfigError: the path exists, and `overwrite` is off or does not apply to it.
     """
     if not os.path.lexists(final):
         return
@@ -92,39 +91,39 @@ def check_is_free(final: Path, format: str, overwrite: bool) -> None:
         raise ConfigError(f"{final}: already exists; choose another name or add --overwrite")
     if final.is_symlink() or _format_of(final) != format:
         raise ConfigError(
-            f"{final}: already exists and is not a folder of format {format}, so that --overwrite "
+            f"{final}: already exists and is not a folder of format {format}, so --overwrite "
             "does not replace it; choose another name or delete it yourself"
         )
 
 
 def read_manifest(folder: Path, format: str, version: int) -> dict[str, Any]:
-    """Return the manifest of a folder, after checks that read no other file's content.
+    """Return the manifest of a folder that `new_folder` made, checked by `manifest.read`.
+
+    A replacement that was killed between its two renames is undone first.
 
     Args:
-        folder: a folder that `new_folder` made.
-        format: the format it must have.
-        version: the newest version that the caller understands.
+        folder, format, version: as in `manifest.read`.
 
     Raises:
-        DamagedError: no such folder, no or a damaged manifest, another format, a later version,
-            a file that is missing, of another size, or a symbolic link.
+        DamagedError: as in `manifest.read`.
+        ConfigError: another process is writing the folder.
         ResourceError: no permission, a failing disk.
     """
     with disk_errors(folder):
-        if _is_cut_replacement(folder):
-            with _held(hidden_name(folder, _LOCK), folder):
+        if _is_interrupted_replacement(folder):
+            with _held(hidden_name(folder, LOCK), folder):
                 _clear_leftovers(folder)
         return manifests.read(folder, format, version)
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Make a file hold `data`; at any moment a reader finds all of the old or all of the new.
+    """Replace a file's content with `data`; readers see all of the old or all of the new content.
 
     Raises:
         ConfigError, ResourceError: as `new_folder`.
     """
     with disk_errors(path):
-        partial = hidden_name(path, _PARTIAL)
+        partial = hidden_name(path, PARTIAL)
         try:
             _write(partial, data)
             os.replace(partial, path)
@@ -136,7 +135,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make an empty folder, and its parents, where there is none yet.
+    """Make a folder and its parents, where missing.
 
     Raises:
         ConfigError, ResourceError: as `new_folder`.
@@ -146,35 +145,35 @@ def make_folder(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a folder or file, if it is there; renamed away first, it is never seen in part.
+    """Delete a folder or file, if it exists; it is renamed first, so nobody sees half of it.
 
     Raises:
         ResourceError: no permission, a failing disk.
     """
     with disk_errors(path):
-        _retire(path, hidden_name(path, _REMOVED))
+        _retire(path, hidden_name(path, REMOVED))
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Clear what killed writers left in a folder that nobody may be writing in now.
+    """Delete the hidden files that killed writers left in a folder; no writer may be active.
 
     Raises:
         ResourceError: no permission, a failing disk.
     """
     with disk_errors(parent):
         for entry in sorted(os.listdir(parent)):
-            leftover = _HIDDEN_NAME.fullmatch(entry)
-            if leftover is not None:
-                _clear_leftovers(parent / leftover[1])
+            name = visible_name(entry)
+            if name is not None:
+                _clear_leftovers(parent / name)
                 _remove(parent / entry)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep out of a folder whoever else asks for its lock, which ends with the process.
+    """Hold the lock of a folder; it ends with the process at the latest.
 
     Raises:
-        ConfigError: another process holds it, which the message names.
+        ConfigError: another process holds it; the message names that process.
         ResourceError: the folder cannot be written to.
     """
     with disk_errors(folder), _held(folder / ".lock", folder):
@@ -182,7 +181,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _make_folders(path: Path) -> None:
-    """Make a folder and those above it, where they are missing, so that a power cut takes none."""
+    """Make a folder and its missing parents, and sync each, so that they survive a power cut."""
     missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     os.makedirs(path, exist_ok=True)
     for folder in reversed(missing):
@@ -197,10 +196,10 @@ def _format_of(folder: Path) -> object:
 
 
 def _seal(staged: StagedFolder, format: str, version: int) -> None:
-    """Sync all files of a staged folder, describe them by a manifest, and sync the folders."""
-    mode = staged.path.stat().st_mode & 0o666  # what files get where nobody says otherwise
+    """Sync all files of a staged folder, write its manifest, and sync the folders."""
+    mode = staged.path.stat().st_mode & 0o666  # the default mode of new files
     for path in manifests.files_in(staged.path):
-        os.chmod(path, mode)  # safetensors lets nobody but the owner read what it writes
+        os.chmod(path, mode)  # safetensors writes files that only their owner can read
         _sync(path)
     manifest = manifests.describe(staged.path, format, version, staged.fields)
     _write(staged.path / manifests.MANIFEST, manifest)
@@ -209,35 +208,35 @@ def _seal(staged: StagedFolder, format: str, version: int) -> None:
 
 
 def _publish(staged: Path, final: Path) -> None:
-    """Rename a sealed folder into place; what stands there gives way and is deleted."""
-    former = hidden_name(final, _OLD)
+    """Rename a sealed folder into place; delete the folder that it replaces."""
+    old = hidden_name(final, OLD)
     if os.path.lexists(final):
-        os.rename(final, former)
+        os.rename(final, old)
     os.rename(staged, final)
     _sync(staged.parent)
-    _retire(former, hidden_name(final, _REMOVED))
+    _retire(old, hidden_name(final, REMOVED))
 
 
-def _is_cut_replacement(final: Path) -> bool:
-    """Tell whether a writer was killed between the two renames of a replacement."""
-    return os.path.lexists(hidden_name(final, _OLD)) and not os.path.lexists(final)
+def _is_interrupted_replacement(final: Path) -> bool:
+    """Return whether a writer was killed between the two renames of a replacement."""
+    return os.path.lexists(hidden_name(final, OLD)) and not os.path.lexists(final)
 
 
 def _clear_leftovers(final: Path) -> None:
-    """Bring back what was about to be replaced, and delete what was not finished."""
-    former = hidden_name(final, _OLD)
-    if _is_cut_replacement(final):
-        os.rename(former, final)
-        _sync(former.parent)
-    _remove(hidden_name(final, _PARTIAL))
-    _retire(former, hidden_name(final, _REMOVED))
+    """Undo an interrupted replacement, and delete unfinished and replaced folders."""
+    old = hidden_name(final, OLD)
+    if _is_interrupted_replacement(final):
+        os.rename(old, final)
+        _sync(old.parent)
+    _remove(hidden_name(final, PARTIAL))
+    _retire(old, hidden_name(final, REMOVED))
 
 
 @contextmanager
-def _held(lock: Path, what: Path) -> Iterator[None]:
-    """Hold a lock file; the system frees it when its holder is killed, though the file stays."""
-    with creation_errors(what):
-        descriptor = _acquire(lock, what)
+def _held(lock: Path, path: Path) -> Iterator[None]:
+    """Hold a lock file; if its holder is killed, the system releases the lock, the file stays."""
+    with creation_errors(path):
+        descriptor = _acquire(lock, path)
     try:
         yield
     finally:
@@ -246,27 +245,27 @@ def _held(lock: Path, what: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _acquire(lock: Path, what: Path) -> int:
-    """Return the descriptor of a lock file that is locked and stands where others look for it."""
+def _acquire(lock: Path, path: Path) -> int:
+    """Return the descriptor of the locked file at `lock`, where other processes look for it."""
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            _lock(descriptor, what)
+            _lock(descriptor, path)
             if _is_at(descriptor, lock):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # the former holder deleted it after it was opened here
+        os.close(descriptor)  # the previous holder deleted the file after it was opened here
 
 
-def _lock(descriptor: int, what: Path) -> None:
+def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(descriptor, 1024).decode(errors="replace") or "another process"
         raise ConfigError(
-            f"{what}: in use by {holder}; wait until it ends or stop it, then try again"
+            f"{path}: in use by {holder}; wait until it ends or stop it, then try again"
         ) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
@@ -289,7 +288,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Have the disk keep the content of a file, or the names in a folder, through a power cut."""
+    """Flush the content of a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -298,7 +297,7 @@ def _sync(path: Path) -> None:
 
 
 def _retire(path: Path, removed: Path) -> None:
-    """Delete what stands at a path, if anything, under the name `removed`."""
+    """Rename a path to `removed`, if it exists, and delete it there."""
     _remove(removed)
     if os.path.lexists(path):
         os.rename(path, removed)
@@ -307,7 +306,7 @@ def _retire(path: Path, removed: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Delete what stands at a path, if anything, file by file."""
+    """Delete a file, or a folder file by file, if it exists."""
     if path.is_dir() and not path.is_symlink():
         for entry in os.listdir(path):
             _remove(path / entry)

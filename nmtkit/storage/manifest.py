@@ -1,4 +1,4 @@
-"""The manifest of a folder: what format it has, and the size and hash of each of its files.
+"""The manifest of a folder: its format, and the size and SHA-256 hash of each file.
 
 `nmtkit.storage.durable` writes manifests, and its `read_manifest` reads them.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nmtkit.errors import DamagedError
+from nmtkit.errors import RESTORE, DamagedError
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.version import __version__
 
@@ -19,20 +19,17 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 
 MANIFEST = "manifest.json"
 
-RESTORE = "restore the folder from a copy, or make it again"
-"""How to fix whatever is damaged."""
-
 _FILE_NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def describe(folder: Path, format: str, version: int, fields: Mapping[str, Json]) -> bytes:
-    """Return the manifest for the files that a folder holds now.
+    """Return the bytes of a manifest for the present files of a folder.
 
     Args:
         folder: the folder, without a manifest.
-        format, version: its format.
-        fields: what else the manifest is to say.
+        format, version: name and version of its format.
+        fields: further fields of the manifest.
     """
     files: dict[str, Json] = {}
     for path in sorted(files_in(folder)):
@@ -52,10 +49,16 @@ def files_in(folder: Path) -> Iterator[Path]:
 
 
 def read(folder: Path, format: str, version: int) -> dict[str, Any]:
-    """Return the manifest of a folder, checked without reading the content of other files.
+    """Return the checked manifest of a folder; other files' contents are not read.
+
+    Args:
+        folder: the folder.
+        format: the format it must have.
+        version: the newest version that the caller can read.
 
     Raises:
-        DamagedError: as `nmtkit.storage.durable.read_manifest`.
+        DamagedError: no such folder; manifest missing or damaged, of another format or a later
+            version; a file missing, of another size, or a symbolic link.
     """
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "no such folder"
@@ -77,7 +80,7 @@ def read(folder: Path, format: str, version: int) -> dict[str, Any]:
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a folder as it is; DamagedError where it is no JSON object."""
+    """Return the manifest of a folder unchecked; DamagedError if it is not a JSON object."""
     path = folder / MANIFEST
     try:
         loaded = json.loads(path.read_bytes().decode())
@@ -91,10 +94,10 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Compare the content of every file with the manifest that `read_manifest` returned.
+    """Check the hash of every file against the manifest that `read_manifest` returned.
 
     Raises:
-        DamagedError: a file's content is not what was written; it is named.
+        DamagedError: a file's content differs from what was written; the message names the file.
         ResourceError: no permission, a failing disk.
     """
     with disk_errors(folder):
@@ -103,11 +106,14 @@ def verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:
                 raise _damaged(folder / name)
 
 
-def gone(path: Path) -> DamagedError:
-    """Return the error of a file that was there a moment ago: training may have deleted it."""
+def missing_file_error(path: Path) -> DamagedError:
+    """Return the error for a file that disappeared while its folder was read.
+
+    Training deletes old checkpoints.
+    """
     return DamagedError(
-        f"{path}: is gone; restore the folder from a copy, or, if it is a checkpoint of a run that "
-        "is still training, try again or raise --keep"
+        f"{path}: is gone; restore the folder from a copy; for a checkpoint of a run that is still "
+        "training, try again or raise --keep"
     )
 
 
@@ -116,7 +122,7 @@ def _damaged(path: Path) -> DamagedError:
 
 
 def _check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Check that each file is there, has its size, and is reached without a symbolic link."""
+    """Check that each file exists, has its size, and is not behind a symbolic link."""
     for name, entry in manifest["files"].items():
         path = folder / name
         parents = [folder / parent for parent in Path(name).parents if parent.name]
@@ -135,7 +141,7 @@ def _check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _names_good_files(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether `files` names only files within the folder, each with size and hash."""
+    """Return whether `files` has only names inside the folder, each with size and hash."""
     files = manifest.get("files")
     return isinstance(files, dict) and all(
         _is_file_name(name)
@@ -156,10 +162,10 @@ def _hash(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
-        raise gone(path) from None
+        raise missing_file_error(path) from None
 
 
 def _hash_of_content(content: Mapping[str, Any]) -> str:
-    """Hash what a manifest says, whatever its order and white space."""
+    """Return the hash of a manifest's content; order and white space do not change it."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """The model folder: `model.safetensors`, `config.toml`, `codec/`, `manifest.json`.
 
-It is complete: nothing else is needed to translate. Checkpoints of a run and averaged models are
-model folders. Weights are never read from a pickle.
+It is complete: translation needs no other file. Checkpoints of a run and averaged models are model
+folders. Weights are never read from a pickle.
 """
 
 import os
@@ -19,11 +19,11 @@ from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads
-from nmtkit.errors import ConfigError, DamagedError, DivergedError
+from nmtkit.errors import RESTORE, ConfigError, DamagedError, DivergedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import new_folder, read_manifest
-from nmtkit.storage.manifest import MANIFEST, RESTORE, Json, gone, verify_files
+from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-model"
@@ -37,7 +37,7 @@ _OS_ERROR = re.compile(r"\(os error ([0-9]+)\)")
 
 @dataclass(frozen=True)
 class Description:
-    """What a model folder holds beside the parameters."""
+    """The content of a model folder except the parameters."""
 
     manifest: dict[str, Any]
     recipe: TrainRecipe
@@ -66,16 +66,16 @@ def write_model(
 
     Args:
         folder: the folder to make.
-        tensors: the parameters as `Transformer.state_dict` names them; one that has several
-            names is stored once.
-        recipe: how they were trained.
-        codec: what makes ids of text, and text of ids.
-        fields: what else the manifest is to say.
-        overwrite: replace a model folder that is there.
+        tensors: the parameters under the names of `Transformer.state_dict`; a tied parameter is
+            stored once.
+        recipe: the recipe of their training.
+        codec: the conversion between text and ids.
+        fields: further fields of the manifest.
+        overwrite: replace an existing model folder.
 
     Raises:
         DivergedError: a parameter is not finite.
-        ConfigError, ResourceError: as `nmtkit.storage.durable.new_folder`.
+        ConfigError, ResourceError: as in `nmtkit.storage.durable.new_folder`.
     """
     stored, ties = _without_ties(tensors)
     _check_finite(stored, folder)
@@ -96,15 +96,15 @@ def write_model(
 
 
 def describe_model(folder: Path) -> Description:
-    """Return what a model folder holds beside the parameters, after checking all of it.
+    """Return the content of a model folder except the parameters, after checking all files.
 
     Raises:
-        DamagedError: it is not a model folder, or is damaged, or of a later version.
+        DamagedError: it is not a model folder, it is damaged, or its version is newer.
     """
     if folder.is_dir() and not (folder / MANIFEST).exists():
         raise DamagedError(
-            f"{folder}: is not an nmtkit model, for it has no {MANIFEST}; give the folder of a "
-            "model, a checkpoint or a run (pickled weights, such as *.pt and *.bin, are not read)"
+            f"{folder}: is not an nmtkit model, it has no {MANIFEST}; give the folder of a model, "
+            "a checkpoint or a run (pickled weights, such as *.pt and *.bin, are not read)"
         )
     manifest = read_manifest(folder, FORMAT, VERSION)
     verify_files(folder, manifest)
@@ -112,28 +112,28 @@ def describe_model(folder: Path) -> Description:
     try:
         recipe = loads(config_path.read_text("utf-8"), TrainRecipe, str(config_path))
     except FileNotFoundError:
-        raise gone(config_path) from None
+        raise missing_file_error(config_path) from None
     except ConfigError as error:
         raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
     return Description(manifest, recipe, TextCodec.load(folder / _CODEC))
 
 
 def read_parameters(folder: Path, description: Description) -> dict[str, Tensor]:
-    """Return the parameters of a model folder that was described, under all their names."""
+    """Return the parameters of a described model folder, under all their names."""
     return with_ties(load_tensors(folder / TENSORS), description)
 
 
 def with_ties(tensors: Mapping[str, Tensor], description: Description) -> dict[str, Tensor]:
-    """Add the further names of those parameters that have several and are stored once."""
+    """Return parameters with all names of the tied ones, which are stored once."""
     ties: dict[str, str] = description.manifest["ties"]
     return {**tensors, **{name: tensors[stored] for name, stored in ties.items()}}
 
 
 def read_model(folder: Path, device: torch.device) -> LoadedModel:
-    """Read a model folder; its parameters will be on `device`, in evaluation mode.
+    """Return the model of a folder on `device`, in evaluation mode.
 
     Raises:
-        DamagedError: it is not a whole model folder.
+        DamagedError: the folder is not a model folder, or is damaged.
     """
     described = describe_model(folder)
     return make_model(described, read_parameters(folder, described), folder, device)
@@ -142,16 +142,16 @@ def read_model(folder: Path, device: torch.device) -> LoadedModel:
 def make_model(
     described: Description, tensors: Mapping[str, Tensor], folder: Path, device: torch.device
 ) -> LoadedModel:
-    """Make a model of parameters; it will be on `device`, in evaluation mode.
+    """Return a model with the given parameters on `device`, in evaluation mode.
 
     Args:
-        described: what makes the model complete.
+        described: recipe, codec and manifest of the model.
         tensors: the parameters under all their names.
-        folder: where they are from, for messages.
-        device: where they go.
+        folder: the folder that they were read from, for messages.
+        device: the device of the model.
 
     Raises:
-        DamagedError: they are not those of a model of this configuration.
+        DamagedError: names or shapes of the parameters do not match the recipe.
     """
     codec = described.codec
     model = Transformer(
@@ -165,7 +165,7 @@ def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder
     """Copy parameters that were read from a folder into a model.
 
     Raises:
-        DamagedError: they are not those of this model; the first that differs is named.
+        DamagedError: names or shapes differ from the model's; the message names the first.
     """
     expected = model.state_dict()
     for name in {**expected, **tensors}:
@@ -180,12 +180,12 @@ def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write tensors to a file; OSError if the system refuses."""
+    """Write tensors to a file; OSError if the file cannot be written."""
     check_path(path)
     try:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:
-        # The only trace of what the system said is in the text.
+        # safetensors reports the error number in its message only.
         code = _OS_ERROR.search(str(error))
         if code is None:
             raise
@@ -193,39 +193,39 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read what `save_tensors` wrote; DamagedError if the file is something else."""
+    """Return the tensors of a file that `save_tensors` wrote; DamagedError for other content."""
     with open_tensors(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
 @contextmanager
 def open_tensors(path: Path) -> Iterator[Any]:
-    """Open what `save_tensors` wrote as a `safe_open`; DamagedError if it is something else."""
+    """Open a file of `save_tensors` as a `safe_open`; DamagedError for other content."""
     check_path(path)
     try:
         with safe_open(path, framework="pt") as file:
             yield file
     except FileNotFoundError:
-        raise gone(path) from None
+        raise missing_file_error(path) from None
     except SafetensorError as error:
         raise DamagedError(f"{path}: damaged ({error}); {RESTORE}") from error
 
 
 def _without_ties(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Split parameters into distinct ones, and further names with the name to look under."""
-    first_names: dict[tuple[int, torch.Size], str] = {}
+    """Return the distinct parameters, and the stored name of each further tied name."""
+    stored_names: dict[tuple[int, torch.Size], str] = {}
     ties = {}
     for name, tensor in tensors.items():
-        first = first_names.setdefault((tensor.data_ptr(), tensor.shape), name)
-        if first != name:
-            ties[name] = first
-    return {name: tensors[name] for name in first_names.values()}, ties
+        stored = stored_names.setdefault((tensor.data_ptr(), tensor.shape), name)
+        if stored != name:
+            ties[name] = stored
+    return {name: tensors[name] for name in stored_names.values()}, ties
 
 
 def _check_finite(tensors: Mapping[str, Tensor], folder: Path) -> None:
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
             raise DivergedError(
-                f"{folder}: not written, because {name} holds values that are not finite; begin "
+                f"{folder}: not written, because {name} has values that are not finite; start "
                 "again in another --out with a lower --learning-rate-scale, or with --clip-norm"
             )

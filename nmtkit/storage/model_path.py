@@ -1,21 +1,20 @@
-"""The model that a path stands for: a model folder, a run, or a checkpoint that a run points to."""
+"""The model at a path: a model folder, a run, or the file `best` or `last` of a run."""
 
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from nmtkit.errors import DamagedError
-from nmtkit.storage.model_folder import LoadedModel, describe_model, read_model, read_parameters
+from nmtkit.storage.model_folder import LoadedModel, read_model
 from nmtkit.storage.run_folder import BEST, LAST, RunFolder, is_run
 
 
 def find_model(path: Path) -> Path:
-    """Return the model folder that a path stands for.
+    """Return the model folder that a path refers to.
 
     Args:
-        path: a model folder; or a run, for its best checkpoint or else its last; or the file
-            `best` or `last` of a run.
+        path: a model folder; a run, for its best checkpoint, or its last if none was validated;
+            or the file `best` or `last` of a run.
 
     Raises:
         DamagedError: the run has no checkpoint.
@@ -29,24 +28,14 @@ def find_model(path: Path) -> Path:
     else:
         return path
     if found is None:
-        raise DamagedError(f"{path}: there is no such checkpoint yet; go on with `nmtkit train`")
+        raise DamagedError(f"{path}: there is no such checkpoint yet; continue with `nmtkit train`")
     return found
 
 
 def load_model(path: Path, device: torch.device) -> LoadedModel:
-    """Load the model that a path stands for, ready to translate on a device.
+    """Return the model that a path refers to, ready to translate on a device.
 
     Raises:
-        DamagedError: there is none, or it is not whole.
+        DamagedError: there is no model, or it is damaged.
     """
     return read_model(find_model(path), device)
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the parameters of the model that a path stands for, under all their names.
-
-    Raises:
-        DamagedError: there is none, or it is not whole.
-    """
-    folder = find_model(path)
-    return read_parameters(folder, describe_model(folder))

@@ -1,15 +1,15 @@
-"""The folder of a training run: the name and place of everything in it.
+"""The folder of a training run: names and paths of its files.
 
 RUN/config.toml                   the recipe of the latest session
 RUN/metrics.jsonl                 the records of training
 RUN/tensorboard/                  the same records for TensorBoard
 RUN/micro_batches.json            increases of the number of micro-batches
-RUN/pieces.json                   such increases, as version 0.1 wrote them
+RUN/pieces.json                   the same increases, as version 0.1 wrote them
 RUN/checkpoints/00001000/         the model after update 1000, a model folder
 RUN/checkpoints/00001000.state/   the training state after update 1000
 RUN/last, RUN/best                the names of two checkpoints, one line each
 
-All other modules ask here for a path. checkpoint.py writes and reads the checkpoints.
+All other modules get the paths from here. checkpoint.py writes and reads the checkpoints.
 This module does not import torch: reports and the loader's worker processes start without it.
 """
 
@@ -33,14 +33,14 @@ CHECKPOINTS = "checkpoints"
 LAST, BEST = "last", "best"
 
 RUN_FILES = {CONFIG, METRICS, TENSORBOARD, MICRO_BATCHES, PIECES, CHECKPOINTS, LAST, BEST}
-"""Names that the folder of a run may hold; a folder with any other is not taken for one."""
+"""Names that a run folder without checkpoints may contain; others mean that it is no run."""
 
 _UPDATE = re.compile(r"[0-9]{8,}")
 _STATE_SUFFIX = ".state"
 
 
 class RunFolder:
-    """The folder of a training run; whoever writes to it holds its lock."""
+    """The folder of a training run; its writer holds its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -53,10 +53,10 @@ class RunFolder:
 
     @staticmethod
     def create_or_open(path: Path) -> "RunFolder":
-        """Return the run at a path; a new one where there is nothing, or an empty folder.
+        """Return the run at a path; a new run if the path is missing or an empty folder.
 
         Raises:
-            ConfigError: there is something else, or the path is one that no weights can be under.
+            ConfigError: the path is not a run, or not valid UTF-8.
             ResourceError: it cannot be created.
         """
         check_path(path)
@@ -76,18 +76,36 @@ class RunFolder:
         """Write the recipe of this session to `config.toml`."""
         replace_file(self.config_path, dumps(recipe).encode())
 
+    def read_recipe(self) -> TrainRecipe:
+        """Return the recipe of the latest session.
+
+        Raises:
+            FileNotFoundError: there is no `config.toml`.
+            ConfigError: `config.toml` is not a recipe of `nmtkit train`.
+        """
+        try:
+            text = self.config_path.read_text("utf-8")
+        except UnicodeDecodeError:
+            message = f"{self.config_path}: not valid TOML: not UTF-8; correct the file"
+            raise ConfigError(message) from None
+        return loads(text, TrainRecipe, str(self.config_path))
+
     def model_dir(self, update: int) -> Path:
-        """Return the model folder of the checkpoint after an update, which need not exist."""
+        """Return the path of the model folder after an update; it need not exist."""
         return self.checkpoints_dir / f"{update:08d}"
 
     def model_dirs(self) -> list[Path]:
-        """Return the model folders of all checkpoints, damaged ones too, by update."""
+        """Return the model folders of all checkpoints, also damaged ones, sorted by update."""
         names = [path.name for path in self.checkpoints_dir.glob("*") if path.is_dir()]
         updates = sorted(int(name) for name in names if _UPDATE.fullmatch(name))
         return [self.model_dir(update) for update in updates]
 
+    def newest_model(self) -> Path | None:
+        """Return the newest model folder that has a manifest; None if there is none."""
+        return next(filter(_is_model, reversed(self.model_dirs())), None)
+
     def state_dirs(self) -> set[Path]:
-        """Return the training states of all checkpoints, also of those whose model is gone."""
+        """Return the training states of all checkpoints, also of those whose model was deleted."""
         paths = self.checkpoints_dir.glob(f"*{_STATE_SUFFIX}")
         return {path for path in paths if path.is_dir() and _UPDATE.fullmatch(path.stem)}
 
@@ -100,14 +118,14 @@ class RunFolder:
         return self._read_pointer(BEST)
 
     def point_last(self, update: int) -> None:
-        """Let `last` name the checkpoint after an update."""
+        """Make `last` name the checkpoint after an update."""
         self._write_pointer(LAST, self.model_dir(update))
 
     def point_best(self, best_first: Sequence[int]) -> None:
-        """Let `best` name the first of some updates that has a checkpoint; no file if none has."""
+        """Make `best` name the first update that has a checkpoint; delete `best` if none has."""
         for update in best_first:
             folder = self.model_dir(update)
-            if (folder / MANIFEST).exists():
+            if _is_model(folder):
                 self._write_pointer(BEST, folder)
                 return
         remove(self.path / BEST)
@@ -117,13 +135,13 @@ class RunFolder:
             replace_file(self.path / name, f"{folder.name}\n".encode())
 
     def _read_pointer(self, name: str) -> Path | None:
-        """Return the model folder that a pointer names; None if it names none."""
+        """Return the model folder that `best` or `last` names; None if there is none."""
         try:
             found = (self.path / name).read_bytes().decode(errors="replace").strip()
         except FileNotFoundError:
             return None
         folder = self.checkpoints_dir / found
-        return folder if _UPDATE.fullmatch(found) and (folder / MANIFEST).exists() else None
+        return folder if _UPDATE.fullmatch(found) and _is_model(folder) else None
 
 
 def state_dir_of(model_dir: Path) -> Path:
@@ -132,33 +150,38 @@ def state_dir_of(model_dir: Path) -> Path:
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a path is the folder of a run, by what is in it.
+    """Return whether a path is the folder of a run, judged by its content.
 
-    Other programs have folders named checkpoints too: it is a run if there is a checkpoint of
-    ours, or nothing yet that is not.
+    Other programs have folders named checkpoints too. A run has an nmtkit checkpoint in it, or
+    nothing yet except files of a run.
     """
     checkpoints = path / CHECKPOINTS
     if not checkpoints.is_dir():
         return False
     names = _visible(checkpoints)
-    if any(_UPDATE.fullmatch(name) and (checkpoints / name / MANIFEST).exists() for name in names):
+    if any(_UPDATE.fullmatch(name) and _is_model(checkpoints / name) for name in names):
         return True
     return (
         all(_UPDATE.fullmatch(name.removesuffix(_STATE_SUFFIX)) for name in names)
         and RUN_FILES.issuperset(_visible(path))
-        and _has_recipe_or_none(path)
+        and _has_recipe_or_none(RunFolder(path))
     )
+
+
+def _is_model(folder: Path) -> bool:
+    """Return whether a folder has a manifest, which is written last."""
+    return (folder / MANIFEST).exists()
 
 
 def _visible(folder: Path) -> list[str]:
     return [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
 
 
-def _has_recipe_or_none(path: Path) -> bool:
+def _has_recipe_or_none(run: RunFolder) -> bool:
     try:
-        loads((path / CONFIG).read_text("utf-8"), TrainRecipe, CONFIG)
+        run.read_recipe()
     except FileNotFoundError:
         return True
-    except (ConfigError, UnicodeDecodeError):
+    except ConfigError:
         return False
     return True

@@ -1,25 +1,25 @@
-"""The codec of a dataset or model: line to ids, ids to line, for its two languages.
+"""The codec of a dataset or model: converts lines to ids and back, for source and target.
 
-Saved as a folder: codec.json, and the files of one vocabulary a side or of one that both share.
+It is saved as a folder: codec.json, and the files of one shared vocabulary or of one per side.
 """
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from nmtkit.config.metrics import TargetType
-from nmtkit.errors import ConfigError, DamagedError, DataError
-from nmtkit.parsing.linearize import complete
+from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError
+from nmtkit.parsing.linearize import complete, summarize_repairs
 from nmtkit.parsing.vocabulary import TreeTokens, check_parses
-from nmtkit.storage.manifest import RESTORE
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenised import Tokenised
+from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
 
 _FORMAT = "nmtkit-codec"
@@ -31,11 +31,11 @@ class Vocabulary(Protocol):
 
     @property
     def kind(self) -> str:
-        """The name of the kind in codec.json."""
+        """Name of the kind in codec.json."""
 
     @property
     def suffix(self) -> str:
-        """The suffix of its file's name."""
+        """Suffix of the file name."""
 
     @property
     def size(self) -> int:
@@ -43,39 +43,40 @@ class Vocabulary(Protocol):
 
     @property
     def data(self) -> bytes:
-        """The bytes of what is saved, which decide everything the vocabulary does."""
+        """The saved bytes; vocabularies with equal bytes behave equally."""
 
     @property
     def unknown_ids(self) -> frozenset[int]:
-        """Ids for what it lacks: <unk>, and the bytes of characters that are spelled out."""
+        """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a line; a blank line has none."""
 
     def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return the symbol that a line begins with, such as `>>fra<<`, or "", and the rest.
+        """Split the language symbol, such as `>>fra<<`, from the beginning of a line.
 
-        The symbol applies to the whole text and belongs before each part of it.
+        Returns:
+            the symbol, or "", and the rest. If the line is split, each part needs the symbol.
         """
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, begin and end symbols skipped."""
+        """Return the text of ids without begin and end symbols."""
 
-    def normalise(self, line: str) -> str:
-        """Return what encoding keeps: on known text, `decode(encode(line))` is just this."""
+    def normalize(self, line: str) -> str:
+        """Return the normalised line, which equals `decode(encode(line))` for known text."""
 
     def piece(self, index: int) -> str:
         """Return the entry of an id."""
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """Number, from 0, the word between spaces that each token is part of."""
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Return the index, from 0, of the space-separated word that each token is part of."""
 
     def save(self, path: Path) -> None:
-        """Write the file, and others of its name if the kind has any."""
+        """Write the file, and files with the same stem if the kind has more than one."""
 
 
 class VocabularyClass(Protocol):
-    """The class of the vocabularies of a kind."""
+    """The class that implements a kind of vocabulary."""
 
     @property
     def kind(self) -> str:
@@ -86,11 +87,15 @@ class VocabularyClass(Protocol):
         """See `Vocabulary`."""
 
     def load(self, path: Path) -> Vocabulary:
-        """Read a file; ConfigError or DataError where it cannot be used."""
+        """Read a file; ConfigError or DataError if it cannot be used."""
 
 
 def _as_decoded(text: str, _source_line: str) -> tuple[str, bool | None]:
     return text, None
+
+
+def _no_summary(_counts: Counter[bool | None]) -> str:
+    return ""
 
 
 def _accept(_corpora: Sequence[Corpus]) -> None:
@@ -103,36 +108,49 @@ class Kind:
 
     Attributes:
         vocabulary: its class.
-        target_type: type of the lines of a target with this vocabulary.
-        is_tokenisable: Moses may tokenise the text before it.
-        is_per_side: where both sides share the ids, each still has files of its own.
+        target_type: type of target lines with this vocabulary.
+        is_tokenizable: Moses may tokenise the text first.
+        is_per_side: each side has its own files, even if both share the ids.
         check: reads the text of a dataset; DataError for a line that cannot be encoded.
         complete: see `TextCodec.complete`.
+        summarize: returns a line about outputs, counted by the second value of `complete`; "" =
+            nothing to report.
+        no_export: why models with this target cannot be exported, as other libraries lack
+            `complete`; "" = they can.
     """
 
     vocabulary: VocabularyClass
     target_type: TargetType = "text"
-    is_tokenisable: bool = False
+    is_tokenizable: bool = False
     is_per_side: bool = False
     check: Callable[[Sequence[Corpus]], None] = _accept
     complete: Callable[[str, str], tuple[str, bool | None]] = _as_decoded
+    summarize: Callable[[Counter[bool | None]], str] = _no_summary
+    no_export: str = ""
 
 
 KINDS: dict[str, Kind] = {
-    "sentencepiece": Kind(Subword, is_tokenisable=True),
-    "words": Kind(Words, is_tokenisable=True),
+    "sentencepiece": Kind(Subword, is_tokenizable=True),
+    "words": Kind(Words, is_tokenizable=True),
     "marian": Kind(MarianVocabulary, is_per_side=True),
-    "trees": Kind(TreeTokens, target_type="trees", check=check_parses, complete=complete),
+    "trees": Kind(
+        TreeTokens,
+        target_type="trees",
+        check=check_parses,
+        complete=complete,
+        summarize=summarize_repairs,
+        no_export="the words of the source, which belong in the trees, cannot be put there",
+    ),
 }
-"""Kinds of vocabulary, by their names in codec.json."""
+"""Kinds of vocabulary by their names in codec.json."""
 
 
 @dataclass(frozen=True)
 class TextCodec:
-    """Two vocabularies, which may be of different kinds.
+    """The vocabularies of source and target, which may be of different kinds.
 
-    With `is_shared` an id stands for the same entry on both sides. They then use one vocabulary,
-    except Marian's, which has a segmentation model for each side.
+    With `is_shared`, an id stands for the same entry on both sides. Both then use one vocabulary;
+    only Marian's has a segmentation model for each side.
     """
 
     source_lang: str
@@ -142,11 +160,11 @@ class TextCodec:
     is_shared: bool
 
     def encode_source(self, line: str) -> list[int]:
-        """Return the ids of a source line and the end symbol; a blank line is [EOS_ID]."""
+        """Return the ids of a source line with the end symbol; a blank line gives [EOS_ID]."""
         return [*self.source.encode(line), EOS_ID]
 
     def encode_target(self, line: str) -> list[int]:
-        """Return the ids of a target line and the end symbol; a blank line is [EOS_ID].
+        """Return the ids of a target line with the end symbol; a blank line gives [EOS_ID].
 
         Raises:
             DataError: the line is not of the target's type.
@@ -154,24 +172,24 @@ class TextCodec:
         return [*self.target.encode(line), EOS_ID]
 
     def decode_target(self, ids: Sequence[int]) -> str:
-        """Return the target text of ids, begin and end symbols skipped."""
+        """Return the target text of ids without begin and end symbols."""
         return self.target.decode(ids)
 
     def complete(self, text: str, source_line: str) -> tuple[str, bool | None]:
-        """Return the final form of a decoded text, and whether it had to be repaired.
+        """Return the final form of a decoded text, and whether it was repaired.
 
-        The second is None for plain text, which cannot be malformed, and for blank lines.
+        The second value is None for blank lines and for plain text, which cannot be malformed.
         """
         return KINDS[self.target.kind].complete(text, source_line)
 
     @property
     def target_type(self) -> TargetType:
-        """Type of the target's lines, which decides what metrics can compare."""
+        """Type of the target lines, which determines the metrics that can compare them."""
         return KINDS[self.target.kind].target_type
 
     @property
     def fingerprint(self) -> str:
-        """The sha256 of what decides encoding, in hex; equal for equal codecs."""
+        """sha256 in hex of all that determines the encoding; equal for equal codecs."""
         kinds = dict.fromkeys((self.source.kind, self.target.kind))
         digest = hashlib.sha256(f"{' '.join(kinds)} shared={self.is_shared}".encode())
         for vocabulary in (self.source, self.target):
@@ -195,10 +213,10 @@ class TextCodec:
 
     @staticmethod
     def load(folder: Path) -> "TextCodec":
-        """Read what `save` wrote.
+        """Read a folder that `save` wrote.
 
         Raises:
-            DamagedError: a file is missing, damaged, or of a later version; it is named.
+            DamagedError: a file is missing, damaged, or of a later version; names the file.
         """
         description = _read_description(folder / "codec.json")
         sides = description["source"], description["target"]
@@ -208,7 +226,7 @@ class TextCodec:
             for name, side in zip(names, sides, strict=False)
         ]
         source, target = (
-            vocabulary if side["tokenizer"] == "none" else tokenised(vocabulary, side["lang"])
+            vocabulary if side["tokenizer"] == "none" else tokenized(vocabulary, side["lang"])
             for vocabulary, side in zip((vocabularies[0], vocabularies[-1]), sides, strict=True)
         )
         return TextCodec(
@@ -220,20 +238,20 @@ class TextCodec:
         )
 
 
-def tokenised(vocabulary: Vocabulary, lang: str) -> Tokenised:
-    """Put Moses' tokeniser of a language before a vocabulary."""
+def tokenized(vocabulary: Vocabulary, lang: str) -> Tokenized:
+    """Add Moses' tokeniser of a language in front of a vocabulary."""
     assert isinstance(vocabulary, Subword | Words), vocabulary.kind
-    return Tokenised(vocabulary, lang)
+    return Tokenized(vocabulary, lang)
 
 
 def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:
-    """Return the names of the files of the source's vocabulary and, if it has its own, target's."""
-    is_one = is_shared and not KINDS[source_kind].is_per_side
-    return ("shared",) if is_one else ("source", "target")
+    """Return the file names, without suffix, of the vocabularies."""
+    has_one_file = is_shared and not KINDS[source_kind].is_per_side
+    return ("shared",) if has_one_file else ("source", "target")
 
 
 def _describe(lang: str, vocabulary: Vocabulary) -> dict[str, str]:
-    tokenizer = "moses" if isinstance(vocabulary, Tokenised) else "none"
+    tokenizer = "moses" if isinstance(vocabulary, Tokenized) else "none"
     return {"lang": lang, "kind": vocabulary.kind, "tokenizer": tokenizer}
 
 
@@ -250,8 +268,8 @@ def _read_description(path: Path) -> dict[str, Any]:
     version = description.get("version")
     if not isinstance(version, int) or not 1 <= version <= _VERSION:
         raise DamagedError(
-            f"{path}: version {version} of the codec, which this nmtkit does not read (it reads "
-            f"up to {_VERSION}); use the nmtkit that wrote it, or a newer one"
+            f"{path}: this nmtkit reads codecs up to version {_VERSION}, not {version}; "
+            "use the nmtkit that wrote it, or a newer one"
         )
     if version < 2:
         description = _upgrade_to_2(description)
@@ -281,19 +299,19 @@ def _upgrade_to_2(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _can_share(description: Mapping[str, Any]) -> bool:
-    """Return whether one vocabulary can serve both sides as they are described."""
+    """Return whether the described sides can share one vocabulary."""
     source, target = description["source"], description["target"]
     return all(source[name] == target[name] for name in ("kind", "tokenizer"))
 
 
 def _is_side(side: object) -> bool:
-    """Return whether the description of a side can be used."""
+    """Return whether the description of a side is valid."""
     if not isinstance(side, dict):
         return False
     kind, tokenizer = side.get("kind"), side.get("tokenizer")
     if kind not in [*KINDS] or not isinstance(side.get("lang"), str):
         return False
-    return tokenizer == "none" or (tokenizer == "moses" and KINDS[kind].is_tokenisable)
+    return tokenizer == "none" or (tokenizer == "moses" and KINDS[kind].is_tokenizable)
 
 
 def _load_vocabulary(kind: Kind, folder: Path, name: str) -> Vocabulary:

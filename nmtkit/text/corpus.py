@@ -1,4 +1,4 @@
-"""Parallel text that is read more than once: counted, sampled, compared, split into chunks."""
+"""Parallel text that is read several times: counted, sampled, compared, split into chunks."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -9,18 +9,19 @@ from nmtkit.text.lines import read_pair, resolve
 
 Pair = tuple[str, str]
 
-_CHUNK_PAIRS = 2048
-_CHUNK_CHARACTERS = 2**20
+CHUNK_PAIRS = 2048
+CHUNK_CHARACTERS = 2**20
 _KEY_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Two parallel files, read and found good once.
+    """Two parallel files that have been read once without an error.
 
     Attributes:
-        prefix: their path without the languages' suffixes.
-        num_pairs: lines of either file.
+        prefix: their path without the suffix of the language.
+        source, target: their paths.
+        num_pairs: number of lines of each file.
     """
 
     prefix: str
@@ -30,11 +31,11 @@ class Corpus:
 
     @staticmethod
     def find(prefix: str, source_lang: str, target_lang: str) -> "Corpus":
-        """Find the files of a prefix and read them through.
+        """Find the files of a prefix and count their lines.
 
         Raises:
             ConfigError: a file is missing or cannot be read.
-            DataError: no lines, unequal numbers of lines, or invalid UTF-8.
+            DataError: no lines, different numbers of lines, invalid UTF-8, or damaged gzip.
         """
         source, target = resolve(prefix, source_lang), resolve(prefix, target_lang)
         return Corpus(prefix, source, target, sum(1 for _ in read_pair(source, target)))
@@ -45,7 +46,7 @@ class Corpus:
 
 
 def sample(corpora: Sequence[Corpus], num_wanted: int) -> Iterator[Pair]:
-    """Yield at most `num_wanted` pairs, at even distances over all corpora."""
+    """Yield at most `num_wanted` pairs, evenly spaced over all corpora."""
     total = sum(corpus.num_pairs for corpus in corpora)
     wanted = min(num_wanted, total)
     pairs = (pair for corpus in corpora for pair in corpus.pairs())
@@ -56,12 +57,12 @@ def sample(corpora: Sequence[Corpus], num_wanted: int) -> Iterator[Pair]:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some pairs in a row of one corpus.
+    """Consecutive pairs of one corpus.
 
     Attributes:
-        corpus: which one.
-        first: number of the first pair, counted over all corpora.
-        pairs: at least one.
+        corpus: index of the corpus.
+        first: number of the first pair over all corpora, from 0.
+        pairs: at least one pair.
     """
 
     corpus: int
@@ -69,8 +70,12 @@ class Chunk:
     pairs: list[Pair]
 
 
-def chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
-    """Cut corpora into chunks of bounded size."""
+def chunks(
+    corpora: Sequence[Corpus],
+    max_pairs: int = CHUNK_PAIRS,
+    max_characters: int = CHUNK_CHARACTERS,
+) -> Iterator[Chunk]:
+    """Split corpora into chunks; the last pair of each may exceed `max_characters`."""
     first = 0
     for index, corpus in enumerate(corpora):
         pairs: list[Pair] = []
@@ -78,7 +83,7 @@ def chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
         for source_line, target_line in corpus.pairs():
             pairs.append((source_line, target_line))
             num_characters += len(source_line) + len(target_line)
-            if len(pairs) == _CHUNK_PAIRS or num_characters > _CHUNK_CHARACTERS:
+            if len(pairs) == max_pairs or num_characters > max_characters:
                 yield Chunk(index, first, pairs)
                 first += len(pairs)
                 pairs, num_characters = [], 0
@@ -88,10 +93,10 @@ def chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
 
 
 def line_key(*lines: str) -> int:
-    """Return the 64-bit key that lines, or pairs of lines, are compared by.
+    """Return a 64-bit hash of a line or of a pair of lines, for comparisons.
 
-    White space counts as one space, or none at the ends. Among 36 million different pairs, the
-    chance that any two have one key is 4 in 100 000.
+    White space is normalised: single spaces, none at the ends. Among 36 million distinct pairs, the
+    probability that any two have the same key is 4 in 100 000.
     """
     text = "\n".join(" ".join(line.split()) for line in lines)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=_KEY_BYTES).digest(), "little")

@@ -1,8 +1,8 @@
-"""Bytes to lines, alone or two files in lock-step.
+"""Lines of text files, read alone or as pairs of two parallel files.
 
-Only LF ends a line, one CR at its end is dropped, and a UTF-8 byte order mark at the start of a
-file is dropped; a file of nothing but the mark holds no line. Python's text files and
-`str.splitlines` have other rules, so nothing else in the toolkit reads text.
+Only LF ends a line. One CR at the end of a line and a UTF-8 byte order mark at the start of a file
+are dropped; a file that has only the mark has no lines. Python's text files and `str.splitlines`
+have other rules, so all text is read with this module.
 """
 
 import gzip
@@ -24,7 +24,7 @@ _LINE_ENDS_TO_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading; gzip is recognised by its first bytes, whatever the name.
+    """Open a file for reading; gzip is recognised by its first bytes, not by the name.
 
     Raises:
         ConfigError: the file is missing, not readable, or a folder.
@@ -45,13 +45,13 @@ def decode_lines(
     on_invalid: Literal["error", "replace"],
     warn: Callable[[str], None],
 ) -> Iterator[str]:
-    """Yield the lines of a UTF-8 stream without their ends.
+    """Yield the lines of a UTF-8 stream without line ends.
 
     Args:
         stream: bytes, read line by line.
-        name: what messages call the stream.
-        on_invalid: "error", or "replace" invalid bytes by U+FFFD with one warning a stream.
-        warn: takes the warning.
+        name: name of the stream in messages.
+        on_invalid: "error", or "replace" invalid bytes by U+FFFD with one warning per stream.
+        warn: receives the warning.
 
     Raises:
         DataError: invalid UTF-8 (line and byte count from 1), or a damaged gzip file.
@@ -63,7 +63,7 @@ def decode_lines(
         except UnicodeDecodeError as error:
             where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
             if on_invalid == "error":
-                raise DataError(f"{where}; {_mend_invalid(number, raw)}") from None
+                raise DataError(f"{where}; {_how_to_fix(number, raw)}") from None
             if not is_warned:
                 warn(f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines")
                 is_warned = True
@@ -72,7 +72,7 @@ def decode_lines(
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file that must be UTF-8.
+    """Yield the lines of a UTF-8 file.
 
     Raises:
         DataError: invalid UTF-8, or a damaged gzip file.
@@ -83,10 +83,10 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of two parallel files that must be UTF-8.
+    """Yield the pairs of lines of two parallel UTF-8 files.
 
     Raises:
-        DataError: different numbers of lines, no line at all, invalid UTF-8, or damaged gzip.
+        DataError: different numbers of lines, no lines, invalid UTF-8, or a damaged gzip file.
         ConfigError: a file cannot be opened.
     """
     num_pairs = 0
@@ -105,11 +105,11 @@ def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 def pair_lines(
     source: Iterable[str], target: Iterable[str], names: tuple[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of two texts, and read neither further than that.
+    """Yield the pairs of lines of two texts; reads no line ahead.
 
     Args:
         source, target: lines.
-        names: what messages call the two.
+        names: names of the two in messages.
 
     Raises:
         DataError: one of them has more lines.
@@ -137,7 +137,7 @@ def resolve(prefix: str, lang: str) -> Path:
             return path
     raise ConfigError(
         f"neither {plain} nor {compressed} exists; "
-        "give the part of the path before the language's suffix"
+        "give the part of the path before the suffix of the language"
     )
 
 
@@ -148,14 +148,14 @@ def count_lines(path: Path) -> int:
 
 
 def one_line(text: str) -> str:
-    """Replace every character that some reader takes for a line end by a space."""
+    """Replace every character that some programs take for a line end by a space."""
     return text.translate(_LINE_ENDS_TO_SPACES)
 
 
 def numbered_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[int, list[Item]]]:
-    """Yield at most `size` items at a time, with the number of the first one, from 1.
+    """Yield chunks of at most `size` items, each with the number of its first item, from 1.
 
-    Nothing is read beyond a chunk before the next one is asked for.
+    A chunk is read only when it is requested.
     """
     remaining = iter(items)
     number = 1
@@ -165,7 +165,7 @@ def numbered_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[int, lis
 
 
 class _OwningGzipFile(gzip.GzipFile):
-    """A gzip reader that closes the file beneath it."""
+    """A gzip reader that also closes the compressed file."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__(fileobj=stream, mode="rb")
@@ -177,11 +177,11 @@ class _OwningGzipFile(gzip.GzipFile):
 
 
 def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]]:
-    """Yield each line's bytes without mark and end, and how many bytes of a mark were skipped."""
+    """Yield the bytes of each line without mark and end, and the skipped bytes of the mark."""
     num_skipped = 0
     try:
-        for index, ended in enumerate(stream):
-            raw = ended
+        for index, line in enumerate(stream):
+            raw = line
             if index == 0 and raw.startswith(_UTF8_MARK):
                 num_skipped = len(_UTF8_MARK)
                 raw = raw[num_skipped:]
@@ -191,7 +191,7 @@ def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]
             num_skipped = 0
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
-            f"{name}: damaged gzip file ({error}); fetch or compress it again"
+            f"{name}: damaged gzip file ({error}); download or compress it again"
         ) from None
 
 
@@ -199,7 +199,7 @@ def _describe_invalid(name: str, number: int, byte: int, raw: bytes, index: int)
     return f"{name}:{number}: not valid UTF-8 at byte {byte} of the line (0x{raw[index]:02x})"
 
 
-def _mend_invalid(number: int, raw: bytes) -> str:
+def _how_to_fix(number: int, raw: bytes) -> str:
     if number == 1 and raw.startswith(_UTF16_MARKS):
         return "it looks like UTF-16: convert it, such as with `iconv -f UTF-16 -t UTF-8`"
     return "convert the file to UTF-8, such as with `iconv -f LATIN1 -t UTF-8`, or remove the line"

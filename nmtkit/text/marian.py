@@ -1,8 +1,8 @@
-"""Vocabularies as OPUS-MT publishes them: a SentencePiece model, and the ids of its pieces apart.
+"""Vocabularies of OPUS-MT: a SentencePiece model, and a separate list with the ids of its pieces.
 
-The source's model and the target's cut text differently, while both number pieces by one list. A
-piece that the list lacks is unknown. Multilingual models expect a line to begin with the symbol of
-its target language, such as `>>fra<<`, which is an entry of the list and no piece of the model.
+Source and target have different SentencePiece models but the same list of ids. Pieces outside the
+list are unknown. Multilingual models expect a line to begin with the symbol of its target language,
+such as `>>fra<<`, which is an entry of the list but not a piece of the model.
 """
 
 import json
@@ -10,32 +10,32 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from nmtkit.errors import DamagedError
-from nmtkit.storage.manifest import RESTORE
+from nmtkit.errors import RESTORE, DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.subword import SPACE_SYMBOL, load_processor, normalised, word_numbers
+from nmtkit.text.subword import SPACE_SYMBOL, load_processor, normalized, word_indices
 
 _BYTE = "<0x{:02X}>"
 _LANGUAGE_BEGIN, _LANGUAGE_END = ">>", "<<"
 
 
 class MarianVocabulary:
-    """Pieces of a SentencePiece model under the ids of a list, special symbols at nmtkit's ids."""
+    """A SentencePiece model whose ids come from a list; special symbols have nmtkit's ids."""
 
     kind = "marian"
     suffix = ".model"
 
     def __init__(self, model: bytes, pieces: Sequence[str], name: str) -> None:
-        """Take a model and the entries in the order of their ids.
+        """Load a model and the list of its pieces.
 
         Args:
-            model: the bytes of a SentencePiece model; its own ids do not matter.
-            pieces: each once; first what stands for unknown pieces, for the beginning (Marian's
-                padding, whose embedding its decoder begins with) and for the end.
-            name: what messages call the model.
+            model: the bytes of a SentencePiece model; its own ids are not used.
+            pieces: distinct entries in the order of their ids. The first three are the unknown
+                symbol, the begin symbol (Marian's padding symbol, with whose embedding its decoder
+                begins) and the end symbol.
+            name: name of the model in messages.
 
         Raises:
-            DamagedError: the bytes are no SentencePiece model.
+            DamagedError: the bytes are not a SentencePiece model.
         """
         self.model = model
         self._processor = load_processor(model, name)
@@ -46,10 +46,10 @@ class MarianVocabulary:
 
     @staticmethod
     def load(path: Path) -> "MarianVocabulary":
-        """Read what `save` wrote.
+        """Read the files that `save` wrote.
 
         Raises:
-            DamagedError: a file is missing, or is not what it should be.
+            DamagedError: a file is missing or damaged.
         """
         list_path = _list_path(path)
         try:
@@ -60,7 +60,7 @@ class MarianVocabulary:
             raise DamagedError(f"{list_path}: not JSON; {RESTORE}") from None
         is_list = isinstance(pieces, list) and all(isinstance(piece, str) for piece in pieces)
         if not is_list or not len({*pieces}) == len(pieces) > EOS_ID:
-            raise DamagedError(f"{list_path}: not a list of different pieces; {RESTORE}")
+            raise DamagedError(f"{list_path}: not a list of distinct pieces; {RESTORE}")
         return MarianVocabulary(model, pieces, str(path))
 
     @property
@@ -73,15 +73,15 @@ class MarianVocabulary:
         return (json.dumps(self._pieces, ensure_ascii=False, indent=0) + "\n").encode()
 
     def save(self, path: Path) -> None:
-        """Write the model, and beside it the list of pieces."""
+        """Write the model, and the list of pieces with the suffix .json."""
         path.write_bytes(self.model)
         _list_path(path).write_bytes(self._list)
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
-        """Ids for what the vocabulary lacks: that of unknown pieces, and those of bytes."""
-        bytes_ = (self._ids.get(_BYTE.format(byte)) for byte in range(256))
-        return frozenset({UNK_ID, *(index for index in bytes_ if index is not None)})
+        """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
+        byte_ids = (self._ids.get(_BYTE.format(byte)) for byte in range(256))
+        return frozenset({UNK_ID, *(index for index in byte_ids if index is not None)})
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a line, without special symbols; a blank line has none."""
@@ -91,31 +91,31 @@ class MarianVocabulary:
         return [self._ids[symbol], *ids] if symbol else ids
 
     def split_symbol(self, line: str) -> tuple[str, str]:
-        """Cut a line behind the symbol of a language, if it begins with one."""
+        """Split the language symbol from the beginning of a line; "" if it has none."""
         name, end, text = line.partition(_LANGUAGE_END)
         symbol = name + end
         is_symbol = name.startswith(_LANGUAGE_BEGIN) and symbol in self._ids
         return (symbol, text) if is_symbol else ("", line)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, begin and end symbols skipped."""
+        """Return the text of ids without begin and end symbols."""
         pieces = [self._pieces[index] for index in ids if index not in (BOS_ID, EOS_ID)]
         text: str = self._processor.decode_pieces(pieces)
-        # Of a piece that only the other side's model knows, the symbol for a space is left.
+        # Pieces that only the other side's model knows keep the symbol for a space.
         return text.replace(SPACE_SYMBOL, " ").strip(" ")
 
-    def normalise(self, line: str) -> str:
-        """Return what `encode` sees of a line but for its language: NFKC, single spaces."""
+    def normalize(self, line: str) -> str:
+        """Return the normalised line without its language symbol: NFKC, single spaces."""
         _, text = self.split_symbol(line)
-        return normalised(self._processor, text)
+        return normalized(self._processor, text)
 
     def piece(self, index: int) -> str:
         """Return the entry of an id."""
         return self._pieces[index]
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """Number, from 0, the word of `decode(ids)` between spaces that each token is part of."""
-        return word_numbers(ids, self.piece)
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Return the index, from 0, of the word of `decode(ids)` that each token is part of."""
+        return word_indices(ids, self.piece)
 
     def _id_of_text(self, piece: str) -> int:
         """Return the id of a piece; one spelled like the begin or end symbol is unknown."""
@@ -124,5 +124,5 @@ class MarianVocabulary:
 
 
 def _list_path(path: Path) -> Path:
-    """Return the path of the list of pieces that belongs to a model's."""
+    """Return the path of the list of pieces of a model."""
     return path.with_suffix(".json")

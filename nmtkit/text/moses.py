@@ -1,63 +1,64 @@
 """Moses' normalisation, tokenisation and detokenisation, line by line, through sacremoses.
 
-They give what the scripts normalize-punctuation.perl, tokenizer.perl and detokenizer.perl of
-https://github.com/moses-smt/mosesdecoder give; docs/scoring.md lists where they do not. sacremoses
-is imported when a `Moses` is made.
+The results equal those of normalize-punctuation.perl, tokenizer.perl and detokenizer.perl of
+https://github.com/moses-smt/mosesdecoder; docs/scoring.md lists the exceptions. sacremoses is
+imported when a `Moses` is made.
 """
 
 import re
 
 _FINAL_PERIOD = re.compile(r"(?<=[^\s.])\.$")
 _HYPHEN_IN_WORD = re.compile(r"(\S)-(\S)")
-# What sacremoses means to join behind an apostrophe in Czech, and ends with a TypeError instead.
+# sacremoses should join these to a preceding apostrophe in Czech, but raises a TypeError.
 _CZECH_SUFFIX = re.compile(r"(?<=['\u2019]) ([-\u2013]) (?=li(?: |$)|mail)", re.IGNORECASE)
 
 
 class Moses:
-    """What Moses does to lines of one language."""
+    """Moses' normalisation, tokenisation and detokenisation for one language."""
 
     def __init__(self, lang: str) -> None:
         """Load the rules.
 
         Args:
-            lang: code of the language, such as de. One that Moses knows no abbreviations of has
-                those of English, as with Moses.
+            lang: code of the language, such as de. As with Moses, languages without a list of
+                abbreviations use the English one.
         """
         from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
         self._lang = lang
-        self._normaliser = MosesPunctNormalizer(lang, perl_parity=True)
-        self._tokeniser = MosesTokenizer(lang)
-        self._detokeniser = MosesDetokenizer(lang)
+        self._normalizer = MosesPunctNormalizer(lang, perl_parity=True)
+        self._tokenizer = MosesTokenizer(lang)
+        self._detokenizer = MosesDetokenizer(lang)
 
-    def normalise(self, line: str) -> str:
+    def normalize(self, line: str) -> str:
         """Return the line with plain quotation marks, dashes and spaces."""
-        # The scripts see the end of a line, where a quotation may end as well.
-        return str(self._normaliser.normalize(line + "\n"))
+        # The scripts keep the line end, which also closes a quotation.
+        return str(self._normalizer.normalize(line + "\n"))
 
-    def tokenise(self, line: str, escapes: bool = True) -> str:
+    def tokenize(self, line: str, escapes: bool = True) -> str:
         """Return the line with spaces between tokens.
 
-        As from the script, a space comes last where a line ends with a full stop and `'`.
+        As with the script, the result ends with a space if the line ends with a full stop and `'`.
 
         Args:
             line: plain text.
-            escapes: write `&`, `|`, `<` and so on as `&amp;`, which Moses' own formats need.
+            escapes: replace `&`, `|`, `<` and others by entities such as `&amp;`, which Moses' own
+                formats need.
         """
-        tokens = str(self._tokeniser.tokenize(line, return_str=True, escape=escapes))
-        # The last word of a line is no abbreviation to Moses; sacremoses does not know that.
+        tokens = str(self._tokenizer.tokenize(line, return_str=True, escape=escapes))
+        # Moses never takes the last word of a line for an abbreviation; sacremoses may.
         return _FINAL_PERIOD.sub(" .", tokens)
 
-    def detokenise(self, line: str, unescapes: bool = True) -> str:
-        """Return a tokenised line as text; the inverse of `tokenise` where that is possible."""
+    def detokenize(self, line: str, unescapes: bool = True) -> str:
+        """Return a tokenised line as text; the inverse of `tokenize` where that is possible."""
         if self._lang == "cs":
             line = _CZECH_SUFFIX.sub(r"\1", line)
-        return str(self._detokeniser.detokenize(line.split(" "), unescape=unescapes))
+        return str(self._detokenizer.detokenize(line.split(" "), unescape=unescapes))
 
 
 def split_compounds(tokens: str) -> str:
     """Split words at hyphens, as the scores of "Attention Is All You Need" were computed.
 
-    Source: tensor2tensor, utils/get_ende_bleu.sh. It leaves every second hyphen of a-b-c whole.
+    Source: tensor2tensor, utils/get_ende_bleu.sh. In a-b-c, only every second hyphen is split.
     """
     return _HYPHEN_IN_WORD.sub(r"\1 ##AT##-##AT## \2", tokens)

@@ -1,7 +1,7 @@
 """SentencePiece vocabularies: raw text to subword ids and back.
 
-Every vocabulary learnt here has byte fallback, so that no text is unknown. Its law:
-decode(encode(line)) == normalise(line).
+Every vocabulary trained here has byte fallback, so no text is unknown, and
+decode(encode(line)) == normalize(line) for any line.
 Source: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
 """
 
@@ -19,32 +19,34 @@ from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 
 Algorithm = Literal["bpe", "unigram"]
 
-# Characters beyond this share of the text, the rarest ones, are spelled in bytes. With byte
-# fallback nothing is lost by that, while an entry for each symbol that noisy text holds once would
-# be learnt from nothing. SentencePiece's default, which also suits Chinese and Japanese.
+# Fraction of the text's characters that get entries; the rarest are spelled in bytes, since one
+# occurrence is too few to train an embedding. SentencePiece's default, also for Chinese, Japanese.
 _CHARACTER_COVERAGE = 0.9995
-# The sums of unigram depend on the number of threads in their last bits: one number everywhere
-# makes the model a function of the text alone.
+# The number of threads changes the last bits of unigram's sums, so it is the same everywhere.
 _NUM_THREADS = 16
 _LOG_ERRORS_ONLY = 2
 SPACE_SYMBOL = "\u2581"
-"""What SentencePiece writes for a space."""
+"""SentencePiece's symbol for a space."""
 
 _UNKNOWN = " \u2047 "
-"""What it spells for `<unk>`."""
+"""SentencePiece's text for `<unk>`."""
 
 
 class Subword:
-    """A SentencePiece model; U+2581, its symbol for a space, is a space in text too."""
+    """A SentencePiece model; U+2581, its symbol for a space, is also a space in text."""
 
     kind = "sentencepiece"
     suffix = ".model"
 
     def __init__(self, model: bytes, name: str) -> None:
-        """Take the bytes of a model; `name` is what messages call it.
+        """Load a model.
+
+        Args:
+            model: its bytes.
+            name: name of the model in messages.
 
         Raises:
-            DamagedError: the bytes are no SentencePiece model.
+            DamagedError: the bytes are not a SentencePiece model.
             ConfigError: its special symbols have other ids than nmtkit's.
         """
         self.data = model
@@ -66,18 +68,18 @@ class Subword:
         symbols: Sequence[str] = (),
         size_flag: str = "--vocab-size",
     ) -> "Subword":
-        """Learn a vocabulary; equal lines give the same one on every machine.
+        """Train a vocabulary; equal lines give an equal vocabulary on every machine.
 
         Args:
             lines: text; SentencePiece skips empty lines and those above 4192 bytes.
-            algorithm: how subwords are chosen.
-            size: entries, with the 3 special symbols and the 256 bytes.
-            text: what messages call the text, such as its languages.
-            symbols: tokens that are an entry each, wherever they stand.
-            size_flag: what messages tell to set for another size.
+            algorithm: bpe or unigram.
+            size: number of entries, including the 3 special symbols and the 256 bytes.
+            text: name of the text in messages, such as its languages.
+            symbols: tokens that become single entries anywhere in text.
+            size_flag: option for the size, named in messages.
 
         Raises:
-            ConfigError: the text cannot give that many entries, or its characters need more.
+            ConfigError: the text is too small for this size, or its characters need more entries.
             DataError: there is no text to learn from.
         """
         failures: list[BaseException] = []
@@ -110,8 +112,8 @@ class Subword:
         """Read a model file.
 
         Raises:
-            ConfigError: the file cannot be read, or has other special ids.
-            DamagedError: it is no SentencePiece model.
+            ConfigError: the file cannot be read, or its special symbols have other ids.
+            DamagedError: it is not a SentencePiece model.
         """
         try:
             model = path.read_bytes()
@@ -120,12 +122,12 @@ class Subword:
         return Subword(model, str(path))
 
     def save(self, path: Path) -> None:
-        """Write the model as SentencePiece does."""
+        """Write the model file."""
         path.write_bytes(self.data)
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
-        """Ids that spell what the vocabulary lacks: <unk> and the bytes."""
+        """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
         return frozenset({UNK_ID, *filter(self._processor.is_byte, range(self.size))})
 
     def encode(self, line: str) -> list[int]:
@@ -134,74 +136,74 @@ class Subword:
         return ids
 
     def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return no symbol, and the line: nothing in it is meant for the whole of it."""
+        """Return "" and the line: this vocabulary has no language symbols."""
         return "", line
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, begin and end symbols skipped."""
+        """Return the text of ids without begin and end symbols."""
         text: str = self._processor.decode([i for i in ids if i not in (BOS_ID, EOS_ID)])
         return text
 
-    def normalise(self, line: str) -> str:
-        """Return what `encode` sees of a line: NFKC, single spaces, none at the ends."""
-        return normalised(self._processor, line)
+    def normalize(self, line: str) -> str:
+        """Return the normalised line: NFKC, single spaces, none at the ends."""
+        return normalized(self._processor, line)
 
     def piece(self, index: int) -> str:
         """Return the entry of an id as SentencePiece spells it."""
         text: str = self._processor.id_to_piece(index)
         return text
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """Number, from 0, the word of `decode(ids)` between spaces that each token is part of.
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Return the index, from 0, of the word of `decode(ids)` that each token is part of.
 
-        A space belongs to the word after it, or to the last one if none follows. What is unknown is
-        spelled between spaces, and so is a word of its own.
+        A space belongs to the word after it; at the end of the text, to the last word. An unknown
+        token is decoded with spaces on both sides, so it is a separate word.
         """
-        return word_numbers(ids, self.piece)
+        return word_indices(ids, self.piece)
 
 
-def word_numbers(ids: Sequence[int], piece: Callable[[int], str]) -> list[int]:
-    """Number, from 0, the word that each token of a text is part of; see `Subword.words`."""
-    numbers = []
+def word_indices(ids: Sequence[int], piece: Callable[[int], str]) -> list[int]:
+    """Return the index of the word that each token is part of; see `Subword.word_indices`."""
+    indices = []
     num_begun, is_inside = 0, False
     for index in ids:
         text = _spelled(index, piece)
         is_inside = is_inside and not text.startswith(" ")
-        numbers.append(num_begun - is_inside)
+        indices.append(num_begun - is_inside)
         if text.strip(" "):
             num_begun += not is_inside
             is_inside = not text.endswith(" ")
     last = max(0, num_begun - 1)
-    return [min(number, last) for number in numbers]
+    return [min(index, last) for index in indices]
 
 
 def _spelled(index: int, piece: Callable[[int], str]) -> str:
-    """Return what SentencePiece spells for an id in the midst of a text."""
+    """Return SentencePiece's text for an id inside a sequence."""
     if index in (BOS_ID, EOS_ID):
         return ""
     return _UNKNOWN if index == UNK_ID else piece(index).replace(SPACE_SYMBOL, " ")
 
 
 def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
-    """Load the bytes of a model; DamagedError, which calls it `name`, if they are none."""
+    """Load a model from its bytes; DamagedError, with this name, if they are not a model."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto(model)
-    except (RuntimeError, UnicodeDecodeError):  # the latter of the former's message
+    except (RuntimeError, UnicodeDecodeError):  # decoding the RuntimeError's message may fail
         raise DamagedError(
             f"{name}: not a SentencePiece model, or damaged; copy or train it again"
         ) from None
     return processor
 
 
-def normalised(processor: sentencepiece.SentencePieceProcessor, line: str) -> str:
-    """Return what a model sees of a line, spaces as spaces and none at the ends."""
+def normalized(processor: sentencepiece.SentencePieceProcessor, line: str) -> str:
+    """Return a line as a model normalises it, with plain spaces and none at the ends."""
     text: str = processor.normalize(line)
     return text.replace(SPACE_SYMBOL, " ").removeprefix(" ")
 
 
 def _remember_failure(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
-    """Pass lines on; SentencePiece turns any error of its reader into a RuntimeError."""
+    """Yield lines and record an exception, which SentencePiece replaces by a RuntimeError."""
     try:
         yield from lines
     except BaseException as error:
@@ -210,20 +212,20 @@ def _remember_failure(lines: Iterable[str], failures: list[BaseException]) -> It
 
 
 def _explain(message: str, size: int, text: str, size_flag: str) -> ConfigError | DataError:
-    """Turn SentencePiece's message into one that says what to do."""
+    """Convert SentencePiece's message into an error that says how to fix it."""
     too_high = re.search(r"Vocabulary size too high .* value <= (\d+)", message)
     if too_high:
         return ConfigError(
-            f"a vocabulary of {size} entries is more than the text of {text} gives; set "
+            f"a vocabulary of {size} entries is too large for the text of {text}; set "
             f"{size_flag} to at most {too_high[1]}"
         )
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if too_low:
         return ConfigError(
-            f"a vocabulary of {size} entries cannot hold the characters of {text}, 256 bytes and "
-            f"3 special symbols; set {size_flag} to at least {too_low[1]}"
+            f"a vocabulary of {size} entries is too small for the characters of {text}, 256 bytes "
+            f"and 3 special symbols; set {size_flag} to at least {too_low[1]}"
         )
     return DataError(
-        f"no vocabulary can be learnt from the text of {text}: no line has text within 4192 "
-        f"bytes; check the files (SentencePiece says: {message.strip()})"
+        f"no vocabulary can be learnt from the text of {text}: every line is blank or above 4192 "
+        f"bytes; check the files (SentencePiece: {message.strip()})"
     )

@@ -1,7 +1,7 @@
-"""Closed vocabularies: a line is cut at whitespace, and each token is an entry or unknown.
+"""Closed vocabularies: a line is split at white space, and each token is an entry or unknown.
 
-For text that is segmented already: subwords or tokens that another tool made.
-The file has one word a line, and the line's number, from 0, is the word's id.
+They are for text that another tool has segmented. The file has one word per line, in the order of
+ids.
 """
 
 from collections import Counter
@@ -16,14 +16,14 @@ _SPECIAL_WORDS = ("<unk>", "<s>", "</s>")
 
 
 class Words:
-    """Words and their ids; a token of text that is spelled like a special symbol is unknown."""
+    """Words and their ids; tokens spelled like a special symbol are unknown."""
 
     kind = "words"
     suffix = ".txt"
     unknown_ids = frozenset({UNK_ID})
 
     def __init__(self, words: Sequence[str]) -> None:
-        """Take the words after the three special symbols, in the order of their ids."""
+        """Store words in the order of their ids, which begin after the three special symbols."""
         self._words = (*_SPECIAL_WORDS, *words)
         self._ids = {word: i for i, word in enumerate(words, len(_SPECIAL_WORDS))}
         self.size = len(self._words)
@@ -33,16 +33,16 @@ class Words:
     def count(
         lines: Iterable[str], size: int, min_count: int, symbols: Sequence[str] = ()
     ) -> "Words":
-        """Take the most frequent words, equally frequent ones in the order of code points.
+        """Select the most frequent words of a text; ties are in the order of code points.
 
         Args:
-            lines: text, all of it counted.
-            size: the largest number of entries, special symbols counted.
+            lines: the text.
+            size: maximum number of entries, including special symbols.
             min_count: rarer words are left out.
-            symbols: further words, which come first, however often they are in the text.
+            symbols: words that come first, regardless of their frequency.
 
         Raises:
-            DataError: no word is left.
+            DataError: no word is frequent enough.
         """
         counts = Counter(token for line in lines for token in line.split())
         for word in (*_SPECIAL_WORDS, *symbols):
@@ -50,31 +50,31 @@ class Words:
         frequent = [word for word in counts if counts[word] >= min_count]
         if not frequent:
             raise DataError(
-                f"none of the training text's {len(counts)} different words appears "
+                f"none of the training text's {len(counts)} distinct words occurs "
                 f"{min_count} times; check the files, or lower --min-count"
             )
         ranked = sorted(frequent, key=lambda word: (-counts[word], word))
         return Words([*symbols, *ranked][: size - len(_SPECIAL_WORDS)])
 
     @staticmethod
-    def can_hold(word: str) -> bool:
-        """Tell whether a text can be an entry: it has no white space, and is no special symbol."""
+    def is_valid_entry(word: str) -> bool:
+        """Return whether a text can be an entry: no white space, not a special symbol."""
         return word.split() == [word] and word not in _SPECIAL_WORDS
 
     @staticmethod
     def load(path: Path) -> "Words":
-        """Read a list of words; the three special symbols may lead it or be absent.
+        """Read a list of words; it may begin with the three special symbols.
 
         Raises:
             ConfigError: the file cannot be read.
-            DataError: an empty line, white space in a word, a word twice, or no word.
+            DataError: an empty line, white space in a word, a repeated word, or no words.
         """
         entries = list(read_lines(path))
         num_special = len(_SPECIAL_WORDS)
         num_leading = num_special if tuple(entries[:num_special]) == _SPECIAL_WORDS else 0
         words = entries[num_leading:]
         if not words:
-            raise DataError(f"{path}: no word in it; give a list of words, one a line")
+            raise DataError(f"{path}: no words; give a list of words, one per line")
         seen: set[str] = set()
         for number, word in enumerate(words, num_leading + 1):
             problem = _find_problem(word, seen)
@@ -93,40 +93,40 @@ class Words:
         path.write_bytes(self.data)
 
     def encode(self, line: str) -> list[int]:
-        """Return an id a token, without special symbols; a blank line has none."""
+        """Return one id per token, without special symbols; a blank line has none."""
         return [self._ids.get(token, UNK_ID) for token in line.split()]
 
     def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return no symbol, and the line: nothing in it is meant for the whole of it."""
+        """Return "" and the line: this vocabulary has no language symbols."""
         return "", line
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the words of ids joined by one space, begin and end symbols skipped."""
+        """Return the words of ids joined by spaces, without begin and end symbols."""
         return " ".join(self._words[i] for i in ids if i not in (BOS_ID, EOS_ID))
 
-    def normalise(self, line: str) -> str:
-        """Return what `encode` sees of a line: its tokens with one space between them."""
+    def normalize(self, line: str) -> str:
+        """Return the tokens of a line joined by single spaces."""
         return " ".join(line.split())
 
     def piece(self, index: int) -> str:
         """Return the word of an id."""
         return self._words[index]
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """Number the words of ids: each is one."""
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Return the index of each token, as each is one word."""
         return list(range(len(ids)))
 
 
 def _find_problem(word: str, seen: set[str]) -> str | None:
-    """Return what is wrong with an entry of a list that follows the entries `seen`."""
+    """Describe the problem of an entry after the entries `seen`; None if it is valid."""
     if not word:
         return "empty line; delete it"
     if word.split() != [word]:
-        return f"{word!r} is not one word; a line holds one word without white space"
+        return f"{word!r} is not one word; write one word without white space per line"
     if word in _SPECIAL_WORDS:
         return (
-            f"special symbol '{word}' out of place; begin the list with the lines "
-            f"{', '.join(_SPECIAL_WORDS)}, or leave all three out"
+            f"special symbol '{word}' is out of place; begin the list with the lines "
+            f"{', '.join(_SPECIAL_WORDS)}, or leave out all three"
         )
     if word in seen:
         return f"token '{word}' appears twice; delete one line"

@@ -1,6 +1,6 @@
-"""When a run saves, what follows if it cannot, and what it resumes from.
+"""When a run saves checkpoints, how it handles failed saves, and how it resumes.
 
-`nmtkit.storage.checkpoint` writes and reads the checkpoints.
+`nmtkit.storage.checkpoint` writes and reads the files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,23 +26,23 @@ from nmtkit.storage.checkpoint import (
 from nmtkit.storage.model_folder import restore_parameters
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.state import RunContext, TrainState
-from nmtkit.units import SECONDS_A_MINUTE
+from nmtkit.units import SECONDS_PER_MINUTE
 
 MAX_FAILURES_IN_A_ROW = 2
-"""Training continues after a failed save, but ends after this many in a row."""
+"""Failed saves in a row after which training ends; it continues after fewer."""
 
 
 def open_newest_checkpoint(
     folder: RunFolder, recipe: TrainRecipe, dataset: Dataset, warn: Callable[[str], None]
 ) -> Resumable | None:
-    """Read the newest whole checkpoint of a run, and delete what killed sessions left.
+    """Read the newest undamaged checkpoint of a run, and delete leftovers of killed sessions.
 
     Returns:
-        The checkpoint, which `last` names now; None for a new run.
+        The checkpoint, to which `last` points now; None for a new run.
 
     Raises:
-        ConfigError: the checkpoint was made with other settings.
-        DamagedError: it was made from other data; or there are checkpoints, and none is whole.
+        ConfigError: the checkpoint has other settings.
+        DamagedError: it is from other data; or no checkpoint can be resumed, though there are some.
     """
     clear_leftovers(folder, warn)
     resumable = newest_resumable(folder, warn)
@@ -52,10 +52,10 @@ def open_newest_checkpoint(
 
 
 def restore(train_state: TrainState, resumable: Resumable | None) -> dict[str, Tensor]:
-    """Put a checkpoint's weights and moments, if there is one, into a training state.
+    """Copy the weights and moments of a checkpoint, if there is one, into a training state.
 
     Returns:
-        The tensors restored next to the model's, without their values.
+        The restored tensors except the model's, on the meta device.
     """
     if resumable is None:
         return {}
@@ -67,7 +67,12 @@ def restore(train_state: TrainState, resumable: Resumable | None) -> dict[str, T
 def check_same_run(
     run_dir: Path, resumable: Resumable, recipe: TrainRecipe, dataset: Dataset
 ) -> None:
-    """Refuse to continue a run with settings or data that would make it another one."""
+    """Refuse to continue a run with other data, or other settings that must not change.
+
+    Raises:
+        ConfigError: settings that are fixed for a run have other values.
+        DamagedError: the dataset is another one.
+    """
     fields, old, new = fields_of(TrainRecipe), values_of(resumable.recipe), values_of(recipe)
     changed = [
         f"{name} was {old[name]!r} and is now {new[name]!r}"
@@ -81,17 +86,16 @@ def check_same_run(
         )
     if resumable.provenance["dataset"] != dataset.fingerprint:
         raise DamagedError(
-            f"{run_dir}: this run was begun with other data or another vocabulary; give it its "
-            "own dataset, or choose another --out"
+            f"{run_dir}: this run has other data or another vocabulary; give the dataset of the "
+            "run, or choose another --out"
         )
 
 
 class Saver:
-    """Saves checkpoints of a run by updates, by time, and on request.
+    """Saves checkpoints of a run every N updates, by time, and on request.
 
-    A background thread writes a checkpoint from a copy while training continues. The next save,
-    the end of the run, and whoever needs the checkpoint wait until it is written. On ranks other
-    than the first nothing is written.
+    A background thread writes a copy of the state while training continues. The next save, the end
+    of a validation and the end of the run wait until the checkpoint is written. Only rank 0 writes.
     """
 
     def __init__(self, context: RunContext, train_state: TrainState) -> None:
@@ -106,22 +110,22 @@ class Saver:
         self._best: Sequence[int] = ()
 
     def is_scheduled(self) -> bool:
-        """Return whether --save-every asks for a checkpoint after this update."""
+        """Return whether --save-every schedules a checkpoint after this update."""
         return self._train_state.progress.update % self._config.save_every == 0
 
     def is_due(self) -> bool:
-        """Return whether to save: it is scheduled, or the last save was too long ago."""
-        longest = self._config.save_minutes * SECONDS_A_MINUTE
+        """Return whether to save: scheduled, or the last save is --save-minutes ago."""
+        longest = self._config.save_minutes * SECONDS_PER_MINUTE
         return self.is_scheduled() or 0 < longest <= self._context.clock() - self._last_save
 
     def save_if(self, is_due: bool) -> None:
-        """Save if it is due; first report a failed save that has ended by now.
+        """Save if due; first report the previous save if it has failed.
 
         Args:
-            is_due: as `is_due` answered, before the log was written.
+            is_due: the result of `is_due` before the log was written.
 
         Raises:
-            ResourceError: it cannot be written, and neither could the checkpoint before.
+            ResourceError: the second save in a row has failed.
             DivergedError: the parameters are not finite.
         """
         if self._writing is not None and self._writing.done():
@@ -130,16 +134,16 @@ class Saver:
             self._start()
 
     def save_now(self) -> None:
-        """Save where the run ends; here one failure is an error."""
+        """Save at the end of a run, where a single failure is an error; raises as `save_if`."""
         self.finish()
         if self._train_state.progress.update == 0:
-            return  # nothing that a new run would not do again
+            return  # a new run begins with the same state
         self._num_failures = MAX_FAILURES_IN_A_ROW
         self._start()
         self.finish()
 
     def keep_best(self, best_first: Sequence[int]) -> None:
-        """Keep the checkpoints of the first --keep-best updates; let `best` name the first."""
+        """Keep the checkpoints of the first --keep-best updates; `best` points to the first."""
         if not self._context.ranks.is_first:
             return
         self._best = best_first
@@ -161,11 +165,11 @@ class Saver:
             self._num_failures = 0
 
     def close(self) -> None:
-        """Wait until nothing is being written any more, even after a failure."""
+        """End the thread, after it has written its checkpoint."""
         self._thread.shutdown()
 
     def _start(self) -> None:
-        """Copy what a checkpoint holds, and have it written."""
+        """Copy the state, and write it in the background; rank 0 only."""
         self.finish()
         self._last_save = self._context.clock()
         if self._context.ranks.is_first:
@@ -175,10 +179,10 @@ class Saver:
     def _write(self, snapshot: Snapshot) -> None:
         folder, config = self._context.folder, self._config
         write_checkpoint(folder, snapshot)
-        try:  # a checkpoint that cannot be deleted does no harm
+        try:  # training continues if an old checkpoint cannot be deleted
             prune(folder, config.keep, self._best[: config.keep_best], self._report)
         except ResourceError as error:
-            self._report(f"not tidied up: {error}")
+            self._report(f"old checkpoints not deleted: {error}")
 
     def _report(self, text: str) -> None:
         self._context.reporter.message(text)
@@ -203,11 +207,11 @@ class Saver:
 def point_best_or_report(
     folder: RunFolder, best_first: Sequence[int], report: Callable[[str], None]
 ) -> None:
-    """Let `best` name the first of these updates that has a checkpoint, or report why not."""
+    """Point `best` to the first of these updates that has a checkpoint, or report why not."""
     try:
         folder.point_best(best_first)
     except ResourceError as error:
-        report(f"`best` still names the checkpoint before: {error}")
+        report(f"`best` still points to the previous checkpoint: {error}")
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

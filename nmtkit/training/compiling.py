@@ -1,9 +1,9 @@
-"""How training computes: its precision, and the functions that torch.compile makes faster.
+"""How training computes: its precision, and the functions that torch.compile compiles.
 
-Both are chosen before the model is built. The residual tails of layers and the loss of a chunk of
-logits are compiled; matrix products and attention are kernels already. A small model of the same
-widths compiles them with a batch of end symbols, so no update waits for the compiler. Where
-compiling fails, the functions stay eager.
+Both are chosen before the model is built. The residual tails of layers and the softmax of the loss
+are compiled; matrix products and attention are kernels already. A small model of the same widths
+compiles them on a batch of end symbols, so no update waits for the compiler. If compiling fails,
+the functions stay eager.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig
-from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
 from nmtkit.errors import ResourceError
 from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
@@ -24,33 +24,33 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.memory_search import fits
-from nmtkit.training.objective import Objective, normalize
+from nmtkit.training.objective import Objective, softmax_in_place
 
 TRIAL_TOKENS = 4096
-"""Tokens per side of the batch that is compiled for, at most; the code is tuned for this number."""
+"""Largest number of tokens per side of the batch that the functions are compiled with."""
 
 MIN_TRIAL_TOKENS = 64
-"""Tokens per side of the smallest batch that is tried when larger ones do not fit into memory."""
+"""Tokens per side of the smallest batch tried where larger ones do not fit into memory."""
 
 TRIAL_LENGTH = 32
-"""Tokens per sentence of these batches, if the model has that many positions."""
+"""Tokens per sentence of these batches, or the model's positions if these are fewer."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How training computes what a recipe describes.
+    """Precision and functions with which training computes.
 
     Attributes:
-        precision: the type of matrix products; None = the type of the weights.
-        tail: the residual tail of the layers, eager or compiled.
-        normalize: turns logits into probabilities, eager or compiled; see `objective.py`.
+        precision: type of matrix products; None = type of the weights.
+        tail: residual tail of the layers, eager or compiled.
+        softmax: `objective.softmax_in_place`, eager or compiled.
     """
 
     precision: torch.dtype | None
     tail: ResidualTail = EAGER
-    normalize: Callable[[Tensor, Tensor], Tensor] = normalize
+    softmax: Callable[[Tensor, Tensor], Tensor] = softmax_in_place
 
     @property
     def is_compiled(self) -> bool:
@@ -61,15 +61,15 @@ class Execution:
 def choose_execution(
     recipe: TrainRecipe, target_size: int, device: torch.device, report: Callable[[str], None]
 ) -> Execution:
-    """Choose the precision, and compile functions if settings ask for it and it works.
+    """Choose the precision, and compile functions if the settings ask for it and it works.
 
-    torch's random numbers stay unchanged.
+    The state of torch's random number generators stays unchanged.
 
     Args:
         recipe: all settings.
-        target_size: entries of the target vocabulary.
+        target_size: V, number of entries in the target vocabulary.
         device: where the model is trained.
-        report: receives one line if compiling fails.
+        report: prints a line if compiling fails.
 
     Raises:
         ConfigError: the GPU cannot compute in the precision.
@@ -77,15 +77,15 @@ def choose_execution(
     """
     size = recipe.model.model_size
     eager = Execution(choose_precision(recipe.engine.precision, device, trained_size=size))
-    if not is_wanted(recipe.engine, device):
+    if not should_compile(recipe.engine, device):
         return eager
     tail = ResidualTail(compiled(add_and_norm), compiled(add_norm_feed_forward))
-    execution = replace(eager, tail=tail, normalize=compiled(normalize))
+    execution = replace(eager, tail=tail, softmax=compiled(softmax_in_place))
     training = recipe.training
     num_tokens = min(training.max_tokens or training.update_tokens, TRIAL_TOKENS)
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            _try(_small_objective(recipe, target_size, device, execution), num_tokens, device)
+            _compile(_small_objective(recipe, target_size, device, execution), num_tokens, device)
     except (RuntimeError, OSError, SubprocessError) as error:
         reason = " ".join(str(error).partition("\n\n")[0].split())
         report(f"not compiled: {reason}; training continues without --compile")
@@ -93,22 +93,22 @@ def choose_execution(
     return execution
 
 
-def is_wanted(engine: EngineConfig, device: torch.device) -> bool:
-    """Return whether settings ask for compiling on a device."""
+def should_compile(engine: EngineConfig, device: torch.device) -> bool:
+    """Return whether the settings ask for compilation on a device."""
     is_chosen = device.type == "cuda" and not engine.deterministic
     return engine.compile == "on" or (engine.compile == "auto" and is_chosen)
 
 
 def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function that is compiled at its first call, for any number of tokens.
+    """Return a function that is compiled at its first call, once for all numbers of tokens.
 
-    torch.compile writes code for the shapes that it meets, and again when others come. The number
-    of tokens differs between batches, so it is marked as dynamic. torch would write special code
-    for a single token, so the plain function computes that.
+    torch.compile recompiles for new shapes, and the number of tokens differs between batches.
+    Therefore this dimension is marked as dynamic. torch would specialise on a single token, so
+    the eager function computes that case.
 
     Args:
-        function: of tensors (tokens, ...) and of other arguments, which have the same kind in
-            every call.
+        function: function of tensors (tokens, ...) and other arguments; each argument has the
+            same type in every call.
     """
     fast = torch.compile(function, fullgraph=True)
 
@@ -126,33 +126,33 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
 def _small_objective(
     recipe: TrainRecipe, target_size: int, device: torch.device, execution: Execution
 ) -> Objective:
-    """Build a model with one layer per stack, which runs the same code as the whole one."""
+    """Build a model with one layer per stack, which calls the same functions as the full model."""
     model = Transformer(
         replace(recipe.model, encoder_layers=1, decoder_layers=1),
         target_size,
         target_size,
         is_shared=True,
         tail=execution.tail,
-        recompute=recipe.engine.recompute,
+        activation_checkpointing=recipe.engine.activation_checkpointing,
     )
     smoothing = recipe.training.label_smoothing
-    return Objective(model.to(device), smoothing, execution.precision, execution.normalize).train()
+    return Objective(model.to(device), smoothing, execution.precision, execution.softmax).train()
 
 
-def _try(objective: Objective, num_tokens: int, device: torch.device) -> None:
+def _compile(objective: Objective, num_tokens: int, device: torch.device) -> None:
     longest = objective.model.config.longest_sequence
-    while not fits(objective, iter([_batch_of_ends(num_tokens, longest, device)])):
+    while not fits(objective, iter([eos_batch(num_tokens, longest, device)])):
         if num_tokens <= MIN_TRIAL_TOKENS:
             raise ResourceError(
-                f"out of memory, even for a batch of {num_tokens} tokens; take a smaller model or "
+                f"out of memory, even for a batch of {num_tokens} tokens; use a smaller model or "
                 "a larger machine"
             )
         num_tokens = max(num_tokens // 2, MIN_TRIAL_TOKENS)
 
 
-def _batch_of_ends(num_tokens: int, longest: int, device: torch.device) -> Batch:
-    """Build a batch of about `num_tokens` per side, at least 2: one alone compiles nothing."""
+def eos_batch(num_tokens: int, longest: int, device: torch.device) -> Batch:
+    """Build a batch of about `num_tokens` per side; at least 2, as one token compiles nothing."""
     num_sentences = max(2, num_tokens // min(TRIAL_LENGTH, longest))
     length = max(1, min(num_tokens // num_sentences, longest))
     ends = Sequences.pack([[EOS_ID] * length] * num_sentences, "uint16")
-    return batch_of(ends, ends, device)
+    return make_batch(ends, ends, device)

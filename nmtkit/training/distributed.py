@@ -1,16 +1,14 @@
-"""Ranks: the processes that train one model together, a device each.
+"""Ranks: the processes that train one model together, one per device.
 
-PyTorch's own engine carries what they exchange: gradients through DistributedDataParallel, the few
-numbers of an update through `Ranks.sum`, and what rank 0 alone reads and decides through
-`Ranks.share`. A process on its own is one rank, and exchanges nothing.
+They communicate through torch.distributed. DistributedDataParallel exchanges gradients, `Ranks.sum`
+the few numbers of an update, and `Ranks.run_on_first` what rank 0 alone reads and decides. A single
+process is one rank, and exchanges nothing.
 
-Whatever launches the ranks says so in the environment, as torchrun does.
+The launcher sets the environment variables of torchrun, by which the ranks find each other.
 """
 
-import ctypes
 import math
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -28,42 +26,41 @@ from nmtkit.errors import (
     InterruptedByUserError,
     LostRankError,
     NmtkitError,
+    ReportedElsewhereError,
     ResourceError,
     StoppedError,
-    ToldElsewhereError,
     is_out_of_memory,
 )
+from nmtkit.runtime.parent_process import end_with_parent
 
 ROLL_CALL_S = 3.0
-"""When an exchange has failed, a rank that does not say so within this time is lost."""
+"""After a failed exchange, a rank that does not answer within this time is lost."""
 
 LEAVING_S = 20.0
-"""Rank 0 waits no longer than this for the others to leave."""
+"""Longest time that rank 0 waits for the others to leave."""
 
 LAUNCHER = "NMTKIT_LAUNCHER"
-"""Environment variable that names the process without which a rank is not to live on."""
-
-PR_SET_PDEATHSIG = 1
-"""Of prctl(2): which signal a process gets when its parent ends."""
+"""Environment variable with the process id of the launcher; its ranks end when it does."""
 
 DEVICE_POLL_S = 2e-4
 STORE_POLL_S = 0.02
 
 PRESENT = b"present"
-"""Answer to a roll call of a rank that has not ended with an error."""
+"""Answer to a roll call by a rank that has not ended with an error."""
 
-TOGETHER = (StoppedError.exit_code, InterruptedByUserError.exit_code)
-"""Exit codes of what all ranks have agreed to end with."""
+AGREED_EXIT_CODES = (StoppedError.exit_code, InterruptedByUserError.exit_code)
+"""Exit codes of the ends that all ranks agree on: requests to stop."""
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 class Ranks:
-    """This process among those that train one model together.
+    """One rank's view of all ranks that train a model together.
 
     Attributes:
-        rank: its number, from 0; rank 0 alone writes and talks.
-        size: W, how many there are.
+        rank: number of this process, from 0; only rank 0 writes checkpoints, logs and
+            progress.
+        size: W, the number of ranks.
     """
 
     def __init__(
@@ -75,15 +72,15 @@ class Ranks:
         timeout_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Store the place of this process.
+        """Store the number of this process and its connections.
 
         Args:
-            rank, size: its number, and how many there are.
-            store: shares facts about ranks without an exchange; None for one alone.
-            control: exchanges what is on the host, so that the loss of a rank is noticed there,
-                and not by a device that waits for ever; None = what exchanges tensors.
-            timeout_s: how long to wait for a device.
-            clock: seconds from an arbitrary start.
+            rank, size: number of this process, and number of ranks.
+            store: key-value store of all ranks; None for a single rank.
+            control: group that exchanges values on the host. So the host notices the loss of a
+                rank, while a device would wait for ever. None = the default group.
+            timeout_s: longest wait for a device.
+            clock: seconds from an arbitrary start, never going back.
         """
         self.rank = rank
         self.size = size
@@ -91,7 +88,7 @@ class Ranks:
         self._control = control
         self._timeout_s = timeout_s
         self._clock = clock
-        self._num_arrivals = 0
+        self._num_exchanges = 0
 
     @property
     def is_first(self) -> bool:
@@ -103,35 +100,45 @@ class Ranks:
         """There is no other rank."""
         return self.size == 1
 
-    def wrap(self, module: nn.Module) -> nn.Module:
-        """Return a module whose backward pass adds up the gradients of all ranks, divided by W."""
+    def wrap(self, module: nn.Module, backward: Callable[[nn.Module], None]) -> nn.Module:
+        """Return a module whose backward pass averages the gradients of all ranks.
+
+        Args:
+            module: the module to wrap.
+            backward: runs a forward and a backward pass of it. The order in which
+                DistributedDataParallel sums gradients is fixed only after a first pass; after this
+                one, a resumed run sums like an uninterrupted one.
+        """
         if self.is_alone:
             return module
         with self._between_updates():
-            return DistributedDataParallel(module, gradient_as_bucket_view=True)
+            parallel = DistributedDataParallel(module, gradient_as_bucket_view=True)
+            backward(parallel)
+            parallel.zero_grad()
+            return parallel
 
-    def arrive(self) -> None:
-        """Count an exchange that this rank has reached: a lost rank has reached fewer."""
+    def count_exchange(self) -> None:
+        """Count an exchange that this rank has reached; a lost rank has reached fewer."""
         if self._store is not None:
-            self._num_arrivals += 1
-            self._store.set(f"arrivals/{self.rank}", str(self._num_arrivals))
+            self._num_exchanges += 1
+            self._store.set(f"exchanges/{self.rank}", str(self._num_exchanges))
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum over all ranks of a tensor, which is overwritten."""
+        """Sum a tensor over all ranks, in place, and return it."""
         if not self.is_alone:
             dist.all_reduce(values, group=None if values.is_cuda else self._control)
         return values
 
     def await_device(self, when: str) -> None:
-        """Wait until this rank's GPU is done, but not for ever: that of another may hang.
+        """Wait until this rank's GPU is done, up to the time limit: another rank's may hang.
 
         Args:
-            when: what the ranks were doing, for the message.
+            when: what the ranks are doing, for the message.
 
         Raises:
-            LostRankError, ToldElsewhereError: it did not end in time.
+            LostRankError, ReportedElsewhereError: it was not done in time.
         """
-        if self._control is None:  # a CPU is done, and so will be a GPU that waits for no other
+        if self._control is None:  # a CPU, or a GPU that waits for no other rank
             return
         done = torch.cuda.Event()
         done.record()
@@ -142,39 +149,39 @@ class Ranks:
             time.sleep(DEVICE_POLL_S)
 
     def is_first_to(self, what: str) -> bool:
-        """Return whether no other rank has asked for this before; one alone is always first."""
+        """Return whether no other rank has called this with the same text before."""
         return self._store is None or self._store.add(f"first/{what}", 1) == 1
 
-    def share(self, make: Callable[[], Made]) -> Made:
-        """Have rank 0 make something, and give it to all.
+    def run_on_first(self, function: Callable[[], Result]) -> Result:
+        """Call a function on rank 0, and return its result on all ranks.
 
         Raises:
-            NmtkitError: what making it raised on rank 0; ToldElsewhereError on the others.
+            NmtkitError: the error of the function on rank 0; ReportedElsewhereError on the others.
         """
         if self.is_alone:
-            return make()
+            return function()
         error, box = None, [None]
         if self.is_first:
-            box, error = _boxed(make)
+            box, error = _boxed(function)
         with self._between_updates():
             dist.broadcast_object_list(box, src=0, group=self._control)
         if error is not None:
             raise error
         value, exit_code = box[0] or (None, None)
         if exit_code is not None:
-            raise ToldElsewhereError(exit_code)
-        return value  # type: ignore[return-value]  # None where that is what was made
+            raise ReportedElsewhereError(exit_code)
+        return value  # type: ignore[return-value]  # None where the function returned it
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Overwrite tensors by those of rank 0, which gives equal shapes in equal order."""
+        """Overwrite tensors by those of rank 0, which have the same shapes in the same order."""
         if self.is_alone:
             return
         with self._between_updates():
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
-    def gather(self, value: Made) -> list[Made]:
-        """Return everyone's value, by rank."""
+    def gather(self, value: Result) -> list[Result]:
+        """Return the values of all ranks, ordered by rank."""
         if self.is_alone:
             return [value]
         values: list[Any] = [None] * self.size
@@ -184,53 +191,54 @@ class Ranks:
 
     @contextmanager
     def exchange(self, when: str) -> Iterator[None]:
-        """Turn the failure of an exchange into the error that names the ranks that are lost.
+        """Turn the failure of an exchange into an error that names the lost ranks.
 
         Args:
-            when: what the ranks were doing, for the message.
+            when: what the ranks are doing, for the message.
 
         Raises:
-            LostRankError: a rank died or does not answer; the first of the others reports it.
-            ToldElsewhereError: the same on the rest; or a rank has reported an error and ended.
+            LostRankError: a rank died or does not answer. The lowest rank that remains raises it.
+            ReportedElsewhereError: the same on the other ranks; or a rank ended with an error that
+                it has reported.
         """
         try:
             yield
         except RuntimeError as error:
             if type(error).__name__ == "AcceleratorError":
                 raise LostRankError(
-                    f"the device of rank {self.rank} failed {when} ({error}); the same command "
-                    "goes on from the last checkpoint"
+                    f"the device of rank {self.rank} failed {when} ({error}); run the same command "
+                    "again to continue from the last checkpoint"
                 ) from error
             if not self._is_broken(error):
                 raise
             raise self._lost(when) from error
 
-    def told_once(self, error: NmtkitError) -> NmtkitError:
-        """Return an error of all ranks on rank 0, and on the others one that is not printed."""
-        return error if self.is_first else ToldElsewhereError(error.exit_code)
+    def report_once(self, error: NmtkitError) -> NmtkitError:
+        """Return an error of all ranks on rank 0, and one that is not printed on the others."""
+        return error if self.is_first else ReportedElsewhereError(error.exit_code)
 
-    def tell_end(self, exit_code: int) -> None:
-        """Let the other ranks know that this one has reported an error and ends."""
+    def report_end(self, exit_code: int) -> None:
+        """Store for the other ranks that this one has reported an error and ends."""
         if self._store is not None:
             self._store.set(f"answers/{self.rank}", str(exit_code))
 
     def leave(self) -> None:
-        """Part with the others: rank 0, through which they may still exchange, as the last."""
+        """Leave the group of ranks; rank 0, which may hold the store, leaves last."""
         if self._store is None:
             return
         self._store.set(f"left/{self.rank}", "")
         if self.is_first:
             self._await_keys(self._store, [f"left/{rank}" for rank in range(self.size)], LEAVING_S)
-        # Groups of gloo are left to the end of the process. Were one destroyed here, the reducer
-        # of DDP would be the last to hold it, and would wait, with the interpreter's lock, for a
-        # thread that may need that lock to drop the tensors of the last exchange.
+        # Groups of gloo live until the process ends. If one were destroyed here, DDP's reducer
+        # would hold the last reference. It would wait, with the GIL, for a thread that may need
+        # the GIL to drop the tensors of the last exchange.
         if self._control is not None:
             dist.destroy_process_group()
 
     @contextmanager
     def _between_updates(self) -> Iterator[None]:
         with self.exchange("between two updates"):
-            self.arrive()
+            self.count_exchange()
             yield
 
     def _is_broken(self, error: RuntimeError) -> bool:
@@ -239,55 +247,55 @@ class Ranks:
         return not self.is_alone and (isinstance(error, dist.DistError) or is_from_gloo)
 
     def _lost(self, when: str) -> NmtkitError:
-        """Return the error of this rank, after finding out which others are still there."""
+        """Find out which other ranks answer, and return the error that this rank raises."""
         store = self._store
-        assert store is not None, "a rank that is alone has no one to lose"
+        assert store is not None, "a single rank loses no other"
         others = [rank for rank in range(self.size) if rank != self.rank]
         try:
             answers = self._call_roll(store, others)
             silent = [rank for rank in others if rank not in answers]
-            # One that waits in the same exchange cannot answer either, but it is not behind.
-            arrivals = {rank: store.add(f"arrivals/{rank}", 0) for rank in silent}
-        except RuntimeError:  # the store went with the rank, or the launcher, that kept it
+            # A rank that waits in the same exchange cannot answer either, but it has reached it.
+            exchanges = {rank: store.add(f"exchanges/{rank}", 0) for rank in silent}
+        except RuntimeError:  # the rank or launcher that held the store has ended
             return LostRankError(_lost_message("rank 0, or the launcher, was", when))
         exit_codes = [int(answer) for answer in answers.values() if answer != PRESENT]
         if exit_codes:
-            return ToldElsewhereError(max(exit_codes))
-        missing = [rank for rank in silent if arrivals[rank] < self._num_arrivals] or silent
+            return ReportedElsewhereError(max(exit_codes))
+        missing = [rank for rank in silent if exchanges[rank] < self._num_exchanges] or silent
         if any(rank < self.rank and rank not in missing for rank in others):
-            return ToldElsewhereError(LostRankError.exit_code)
+            return ReportedElsewhereError(LostRankError.exit_code)
         names = " and ".join(f"rank {rank}" for rank in missing) or "the connection between ranks"
         verb = "were" if len(missing) > 1 else "was"
         return LostRankError(_lost_message(f"{names} {verb}", when))
 
     def _call_roll(self, store: Store, others: list[int]) -> dict[int, bytes]:
-        """Return the answers of the ranks that answer in time: `PRESENT`, or an exit code."""
+        """Return the answers that come in time, by rank: `PRESENT`, or an exit code."""
         store.set(f"answers/{self.rank}", PRESENT.decode())
         keys = {rank: f"answers/{rank}" for rank in others}
         self._await_keys(store, list(keys.values()), ROLL_CALL_S)
         return {rank: store.get(key) for rank, key in keys.items() if store.check([key])}
 
     def _await_keys(self, store: Store, keys: list[str], timeout_s: float) -> None:
-        """Wait for keys of the store; Store.wait would log when they do not come."""
+        """Wait for keys of the store; Store.wait would log a timeout."""
         deadline = self._clock() + timeout_s
         while not store.check(keys) and self._clock() < deadline:
             time.sleep(STORE_POLL_S)
 
 
 @contextmanager
-def joined(
+def join_ranks(
     device: torch.device, timeout_minutes: float, clock: Callable[[], float]
 ) -> Iterator[Ranks]:
-    """Join the other ranks, if something has launched several; leave them when the block ends.
+    """Join the other ranks if a launcher started several; leave them when the context ends.
 
     Args:
-        device: this rank's.
+        device: the device of this rank.
         timeout_minutes: a rank that does not answer for this time is lost.
-        clock: seconds from an arbitrary start.
+        clock: seconds from an arbitrary start, never going back.
 
     Raises:
         LostRankError: the others cannot be reached.
-        ResourceError: the block ran out of memory; the other ranks know it.
+        ResourceError: the context ran out of memory; the other ranks are informed.
     """
     if not is_launched():
         yield Ranks()
@@ -296,17 +304,17 @@ def joined(
         ranks = _join(device, timedelta(minutes=timeout_minutes), clock)
     except dist.DistError as error:
         raise LostRankError(
-            f"rank {os.environ['RANK']} did not find the others at {os.environ['MASTER_ADDR']} "
-            f"({error}); see what ended them, or whether that address can be reached"
+            f"rank {os.environ['RANK']} cannot reach the others at {os.environ['MASTER_ADDR']} "
+            f"({error}); check their logs, and that this address can be reached"
         ) from error
     try:
         with _as_resource_errors():
             yield ranks
     except NmtkitError as error:
-        if error.exit_code in TOGETHER:
+        if error.exit_code in AGREED_EXIT_CODES:
             ranks.leave()
-        elif error.exit_code != LostRankError.exit_code:  # who is lost, each finds out
-            ranks.tell_end(error.exit_code)
+        elif error.exit_code != LostRankError.exit_code:  # each finds lost ranks itself
+            ranks.report_end(error.exit_code)
         raise
     else:
         ranks.leave()
@@ -320,18 +328,15 @@ def _as_resource_errors() -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         raise ResourceError(
-            "out of memory; take a smaller --max-tokens, or a larger machine"
+            "out of memory; use a smaller --max-tokens or a larger machine"
         ) from error
 
 
 def end_with_launcher() -> None:
-    """Have this process killed when the launcher that started it, if one did, is killed."""
+    """Have this process killed when its launcher, if there is one, ends."""
     launcher = os.environ.get(LAUNCHER)
-    if launcher is None:
-        return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(launcher):  # which was killed before that
-        os.kill(os.getpid(), signal.SIGKILL)
+    if launcher is not None:
+        end_with_parent(int(launcher))
 
 
 def _join(device: torch.device, timeout: timedelta, clock: Callable[[], float]) -> Ranks:
@@ -342,7 +347,7 @@ def _join(device: torch.device, timeout: timedelta, clock: Callable[[], float]) 
         store=PrefixStore("exchange", store),
         rank=rank,
         world_size=size,
-        timeout=2 * timeout if is_gpu else timeout,  # it is the host that notices first
+        timeout=2 * timeout if is_gpu else timeout,  # the host times out first
         device_id=device if is_gpu else None,
     )
     control = dist.new_group(backend="gloo", timeout=timeout) if is_gpu else None
@@ -354,15 +359,16 @@ def is_launched() -> bool:
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
-def _boxed(make: Callable[[], Made]) -> tuple[list[Any], NmtkitError | None]:
+def _boxed(function: Callable[[], Result]) -> tuple[list[Any], NmtkitError | None]:
+    """Return the list to broadcast, [(result, exit code)], and the error if there is one."""
     try:
-        return [(make(), None)], None
+        return [(function(), None)], None
     except NmtkitError as error:
         return [(None, error.exit_code)], error
 
 
 def _lost_message(who: str, when: str) -> str:
     return (
-        f"{who} lost {when}: died, or did not answer within --rank-timeout; the same command "
-        "goes on from the last checkpoint"
+        f"{who} lost {when}: died, or did not answer within --rank-timeout; run the same command "
+        "again to continue from the last checkpoint"
     )

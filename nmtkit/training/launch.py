@@ -1,8 +1,8 @@
-"""Start one process per device on this machine: what torchrun does, with `--devices` alone.
+"""The launcher of `--devices`: one process per device on this machine, without torchrun.
 
-The launcher keeps the store through which the ranks find each other, and forwards the signals that
-ask for a stop. When a rank is lost, it ends the others and starts all again from the last
-checkpoint, as long as every start gets further than the one before.
+The launcher holds the store through which the ranks find each other, and forwards the signals that
+request a stop. When a rank is lost, it ends the others and restarts all from the last checkpoint,
+as long as restarts make progress.
 """
 
 import math
@@ -27,18 +27,21 @@ from nmtkit.errors import (
     StoppedError,
 )
 from nmtkit.storage.run_folder import RunFolder, is_run
-from nmtkit.training.distributed import LAUNCHER, TOGETHER, is_launched
+from nmtkit.training.distributed import AGREED_EXIT_CODES, LAUNCHER, is_launched
 from nmtkit.training.micro_batches import recorded_increases
-from nmtkit.training.stopping import held_back, next_request
+from nmtkit.training.stopping import block_stop_signals, next_request
 
 MAX_STARTS_WITHOUT_PROGRESS = 3
-"""Ranks are not started again after this many starts without a checkpoint or more micro-batches."""
+"""Starts in a row without a new checkpoint or more micro-batches before the launcher gives up."""
 
-PATIENCE_S = 30.0
-"""When a rank has failed, the others are killed after this time: they may be saving."""
+STOP_TIMEOUT_S = 30.0
+"""When a rank has failed, the others are asked to end, and killed after this time.
+
+They may be saving.
+"""
 
 POLL_S = 0.1
-"""Time between two looks at the ranks."""
+"""Time between two checks of the ranks."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -46,10 +49,10 @@ Rank = subprocess.Popen[bytes]
 
 
 def num_processes(recipe: TrainRecipe) -> int:
-    """Return how many processes to start on this machine; 1 = this one is to train.
+    """Return the number of processes to start on this machine; 1 = train in this process.
 
     Raises:
-        ConfigError: more GPUs are asked for than there are.
+        ConfigError: the recipe asks for more GPUs than the machine has.
     """
     if is_launched():
         return 1
@@ -57,81 +60,93 @@ def num_processes(recipe: TrainRecipe) -> int:
     num_gpus = torch.cuda.device_count() if recipe.runtime.device != "cpu" else 0
     if num_gpus and wanted > num_gpus:
         raise ConfigError(
-            f"devices ({wanted}) are more than the {num_gpus} GPUs of this machine; take --devices "
+            f"devices ({wanted}) are more than the {num_gpus} GPUs of this machine; use --devices "
             "auto, or --device cpu [ranks.devices]"
         )
     return wanted or max(num_gpus, 1)
 
 
 def launch(
-    arguments: Sequence[str], processes: int, run_dir: Path, say: Callable[[str], None]
+    arguments: Sequence[str],
+    processes: int,
+    run_dir: Path,
+    report: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Run an nmtkit command in several ranks, and again if one is lost.
+    """Run an nmtkit command in several ranks, and restart them if one is lost.
 
     Args:
-        arguments: of the command, as they were typed.
+        arguments: command-line arguments, as typed.
         processes: number of ranks.
-        run_dir: the run's folder, whose checkpoints show progress.
-        say: takes a line of talk.
+        run_dir: the run's folder; a new checkpoint there is progress.
+        report: prints a line.
+        clock: seconds from an arbitrary start, never going back.
 
     Returns:
         The exit code; its reason has been reported.
     """
     starts = 0
-    with held_back():  # signals wait until a rank can note them
+    with block_stop_signals():  # signals wait until a rank can handle them
         while True:
-            last, increases = _last(run_dir), recorded_increases(RunFolder(run_dir))
-            code, lost = _run(arguments, processes, say)
-            # More micro-batches are the one remedy for too little memory.
+            last, increases = _last_checkpoint(run_dir), recorded_increases(RunFolder(run_dir))
+            code, lost = _run(arguments, processes, report, clock)
+            # Only more micro-batches help where memory is too small.
             is_split = recorded_increases(RunFolder(run_dir)) != increases
             if lost is None or (code == ResourceError.exit_code and not is_split):
                 return code
-            starts = 1 if is_split or _last(run_dir) != last else starts + 1
+            starts = 1 if is_split or _last_checkpoint(run_dir) != last else starts + 1
             if starts >= MAX_STARTS_WITHOUT_PROGRESS:
-                say(f"nmtkit: error: {lost}, in {starts} starts without a new checkpoint")
+                report(f"nmtkit: error: {lost}, in {starts} starts without a new checkpoint")
                 return code
-            say(f"{lost}; starting all ranks again from the last checkpoint")
+            report(f"{lost}; starting all ranks again from the last checkpoint")
 
 
 def _run(
-    arguments: Sequence[str], processes: int, say: Callable[[str], None]
+    arguments: Sequence[str],
+    processes: int,
+    report: Callable[[str], None],
+    clock: Callable[[], float],
 ) -> tuple[int, str | None]:
-    """Start all ranks and wait; returns the exit code, and what was lost if another start helps."""
+    """Start all ranks and wait for them.
+
+    Returns:
+        The exit code; a description of the loss if a restart may help, else None.
+    """
     store = _loopback_store()
     ranks: list[Rank] = []
     try:
         for rank in range(processes):
             ranks += [_start(arguments, _environment(rank, processes, store.port))]
-        failures, asked = _wait(ranks)
+        failures, request = _wait(ranks, clock)
     finally:
-        _signal(ranks, signal.SIGKILL)  # those that an error of the launcher leaves
+        _signal(ranks, signal.SIGKILL)  # an error of the launcher may leave some running
     if not failures:
         return 0, None
-    code, lost = _judge(failures)
-    if asked and lost:
-        say(
-            f"nmtkit: error: stopped by {asked.name}, and {lost}; run the same command again to "
+    code, lost = _first_failure(failures)
+    if request and lost:
+        report(
+            f"nmtkit: error: stopped by {request.name}, and {lost}; run the same command again to "
             "continue"
         )
-        kind = InterruptedByUserError if asked is signal.SIGINT else StoppedError
+        kind = InterruptedByUserError if request is signal.SIGINT else StoppedError
         return kind.exit_code, None
     return code, lost
 
 
 def _loopback_store() -> TCPStore:
-    """Return a store that this process keeps; other machines cannot reach it."""
+    """Return a store that this process serves; other machines cannot reach it."""
     with socket.create_server((LOOPBACK, 0)) as server:
         return TCPStore(
             LOOPBACK,
             server.getsockname()[1],
             is_master=True,
             wait_for_workers=False,
-            master_listen_fd=server.detach(),  # else it would listen on every interface
+            master_listen_fd=server.detach(),  # otherwise it listens on every interface
         )
 
 
 def _environment(rank: int, processes: int, port: int) -> dict[str, str]:
-    """Return the environment of a rank: torchrun's variables, and defaults for one machine."""
+    """Return the environment of a rank: torchrun's variables and defaults for one machine."""
     defaults = {
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
@@ -146,67 +161,73 @@ def _environment(rank: int, processes: int, port: int) -> dict[str, str]:
         "LOCAL_WORLD_SIZE": str(processes),
         "MASTER_ADDR": LOOPBACK,
         "MASTER_PORT": str(port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",  # rank 0 makes none of its own
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # rank 0 creates no store
     }
     return {**defaults, **os.environ, **settings}
 
 
 def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> Rank:
-    """Start a rank in a session of its own: what a terminal sends reaches the launcher alone."""
+    """Start a rank in a new session, so that a terminal's signals reach only the launcher."""
     command = [sys.executable, "-m", "nmtkit_cli", *arguments]
     return subprocess.Popen(command, env=environment, start_new_session=True)
 
 
-def _wait(ranks: Sequence[Rank]) -> tuple[dict[int, int], signal.Signals | None]:
-    """Wait until all ranks have ended, and forward to them what asks for a stop.
+def _wait(
+    ranks: Sequence[Rank], clock: Callable[[], float]
+) -> tuple[dict[int, int], signal.Signals | None]:
+    """Wait until all ranks have ended; forward stop signals to them.
 
-    Once one has failed, the others are asked to end, and are killed after `PATIENCE_S`.
+    When one has failed, the others get SIGTERM, and SIGKILL after `STOP_TIMEOUT_S`.
 
     Returns:
-        The exit codes of the ranks that failed, in the order of their ends; the first request.
+        The exit codes of the ranks that failed, in the order in which they ended; the first stop
+        signal.
     """
     failures: dict[int, int] = {}
-    asked, deadline = None, math.inf
+    first_request, deadline = None, math.inf
     running = dict(enumerate(ranks))
     while running:
         request = next_request(timeout_s=POLL_S)
         if request:
-            asked = asked or request
+            first_request = first_request or request
             _signal(running.values(), request)
         ended = {rank: code for rank, one in running.items() if (code := one.poll()) is not None}
         for rank in ended:
             del running[rank]
-        # Of ranks that ended together, one that lost another is not the reason.
+        # A rank that lost another is not the reason if another ended in the same interval.
         by_reason = sorted(ended, key=lambda rank: ended[rank] == LostRankError.exit_code)
         failures |= {rank: ended[rank] for rank in by_reason if ended[rank]}
         if failures and deadline == math.inf:
-            deadline = time.monotonic() + PATIENCE_S
+            deadline = clock() + STOP_TIMEOUT_S
             _signal(running.values(), signal.SIGTERM)
-        elif time.monotonic() > deadline:
+        elif clock() > deadline:
             _signal(running.values(), signal.SIGKILL)
-    return failures, asked or next_request(timeout_s=0)
+    return failures, first_request or next_request(timeout_s=0)
 
 
 def _signal(ranks: Iterable[Rank], number: signal.Signals) -> None:
     for rank in ranks:
-        rank.send_signal(number)  # does nothing to one that has ended
+        rank.send_signal(number)  # no effect on a rank that has ended
 
 
-def _judge(failures: Mapping[int, int]) -> tuple[int, str | None]:
-    """Return the exit code of the rank that failed first, and what happened if a start may help.
+def _first_failure(failures: Mapping[int, int]) -> tuple[int, str | None]:
+    """Find the rank that failed first.
 
-    A rank that ended as all have agreed to is the reason only where no other failed.
+    A rank that stopped on request is the reason only if no other failed.
 
     Args:
-        failures: exit codes by rank, in the order of their ends.
+        failures: exit codes by rank, in the order in which the ranks ended.
+
+    Returns:
+        Its exit code; a description of the failure if a restart may help, else None.
     """
-    first = min(failures, key=lambda rank: failures[rank] in TOGETHER)
+    first = min(failures, key=lambda rank: failures[rank] in AGREED_EXIT_CODES)
     code = failures[first]
     if code < 0:
         return LostRankError.exit_code, f"rank {first} was killed by {signal.Signals(-code).name}"
-    is_worth_a_start = code in (LostRankError.exit_code, ResourceError.exit_code)
-    return code, f"rank {first} ended with exit code {code}" if is_worth_a_start else None
+    can_restart = code in (LostRankError.exit_code, ResourceError.exit_code)
+    return code, f"rank {first} ended with exit code {code}" if can_restart else None
 
 
-def _last(run_dir: Path) -> Path | None:
+def _last_checkpoint(run_dir: Path) -> Path | None:
     return RunFolder(run_dir).last() if is_run(run_dir) else None

@@ -1,21 +1,20 @@
-"""The loader: batches of the updates, on the device that computes them.
+"""The loader: batches of updates, on the device that computes them.
 
-What is loaded follows from the run alone: never from how far ahead it is read, nor from which
-process reads it. For a GPU a background thread prepares updates ahead and copies them to the
-device. On a CPU nothing is read ahead, because reading takes time from computing, unless
-`--read-workers` asks for processes.
+The batches of a run do not depend on the number of processes that read, or on reading ahead. For a
+GPU, a background thread prepares updates ahead and copies them to the device. On a CPU nothing is
+read ahead unless `--read-workers` asks for processes: reading would take time from computing.
 """
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Update
 from nmtkit.runtime.threads import background_thread
@@ -30,10 +29,10 @@ from nmtkit.training.update_reader import (
 )
 
 NUM_AHEAD = 2
-"""Largest number of updates that wait for the device."""
+"""Number of updates prepared ahead of the device."""
 
 MAX_USEFUL_WORKERS = 4
-"""Largest number of processes that are started by themselves."""
+"""Largest number of worker processes per rank, unless --read-workers sets it."""
 
 
 OpenStream = Callable[[Position, int, int], UpdateStream]
@@ -42,12 +41,12 @@ OpenStream = Callable[[Position, int, int], UpdateStream]
 
 @dataclass(frozen=True)
 class LoadedUpdate:
-    """An update as one rank computes it.
+    """An update with the batches of one rank.
 
     Attributes:
-        update: all of its pairs.
-        next_position: where the next update is found.
-        micro_batches: of this rank, at least one.
+        update: pairs of the update, those of other ranks included.
+        next_position: position of the next update in the data.
+        micro_batches: micro-batches of this rank, at least one.
     """
 
     update: Update
@@ -56,20 +55,15 @@ class LoadedUpdate:
 
     @property
     def num_tokens(self) -> tuple[int, int]:
-        """Source and target tokens that this rank adds to the update."""
+        """Source and target tokens of this rank, without micro-batches of weight 0."""
         sizes = [
             (m.weight * x, m.weight * y) for m in self.micro_batches for x, y in [m.pairs.sizes]
         ]
         return sum(x for x, _ in sizes), sum(y for _, y in sizes)
 
-    def in_order(self) -> Iterator[tuple[MicroBatch[Batch], bool]]:
-        """Yield the micro-batches, each with whether it is the last one."""
-        for micro_batch in self.micro_batches:
-            yield micro_batch, micro_batch is self.micro_batches[-1]
-
 
 class BatchLoader:
-    """Loads one update after another; the next one is usually prepared already."""
+    """Loads updates one after another, ahead of the device if asked for."""
 
     def __init__(
         self,
@@ -80,9 +74,9 @@ class BatchLoader:
         """Store the parts.
 
         Args:
-            open_stream: returns the ids of all updates from a position on.
-            device: where batches go.
-            num_ahead: updates that a background thread prepares ahead; 0 = none, and no thread.
+            open_stream: returns a stream of ids of the updates from a position on.
+            device: device of the batches.
+            num_ahead: updates that a background thread prepares ahead; 0 = no thread.
         """
         self._open_stream = open_stream
         self._device = device
@@ -96,9 +90,11 @@ class BatchLoader:
     def of(
         recipe: TrainRecipe, dataset: Dataset, ranks: Ranks, device: torch.device
     ) -> "BatchLoader":
-        """Return the loader of a rank, with workers where the recipe asks for them."""
+        """Return the loader of a rank, with the workers of --read-workers or the default number."""
         reader = UpdateReader.of(recipe, dataset, ranks.rank, ranks.size)
-        num_workers = recipe.engine.read_workers or useful_workers(reader.subword_sampling, device)
+        num_workers = recipe.engine.read_workers or default_num_workers(
+            reader.subword_sampling, device
+        )
         num_ahead = NUM_AHEAD if num_workers or device.type == "cuda" else 0
         if not num_workers:
             return BatchLoader(reader.updates, device, num_ahead)
@@ -123,25 +119,25 @@ class BatchLoader:
         """Load an update.
 
         Args:
-            position: where it is found.
-            number: of the update, from 1.
-            num_micro_batches: M, of the whole update.
+            position: its position in the data.
+            number: number of the update, from 1.
+            num_micro_batches: M, micro-batches of the update, on all ranks.
 
         Raises:
-            DamagedError: the dataset changed since it was written.
+            DamagedError: the dataset has changed since it was written.
             ResourceError: a worker process was killed.
             MemoryError, RuntimeError: out of memory.
             OSError: the system cannot read the dataset.
         """
         if (position, number, num_micro_batches) != self._expected:
             self._restart(position, number, num_micro_batches)
-        self._expected = None  # an update that fails to load is read again
+        self._expected = None  # so an update that fails to load is read again
         loaded = self._next()
         self._expected = (loaded.next_position, number + 1, num_micro_batches)
         return loaded
 
     def close(self) -> None:
-        """Stop reading ahead; thread and workers have ended when this returns."""
+        """Stop reading ahead, and wait until the thread and the workers have ended."""
         self._expected = None
         self._prepared.clear()
         if self._thread is not None:
@@ -170,17 +166,17 @@ class BatchLoader:
         assert self._stream is not None, "the loader is closed"
         position, update, parts = next(self._stream)
         micro_batches = [
-            MicroBatch(part.number, part.weight, batch_of(*part.pairs, self._device))
+            MicroBatch(part.number, part.weight, make_batch(*part.pairs, self._device))
             for part in parts
         ]
         return LoadedUpdate(update, position, micro_batches)
 
 
-def useful_workers(subword_sampling: SubwordSampling, device: torch.device) -> int:
-    """Return the number of worker processes for a rank unless the recipe says one; 0 = none.
+def default_num_workers(subword_sampling: SubwordSampling, device: torch.device) -> int:
+    """Return the number of worker processes per rank if the recipe does not set it; 0 = none.
 
-    Segmenting text takes longer than a GPU computes. It is Python's work, so a thread would hold
-    the interpreter's lock that the computing thread needs.
+    Subword sampling takes longer than the computation on a GPU. It runs in Python, so a thread
+    would hold the GIL, which the computing thread needs.
     """
     if device.type != "cuda" or not subword_sampling.is_active:
         return 0

@@ -1,9 +1,9 @@
-"""The memory search: how many micro-batches fit into a device, found before the first update.
+"""The memory search: the number of micro-batches that fit into a device, before the first update.
 
-The worst cases that the data can bring are computed once, forward and backward: micro-batches of
-the longest source, of the longest target, of the most sentences, and those whose padded attention
-blocks are the largest. So training does not run out of memory after days, and `--max-tokens auto`
-takes the largest micro-batches that fit.
+It runs forward and backward passes over the worst cases of the data. These are micro-batches of the
+longest source, of the longest target, of the most sentences, and with the largest padded attention
+blocks. So training does not run out of memory after days, and `--max-tokens auto` finds the largest
+micro-batches that fit.
 """
 
 import math
@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Pairs
-from nmtkit.data.sampler import cut_sorted
+from nmtkit.data.sampler import batch_by_length
 from nmtkit.errors import ResourceError, is_out_of_memory
 from nmtkit.packed import pack_sequences
-from nmtkit.runtime.memory import forget_peak, memory_limit, peak_memory
+from nmtkit.runtime.memory import memory_limit, peak_memory, reset_peak_memory
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 
 USABLE_SHARE = 0.9
-"""Largest share of the memory to fill; fragments and other libraries take some of the rest."""
+"""Largest part of the memory to use; fragments and other libraries need some of the rest."""
 
 _NOTHING_FITS = (
-    "out of memory, even for one pair at a time; take a smaller model or a larger machine"
+    "out of memory, even for one pair at a time; use a smaller model or a larger machine"
 )
 
 Lengths = NDArray[np.int64]
@@ -38,20 +38,20 @@ Lengths = NDArray[np.int64]
 
 
 class _StopRequested(Exception):  # noqa: N818
-    """A request to stop came during the search."""
+    """A stop was requested during the search."""
 
 
 @dataclass(frozen=True)
 class WorstCases:
-    """The training pairs that need the most memory.
+    """Lengths of the training pairs that need the most memory.
 
     Attributes:
-        update_tokens: largest number of source tokens, and of target tokens, of an update.
-        pairs: (3, 2) lengths of the pair with the longest source, of the pair with the longest
-            target, and of the shortest pair.
-        updates: lengths of the pairs of two updates: those whose padded blocks of sources, and of
-            targets, are the largest. They are the same in each epoch, because an update changes
-            only in which pairs of equal lengths it has.
+        update_tokens: largest number of source or target tokens per update.
+        pairs: (3, 2) lengths of the pair with the longest source, the pair with the longest
+            target, and the shortest pair.
+        updates: lengths of the pairs of two updates: with the largest padded block of sources, and
+            of targets. They are the same in each epoch, as only pairs of equal lengths change
+            places.
     """
 
     update_tokens: int
@@ -60,10 +60,10 @@ class WorstCases:
 
     @staticmethod
     def of(shards: Sequence[Pairs], update_tokens: int) -> "WorstCases":
-        """Find them among all pairs of some shards, at least one."""
-        found = [_in_shard(shard, update_tokens) for shard in shards if len(shard)]
+        """Return the worst cases of some shards, which have at least one pair."""
+        found = [_worst_cases_of_shard(shard, update_tokens) for shard in shards if len(shard)]
         sources, targets, shortest, *updates = zip(*found, strict=True)
-        sides = (partial(_block, side=0), partial(_block, side=1))
+        sides = (partial(_padded_size, side=0), partial(_padded_size, side=1))
         longest = [max(sources, key=sides[0]), max(targets, key=sides[1])]
         return WorstCases(
             update_tokens,
@@ -71,12 +71,12 @@ class WorstCases:
             updates=[max(one, key=side) for one, side in zip(updates, sides, strict=True)],
         )
 
-    def grown(self, growth: tuple[float, float], longest: int) -> "WorstCases":
-        """Return the worst cases where subword sampling makes texts longer than they are stored.
+    def lengthened(self, growth: tuple[float, float], longest: int) -> "WorstCases":
+        """Return the worst cases with the longer texts of subword sampling.
 
         Args:
-            growth: factor by which sources, and targets, become longer.
-            longest: largest number of tokens of a sequence.
+            growth: factors by which sources and targets become longer.
+            longest: largest number of tokens per sequence.
         """
 
         def grow(lengths: Lengths) -> Lengths:
@@ -88,16 +88,16 @@ class WorstCases:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest side of a pair."""
+        """Number of tokens of the longest side of a pair."""
         return int(self.pairs.max())
 
     def micro_batches(self, tokens: int, number: int) -> Iterator[Lengths]:
-        """Yield the lengths of the pairs of the micro-batches that need the most memory.
+        """Yield the micro-batches that need the most memory, as lengths of pairs.
 
         Args:
-            tokens: largest number of source tokens, and of target tokens, of a micro-batch; a
-                single pair may be longer.
-            number: of the micro-batches of an update.
+            tokens: largest number of source or target tokens per micro-batch; a single pair may
+                be longer.
+            number: micro-batches per update.
         """
         for pair in self.pairs:
             yield np.tile(pair, (max(1, tokens // int(pair.max())), 1))
@@ -105,25 +105,25 @@ class WorstCases:
             yield update[int(update[:, side].argmax()) % number :: number]
 
 
-def _in_shard(pairs: Pairs, update_tokens: int) -> list[Lengths]:
+def _worst_cases_of_shard(pairs: Pairs, update_tokens: int) -> list[Lengths]:
     """Return the worst cases of a shard: three pairs, (1, 2) each, and two updates."""
     lengths = np.stack([pairs.source.lengths(), pairs.target.lengths()], axis=1).astype(np.int64)
     places = (lengths[:, 0].argmax(), lengths[:, 1].argmax(), lengths.sum(axis=1).argmin())
-    cuts = cut_sorted(lengths[:, 0], lengths[:, 1], update_tokens)
-    updates = [lengths[cut] for cut in cuts]
+    batches = batch_by_length(lengths[:, 0], lengths[:, 1], update_tokens)
+    updates = [lengths[indices] for indices in batches]
     return [
         *(lengths[[place]] for place in places),
-        *(max(updates, key=partial(_block, side=side)) for side in (0, 1)),
+        *(max(updates, key=partial(_padded_size, side=side)) for side in (0, 1)),
     ]
 
 
-def _block(lengths: Lengths, side: int) -> int:
-    """Return the size of the padded block that attention makes of one side of some pairs."""
+def _padded_size(lengths: Lengths, side: int) -> int:
+    """Return the number of positions of one side of some pairs, padded for attention."""
     return len(lengths) * int(lengths[:, side].max())
 
 
 def batches_of(micro_batches: Iterator[Lengths], device: torch.device) -> Iterator[Batch]:
-    """Yield a batch of pairs of the given lengths for each micro-batch."""
+    """Yield a batch for each micro-batch, of pairs with its lengths."""
     for lengths in micro_batches:
         source, target = lengths.T.tolist()
         yield Batch(
@@ -149,26 +149,25 @@ def fits(objective: Objective, batches: Iterator[Batch]) -> bool:
     return True
 
 
-def smallest_number(
+def smallest_num_micro_batches(
     update_tokens: int,
     num_ranks: int,
     smallest: int,
     need: Callable[[int], int | None],
     limit: int,
 ) -> int:
-    """Find the smallest multiple of the ranks whose micro-batches fit into memory.
+    """Find the smallest number of micro-batches that fit into memory, a multiple of the ranks.
 
-    Micro-batches are tried from the smallest size on, each of twice the tokens, while the growth so
-    far lets the next one fit. Between two sizes memory is taken to grow linearly; the size found
-    so is tried as well.
+    The search doubles the size of micro-batches while the extrapolated memory fits. It assumes that
+    memory grows linearly between two sizes, and tries the size that follows from this as well.
 
     Args:
-        update_tokens: tokens of an update.
-        num_ranks: micro-batches that are computed at the same time.
-        smallest: tokens of a micro-batch that holds the longest pair.
-        need: computes micro-batches of a number of tokens and returns the peak memory in bytes;
-            None if they did not fit.
-        limit: bytes of the device.
+        update_tokens: tokens per update.
+        num_ranks: number of ranks; each computes one micro-batch at a time.
+        smallest: tokens of the smallest micro-batch, which holds the longest pair.
+        need: runs micro-batches of a number of tokens, and returns the peak memory in bytes; None
+            if they do not fit.
+        limit: memory of the device, in bytes.
 
     Raises:
         ResourceError: not even one pair at a time fits.
@@ -196,16 +195,16 @@ def smallest_number(
     return number
 
 
-def find_number(
+def find_num_micro_batches(
     objective: Objective, worst_cases: WorstCases, ranks: Ranks, is_stopping: Callable[[], bool]
 ) -> int | None:
-    """Find the smallest number of micro-batches, each of which fits into every rank's device.
+    """Find the smallest number of micro-batches per update that fit into the device of every rank.
 
     Args:
-        objective: of the model that is to be trained.
-        worst_cases: of the pairs that it is trained on.
-        ranks: all of them; each has a device of its own.
-        is_stopping: whether to end before the next batch; one rank's request ends it on all.
+        objective: objective with the model to train.
+        worst_cases: worst cases of the training pairs.
+        ranks: all ranks, each with its own device.
+        is_stopping: returns whether to end before the next batch; a request to one rank ends all.
 
     Returns:
         The number, a multiple of the ranks; None if asked to stop.
@@ -217,32 +216,34 @@ def find_number(
 
     def need(tokens: int) -> int | None:
         cases = worst_cases.micro_batches(tokens, math.ceil(update_tokens / tokens))
-        is_enough = fits(objective, batches_of(_until(is_stopping, cases), device))
+        is_enough = fits(objective, batches_of(_until_stopped(is_stopping, cases), device))
         return peak_memory(device) if is_enough else None
 
     def find() -> int:
-        forget_peak(device)  # that of a trial of compiling, for example
+        reset_peak_memory(device)  # the peak of a trial compilation, for example
         limit = memory_limit(device)
-        return smallest_number(update_tokens, ranks.size, worst_cases.longest, need, limit)
+        return smallest_num_micro_batches(
+            update_tokens, ranks.size, worst_cases.longest, need, limit
+        )
 
-    return _largest_of_all(ranks, find)
+    return _max_over_ranks(ranks, find)
 
 
-def check_number(
+def increase_until_fits(
     objective: Objective,
     worst_cases: WorstCases,
     number: int,
     ranks: Ranks,
     is_stopping: Callable[[], bool],
 ) -> int | None:
-    """Double a number of micro-batches until each fits.
+    """Double the number of micro-batches until they fit into memory.
 
     Args:
-        number: of micro-batches now.
-        objective, worst_cases, ranks, is_stopping: as of `find_number`.
+        number: current number of micro-batches per update.
+        objective, worst_cases, ranks, is_stopping: see `find_num_micro_batches`.
 
     Returns:
-        The number, unchanged if they fit; None if asked to stop.
+        The number, unchanged if the micro-batches fit; None if asked to stop.
 
     Raises:
         ResourceError: not even one pair at a time fits.
@@ -251,10 +252,10 @@ def check_number(
     limit = USABLE_SHARE * memory_limit(device)
 
     def is_enough(number: int) -> bool:
-        # Micro-batches are not quite even.
+        # Micro-batches differ in size.
         cases = worst_cases.micro_batches(update_tokens // number + worst_cases.longest, number)
-        batches = batches_of(_until(is_stopping, cases), device)
-        forget_peak(device)
+        batches = batches_of(_until_stopped(is_stopping, cases), device)
+        reset_peak_memory(device)
         return fits(objective, batches) and peak_memory(device) <= limit
 
     def find() -> int:
@@ -265,18 +266,18 @@ def check_number(
             tried *= 2
         return tried
 
-    return _largest_of_all(ranks, find)
+    return _max_over_ranks(ranks, find)
 
 
-def _until(is_stopping: Callable[[], bool], cases: Iterator[Lengths]) -> Iterator[Lengths]:
+def _until_stopped(is_stopping: Callable[[], bool], cases: Iterator[Lengths]) -> Iterator[Lengths]:
     for case in cases:
         if is_stopping():
             raise _StopRequested
         yield case
 
 
-def _largest_of_all(ranks: Ranks, find: Callable[[], int]) -> int | None:
-    """Return the largest number that a rank finds; None if one was asked to stop meanwhile."""
+def _max_over_ranks(ranks: Ranks, find: Callable[[], int]) -> int | None:
+    """Return the largest number that a rank finds; None if a rank was asked to stop."""
     try:
         own = find()
     except _StopRequested:
@@ -286,11 +287,11 @@ def _largest_of_all(ranks: Ranks, find: Callable[[], int]) -> int | None:
 
 
 @contextmanager
-def room_for_moments(optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """Hold the memory that Adam will need from its first step on, while the block searches."""
+def reserve_adam_memory(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Allocate the memory that Adam needs from its first step on, while the context lasts."""
     has_moments = any(optimizer.state.values())
     parameters = [] if has_moments else optimizer.param_groups[0]["params"]
-    # A system gives a process memory when something is written there, and not before.
+    # Ones, not empty tensors: the system assigns memory only when it is written to.
     held = [torch.ones_like(parameter) for parameter in parameters]
     held += [torch.ones_like(tensor) for tensor in held]
     yield

@@ -1,7 +1,7 @@
-"""The meter: sums over the updates between two progress records, and what the updates cost.
+"""The meter: statistics and cost of the updates between two progress records.
 
-Cost has two figures: operations counted from the model's shape, and time x devices x rate, which is
-the count of the paper.
+Cost is given twice: operations counted from the model's shape, and time x devices x rate, as the
+paper counts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,28 +11,28 @@ from dataclasses import dataclass
 import torch
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.model.estimate.cost import Work, training_operations
+from nmtkit.model.estimate.cost import Workload, training_operations
 from nmtkit.model.estimate.device_rates import sustained_rate
 from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.runtime.devices import device_name
 from nmtkit.training.state import Progress
-from nmtkit.units import SECONDS_A_MINUTE
+from nmtkit.units import SECONDS_PER_MINUTE
 
 
 @dataclass(frozen=True)
 class UpdateStats:
-    """One update in numbers, the same on every rank.
+    """Statistics of one update, the same on every rank.
 
     Attributes:
-        loss, nll: sums over its target tokens: the training objective, and unsmoothed.
-        num_pairs: sentence pairs.
-        num_source_tokens, num_target_tokens: read by all ranks, end symbols counted.
+        loss, nll: sums over target tokens, in nats: the training objective, and without smoothing.
+        num_pairs: number of sentence pairs.
+        num_source_tokens, num_target_tokens: tokens of all ranks, end symbols included.
         num_planned_tokens: source and target tokens as the dataset stores them.
-        epoch: from 1.
-        gradient_norm: of the mean over target tokens, before clipping.
-        elapsed_s: seconds of training so far, by the clock of rank 0.
-        is_stopped: some rank was asked to stop, and the update is not complete.
+        epoch: number of the epoch, from 1.
+        gradient_norm: norm of the gradients of the mean loss per target token, before clipping.
+        elapsed_s: training time of the run so far, in seconds, by the clock of rank 0.
+        is_stopped: a rank was asked to stop, so the update is not complete.
     """
 
     loss: float
@@ -49,12 +49,12 @@ class UpdateStats:
 
 @dataclass(frozen=True)
 class Costs:
-    """What the cost of updates follows from.
+    """Counts the cost of updates.
 
     Attributes:
-        model: the shape.
-        target_size: V, entries of the target vocabulary.
-        device_rate: sustained operations per second of a device, by the count of the paper; None
+        model: shape of the model.
+        target_size: V, number of entries in the target vocabulary.
+        device_rate: sustained operations per second of a device, as the paper estimates them; None
             if unknown.
     """
 
@@ -63,7 +63,7 @@ class Costs:
     device_rate: float | None
 
     def counted(self, updates: Sequence[UpdateStats]) -> float:
-        """Count the floating-point operations of updates.
+        """Return the number of floating-point operations of updates.
 
         The operations of attention grow with the square of the length. The pairs of one update
         have similar lengths, so each update is counted with its mean length.
@@ -74,12 +74,12 @@ class Costs:
         )
 
     def by_time(self, device_seconds: float) -> float | None:
-        """Count as the paper does: time x devices x rate; None without a rate."""
+        """Return time x devices x rate, the count of the paper; None if the rate is unknown."""
         return None if self.device_rate is None else device_seconds * self.device_rate
 
 
 class Meter:
-    """Collects updates until they are reported."""
+    """Sums up updates until they are reported."""
 
     def __init__(
         self,
@@ -91,16 +91,16 @@ class Meter:
         costs: Costs,
         clock: Callable[[], float],
     ) -> None:
-        """Start to measure.
+        """Start the clock.
 
         Args:
-            config: the token budget of updates, and when training ends.
-            state: where the run stands.
-            num_pairs: pairs of an epoch.
+            config: settings with the size of updates and the end of training.
+            state: progress of the run.
+            num_pairs: pairs per epoch.
             num_ranks: number of processes.
-            peak_memory: returns the largest number of bytes used so far.
+            peak_memory: returns the peak memory use so far, in bytes.
             costs: counts the cost of updates.
-            clock: seconds from an arbitrary start.
+            clock: seconds from an arbitrary start, never going back.
         """
         self.config = config
         self.num_pairs = num_pairs
@@ -114,30 +114,30 @@ class Meter:
         self.clear(state)
 
     def add(self, stats: UpdateStats) -> None:
-        """Count one update."""
+        """Add an update."""
         self._updates.append(stats)
         self._seen_pairs += stats.num_pairs
 
     @property
     def num_updates(self) -> int:
-        """Updates since the last report."""
+        """Number of updates since the last report."""
         return len(self._updates)
 
     @property
     def seconds(self) -> float:
-        """Time spent on them, never 0."""
+        """Time since the last report, in seconds, never 0."""
         return max(self._clock() - self._since, 1e-9)
 
     @contextmanager
     def excluded(self) -> Iterator[None]:
-        """Exclude the time of the block from the rates and the ETA."""
+        """Exclude the time of the context from the rates and the ETA."""
         start = self._clock()
         yield
         self._since += self._clock() - start
         self._start += self._clock() - start
 
     def record(self, state: Progress, learning_rate: float) -> TrainingRecord:
-        """Summarise the updates since the last report, at least one."""
+        """Return the record of the updates since the last report, at least one."""
         updates, elapsed = self._updates, self.seconds
         num_target = sum(u.num_target_tokens for u in updates)
         num_source = sum(u.num_source_tokens for u in updates)
@@ -167,13 +167,13 @@ class Meter:
         )
 
     def clear(self, state: Progress) -> None:
-        """Forget the reported updates."""
+        """Start the next report."""
         self._seconds_before = state.seconds
         self._updates: list[UpdateStats] = []
         self._since = self._clock()
 
     def _remaining_s(self, state: Progress) -> float:
-        """Estimate the time until the last update, epoch or minute, whichever is first."""
+        """Estimate the seconds until the last update, epoch or minute, whichever is first."""
         config = self.config
         seen_updates = state.update - self._start_update
         rate = seen_updates / max(self._clock() - self._start, 1e-9)
@@ -183,7 +183,7 @@ class Meter:
             last_update = min(last_update, config.max_epochs * updates_an_epoch)
         remaining = (last_update - state.update) / rate
         if config.max_minutes:
-            remaining = min(remaining, config.max_minutes * SECONDS_A_MINUTE - state.seconds)
+            remaining = min(remaining, config.max_minutes * SECONDS_PER_MINUTE - state.seconds)
         return max(remaining, 0.0)
 
 
@@ -191,13 +191,13 @@ def device_rate(device: torch.device, low_precision: torch.dtype | None) -> floa
     """Return the sustained operations per second of a device; None if unknown.
 
     Args:
-        device: where matrix products are computed.
-        low_precision: their type; None = float32.
+        device: device of the matrix products.
+        low_precision: type of the matrix products; None = float32.
     """
     precision = str(low_precision or torch.float32).removeprefix("torch.")
     return sustained_rate(device_name(device), precision)
 
 
-def _work_of(update: UpdateStats) -> Work:
+def _work_of(update: UpdateStats) -> Workload:
     source, target = update.num_source_tokens, update.num_target_tokens
-    return Work(source, target, source / update.num_pairs, target / update.num_pairs)
+    return Workload(source, target, source / update.num_pairs, target / update.num_pairs)

@@ -1,11 +1,11 @@
-"""Micro-batches: the parts of an update that are computed one after another.
+"""Micro-batches: the parts of an update whose gradients accumulate (gradient accumulation).
 
-This is gradient accumulation. An update of M micro-batches gives micro-batch j the pairs j, j + M,
-j + 2M and so on. The pairs of an update are sorted by length, so all micro-batches have about the
-same number of tokens. Rank r of W computes the micro-batches r, r + W, r + 2W and so on.
+Of an update with M micro-batches, micro-batch j has the pairs j, j + M, j + 2M and so on. The pairs
+of an update are sorted by length, so all micro-batches have about the same number of tokens. Rank r
+of W computes the micro-batches r, r + W, r + 2W and so on.
 
 M is decided when a run begins, and grows only after an update did not fit into memory. The seed of
-a micro-batch's dropout follows from its number, so neither ranks nor resuming change a run.
+a micro-batch's dropout follows from its number, so the number of ranks and resuming do not matter.
 
 This module does not import torch: the loader's worker processes start without it.
 """
@@ -29,9 +29,9 @@ class MicroBatch(Generic[Form]):
     """The work of one forward and backward pass of a rank.
 
     Attributes:
-        number: its place in the update, from 0; it seeds the dropout.
-        weight: 1, or 0 on a rank that has no micro-batch of its own and only takes part.
-        pairs: source and target ids as they are read, or a `Batch` as it is computed.
+        number: number of the micro-batch in the update, from 0; it seeds the dropout.
+        weight: 1; or 0 on a rank without a micro-batch, which only takes part in the exchange.
+        pairs: source and target ids on the host, or a `Batch` on the device.
     """
 
     number: int
@@ -40,13 +40,18 @@ class MicroBatch(Generic[Form]):
 
 
 def fewest_micro_batches(update_tokens: int, max_tokens: int, num_ranks: int) -> int:
-    """Return the smallest multiple of the ranks whose micro-batches have at most `max_tokens`."""
+    """Return the smallest number of micro-batches with at most `max_tokens` tokens each.
+
+    It is a multiple of the number of ranks.
+    """
     needed = math.ceil(update_tokens / max_tokens)
     return num_ranks * math.ceil(needed / num_ranks)
 
 
-def numbers_of_rank(num_pairs: int, num_micro_batches: int, rank: int, num_ranks: int) -> range:
-    """Return the numbers of the micro-batches that a rank computes; none may be left for it."""
+def micro_batches_of_rank(
+    num_pairs: int, num_micro_batches: int, rank: int, num_ranks: int
+) -> range:
+    """Return the numbers of the micro-batches that a rank computes; possibly none."""
     return range(rank, min(num_micro_batches, num_pairs), num_ranks)
 
 
@@ -59,14 +64,14 @@ class MicroBatchSchedule:
     """The number of micro-batches of every update of a run.
 
     Attributes:
-        initial: of the first update.
+        initial: number of micro-batches of the run's first update.
     """
 
     def __init__(self, run: RunFolder, initial: int) -> None:
-        """Read the increases that a run's folder holds.
+        """Read the increases from a run's folder.
 
         Raises:
-            DamagedError: the file is not what was written.
+            DamagedError: the file is not a list of increases.
         """
         self.initial = initial
         self._path = run.micro_batches_path
@@ -77,15 +82,15 @@ class MicroBatchSchedule:
         return max([self.initial, *(n for first, n in self._increases if first <= update)])
 
     def increase(self, update: int, number: int, *, is_writer: bool) -> None:
-        """Split updates into more micro-batches than before.
+        """Increase the number of micro-batches per update.
 
         Args:
-            update: the first of these updates.
-            number: their micro-batches.
-            is_writer: write it to the run's folder, as one rank must.
+            update: first update with this number.
+            number: micro-batches per update.
+            is_writer: write the increase to the run's folder, as one rank must.
 
         Raises:
-            ResourceError: it cannot be written.
+            ResourceError: the file cannot be written.
         """
         self._increases.append((update, number))
         if is_writer:
@@ -96,16 +101,16 @@ class MicroBatchSchedule:
 
 
 def recorded_increases(run: RunFolder) -> bytes:
-    """Return the file of a run's increases as bytes, empty where there is none."""
+    """Return the content of a run's file of increases, empty if there is none."""
     path = run.micro_batches_path
     return path.read_bytes() if path.exists() else b""
 
 
 def _read_increases(run: RunFolder, initial: int) -> list[tuple[int, int]]:
-    """Return (from_update, micro-batches) of each increase, in their order."""
+    """Return (first update, micro-batches) of each increase, in order."""
     if run.micro_batches_path.exists():
         return _read_pairs(run.micro_batches_path, "micro_batches")
-    if run.pieces_path.exists():  # version 0.1 wrote factors on the initial number
+    if run.pieces_path.exists():  # version 0.1 wrote factors of the initial number
         return [(first, initial * n) for first, n in _read_pairs(run.pieces_path, "pieces")]
     return []
 

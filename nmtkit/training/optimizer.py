@@ -46,7 +46,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 def learning_rate(update: int, model_size: int, config: TrainingConfig) -> float:
-    """Return the learning rate of one update, a pure function of its number, counted from 1."""
+    """Return the learning rate of an update, which depends only on its number, from 1."""
     assert update >= 1, f"updates are counted from 1, not {update}"
     return SCHEDULES[config.schedule](update, model_size, config)
 
@@ -54,16 +54,16 @@ def learning_rate(update: int, model_size: int, config: TrainingConfig) -> float
 def normalize_and_clip_gradients(
     parameters: Iterable[Tensor], num_target_tokens: float, clip_norm: float
 ) -> Tensor:
-    """Divide the gradients of a loss sum by its target tokens, and clip them, in place.
+    """Divide the gradients of a loss sum by the number of target tokens, and clip them, in place.
 
     Args:
-        parameters: those without a gradient are left out.
-        num_target_tokens: of the whole update, on all ranks. They are counted when all ranks have
-            read theirs, because subword sampling changes the planned number.
-        clip_norm: the largest norm; 0 = no limit.
+        parameters: parameters of the model; those without a gradient are skipped.
+        num_target_tokens: target tokens of the update, on all ranks, as read: subword sampling
+            changes the planned number.
+        clip_norm: largest norm; 0 = no limit.
 
     Returns:
-        The norm () of the mean gradients before clipping.
+        (), norm of the mean gradients before clipping.
     """
     gradients = [p.grad for p in parameters if p.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients, foreach=True) / num_target_tokens
@@ -74,7 +74,7 @@ def normalize_and_clip_gradients(
 
 
 def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:
-    """Make the optimiser; its learning rate is set before each update."""
+    """Make Adam; its learning rate is set before each update."""
     return torch.optim.Adam(
         model.parameters(),
         lr=0.0,
@@ -85,7 +85,7 @@ def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Ada
 
 
 def optimizer_tensors(optimizer: torch.optim.Adam, model: torch.nn.Module) -> dict[str, Tensor]:
-    """Return the optimiser's state, named "<parameter>.<moment>"."""
+    """Return the state tensors of the optimiser, named "<parameter>.<moment>"."""
     return {
         f"{name}.{key}": value
         for name, parameter in model.named_parameters()
@@ -96,7 +96,7 @@ def optimizer_tensors(optimizer: torch.optim.Adam, model: torch.nn.Module) -> di
 def restore_optimizer(
     optimizer: torch.optim.Adam, model: torch.nn.Module, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` returned."""
+    """Restore the state tensors that `optimizer_tensors` returned."""
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
             key.rpartition(".")[2]: value.to(parameter.device).clone()
@@ -105,20 +105,20 @@ def restore_optimizer(
         }
 
 
-class MovingAverage:
-    """The exponential moving average (EMA) of a model's weights, as a model of its own.
+class ExponentialMovingAverage:
+    """A copy of a model whose weights are the exponential moving average (EMA) of the model's.
 
-    Source: Polyak and Juditsky 1992; the smaller decay of the first updates, (1 + n) / (10 + n)
-    after n, is that of Abadi et al. 2016, tf.train.ExponentialMovingAverage.
+    Source: Polyak and Juditsky 1992. After update n the decay is at most (1 + n) / (10 + n), as in
+    Abadi et al. 2016, tf.train.ExponentialMovingAverage.
     """
 
     def __init__(self, model: Transformer, decay: float) -> None:
-        """Start with a model's weights; `decay` is the average's share in every update."""
+        """Start with a model's weights; `decay` is the weight of the old average per update."""
         self.model = copy.deepcopy(model).requires_grad_(False).eval()
         self._decay = decay
 
     def add(self, model: Transformer, update: int) -> None:
-        """Take in the weights after an update."""
+        """Add the weights after an update to the average."""
         decay = min(self._decay, (1 + update) / (10 + update))
         average = get_ema_multi_avg_fn(decay)
         average(list(self.model.parameters()), list(model.parameters()), 0)

@@ -1,11 +1,10 @@
-"""The composition root of training: a recipe, a dataset and a folder become a run.
+"""The composition root of training: from a recipe, a dataset and a folder to a run.
 
-`train` reads from top to bottom. Everything is decided before the trainer exists: device,
-precision, compilation, where the run continues, and how many micro-batches an update has.
+`train` decides everything before it makes the trainer: device, precision, compilation, where the
+run continues, and the number of micro-batches per update.
 """
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -26,14 +25,19 @@ from nmtkit.progress.records import Log
 from nmtkit.progress.reporter import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.runtime.devices import make_deterministic, set_up
-from nmtkit.runtime.memory import forget_peak
+from nmtkit.runtime.memory import reset_peak_memory
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
-from nmtkit.training.compiling import Execution, choose_execution
-from nmtkit.training.distributed import Ranks, end_with_launcher, joined
+from nmtkit.training.compiling import Execution, choose_execution, eos_batch
+from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
 from nmtkit.training.loader import BatchLoader
-from nmtkit.training.memory_search import WorstCases, check_number, find_number, room_for_moments
+from nmtkit.training.memory_search import (
+    WorstCases,
+    find_num_micro_batches,
+    increase_until_fits,
+    reserve_adam_memory,
+)
 from nmtkit.training.micro_batches import MicroBatchSchedule, fewest_micro_batches
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
@@ -41,7 +45,7 @@ from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.subword_sampling import SubwordSampling
-from nmtkit.training.trainer import Trainer, end_if_asked, is_complete, owes_validation
+from nmtkit.training.trainer import Trainer, end_if_stop_requested, is_complete, needs_validation
 from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
 
 
@@ -51,39 +55,40 @@ def train(
     run_dir: Path,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Train a model, or continue a run that stopped, together with the other ranks.
+    """Train a model, or continue a run, together with the other ranks.
 
     Args:
         recipe: all settings.
         data_dir: a dataset made by `nmtkit preprocess`.
-        run_dir: the run's folder; created if it does not exist, continued if it does.
+        run_dir: the run's folder; created if it does not exist, else the run continues.
         clock: seconds from an arbitrary start, never going back.
 
     Raises:
-        ConfigError: the folder holds another run, or something else.
-        DamagedError: the dataset or every checkpoint is damaged; or ranks have other datasets.
+        ConfigError: the folder holds a run with other settings, or something else.
+        DamagedError: the dataset is damaged, no checkpoint can be resumed, or the run or another
+            rank has another dataset.
         StoppedError, InterruptedByUserError, DivergedError, ResourceError, LostRankError,
-            ToldElsewhereError: see `Trainer.fit`.
+            ReportedElsewhereError: see `Trainer.fit`.
     """
     end_with_launcher()
     device = set_up(recipe.runtime)
     if recipe.engine.deterministic:
         make_deterministic()
-    with StopRequest() as stop, joined(device, recipe.ranks.rank_timeout, clock) as ranks:
-        dataset = _open_alike(recipe, data_dir, ranks)
-        folder = ranks.share(lambda: RunFolder.create_or_open(run_dir))
+    with StopRequest() as stop, join_ranks(device, recipe.ranks.rank_timeout, clock) as ranks:
+        dataset = _open_same_dataset(recipe, data_dir, ranks)
+        folder = ranks.run_on_first(lambda: RunFolder.create_or_open(run_dir))
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
             warn = reporter.message
             checkpoint = cache(lambda: open_newest_checkpoint(folder, recipe, dataset, warn))
-            progress = ranks.share(lambda: Progress.of(checkpoint()))
-            validations = ranks.share(lambda: _cut_log(folder, progress).validations())
+            progress = ranks.run_on_first(lambda: Progress.of(checkpoint()))
+            validations = ranks.run_on_first(lambda: _truncate_log(folder, progress).validations())
             history = ValidationHistory(recipe.validation.best_metric, validations)
-            if is_complete(recipe, progress, history) and not owes_validation(
+            if is_complete(recipe, progress, history) and not needs_validation(
                 recipe, progress, history
             ):
-                ranks.share(lambda: _end_complete(folder, progress, history, reporter))
-                ranks.share(lambda: folder.write_recipe(recipe))
+                ranks.run_on_first(lambda: _report_complete(folder, progress, history, reporter))
+                ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
             target_size = dataset.codec.target.size
             execution = choose_execution(recipe, target_size, device, reporter.message)
@@ -100,71 +105,34 @@ def train(
                 clock=clock,
             )
             train_state = make_train_state(context, progress)
-            restored = ranks.share(lambda: restore(train_state, checkpoint()))
-            checkpoint.cache_clear()  # its tensors are copied
+            restored = ranks.run_on_first(lambda: restore(train_state, checkpoint()))
+            checkpoint.cache_clear()  # the training state has copies of its tensors
             train_state.copy_from_first(ranks, restored)
-            ranks.share(lambda: folder.write_recipe(recipe))
+            ranks.run_on_first(lambda: folder.write_recipe(recipe))
             trainer = make_trainer(context, train_state, history)
             _announce(trainer)
             reporter.start(recipe.training.max_updates, progress.update, validations)
-            # Nothing is written once the lock is released.
+            # The trainer writes nothing after the lock is released.
             with closing(reporter), closing(trainer):
                 trainer.fit()
             reporter.message(f"done after update {progress.update}")
 
 
-@contextmanager
-def temporary_run(
-    recipe: TrainRecipe,
-    data_dir: Path,
-    ranks: Ranks,
-    report: Callable[[str], None],
-    clock: Callable[[], float],
-) -> Iterator[Trainer]:
-    """Make the trainer of a new run in a folder that is deleted when the block ends.
-
-    Args:
-        recipe: all settings.
-        data_dir: the dataset.
-        ranks: all processes of the run.
-        report: takes a line if compiling fails.
-        clock: seconds from an arbitrary start.
-    """
-    device = set_up(recipe.runtime)
-    dataset = open_dataset(recipe, data_dir)
-    with tempfile.TemporaryDirectory() as folder:
-        context = RunContext(
-            recipe=recipe,
-            dataset=dataset,
-            folder=RunFolder(Path(folder)),
-            device=device,
-            execution=choose_execution(recipe, dataset.codec.target.size, device, report),
-            ranks=ranks,
-            stop=StopRequest(),  # it notes no signal: a signal ends such a run immediately
-            reporter=SilentReporter(),
-            logs=(),
-            clock=clock,
-        )
-        train_state = make_train_state(context, Progress())
-        history = ValidationHistory(recipe.validation.best_metric, [])
-        with closing(make_trainer(context, train_state, history)) as trainer:
-            yield trainer
-
-
 def make_trainer(
     context: RunContext, train_state: TrainState, history: ValidationHistory
 ) -> Trainer:
-    """Make the trainer of a run, with the number of micro-batches that fits into memory.
+    """Make the trainer of a run, with a number of micro-batches that fits into memory.
 
     Raises:
-        StoppedError, InterruptedByUserError: a signal asked for a stop meanwhile.
+        StoppedError, InterruptedByUserError: a signal requested a stop during the memory search.
         ConfigError, ResourceError: see `decide_micro_batches`.
     """
     recipe, dataset, ranks = context.recipe, context.dataset, context.ranks
     objective = make_objective(recipe, train_state.model, context.execution).train()
-    parallel = ranks.wrap(objective)
+    example = eos_batch(2, 1, context.device)
+    parallel = ranks.wrap(objective, lambda module: module(example).loss.backward())
     schedule = decide_micro_batches(context, train_state, objective)
-    end_if_asked(context, train_state.progress.update)
+    end_if_stop_requested(context, train_state.progress.update)
     validator = Validator(
         make_objective(recipe, train_state.published, context.execution),
         dataset,
@@ -181,23 +149,23 @@ def make_trainer(
 def decide_micro_batches(
     context: RunContext, train_state: TrainState, objective: Objective
 ) -> MicroBatchSchedule:
-    """Decide how many micro-batches updates have.
+    """Decide the number of micro-batches per update.
 
-    The first session decides by --max-tokens, or by what fits into memory. Later ones keep the
-    number, and double it only where it does not fit into a GPU any more.
+    The first session uses --max-tokens, or searches for the number that fits into memory. Later
+    sessions keep the number, and double it only if it does not fit into a GPU any more.
 
     Raises:
-        ConfigError: the run was begun with fewer micro-batches than there are ranks now.
+        ConfigError: the run has fewer micro-batches per update than there are ranks now.
         ResourceError: not even one pair at a time fits into memory.
-        StoppedError, InterruptedByUserError: a signal asked for a stop meanwhile.
+        StoppedError, InterruptedByUserError: a signal requested a stop during the search.
     """
     recipe, progress, ranks = context.recipe, train_state.progress, context.ranks
     training, number = recipe.training, progress.num_micro_batches
     if 0 < number < ranks.size:
-        raise ranks.told_once(
+        raise ranks.report_once(
             ConfigError(
                 f"the updates of this run have {number} micro-batches, too few for {ranks.size} "
-                f"ranks; continue it with at most {number}"
+                f"ranks; continue with at most {number} ranks"
             )
         )
 
@@ -205,43 +173,43 @@ def decide_micro_batches(
         return context.stop.is_requested
 
     def searched(found: int | None) -> int:
-        end_if_asked(context, progress.update)
+        end_if_stop_requested(context, progress.update)
         assert found is not None, "a search ends early only where a stop was requested"
         return found
 
     is_searched = not number and not training.max_tokens
     if not number and training.max_tokens:
-        # A checkpoint without the number was made on one device.
+        # A checkpoint without the number is from one device.
         num_ranks = 1 if progress.update else ranks.size
         number = fewest_micro_batches(training.update_tokens, training.max_tokens, num_ranks)
-    with room_for_moments(train_state.optimizer):
+    with reserve_adam_memory(train_state.optimizer):
         if is_searched:
             worst_cases = find_worst_cases(recipe, context.dataset)
-            number = searched(find_number(objective, worst_cases, ranks, is_stopping))
-        schedule = ranks.share(lambda: MicroBatchSchedule(context.folder, number))
+            number = searched(find_num_micro_batches(objective, worst_cases, ranks, is_stopping))
+        schedule = ranks.run_on_first(lambda: MicroBatchSchedule(context.folder, number))
         if context.device.type == "cuda" and not is_searched:
             current = schedule.at(progress.update + 1)
             worst_cases = find_worst_cases(recipe, context.dataset)
-            needed = searched(check_number(objective, worst_cases, current, ranks, is_stopping))
+            needed = searched(
+                increase_until_fits(objective, worst_cases, current, ranks, is_stopping)
+            )
             if needed > current:
                 context.reporter.message(
                     f"micro-batches do not fit into memory; updates have {needed}, not {current}"
                 )
                 schedule.increase(progress.update + 1, needed, is_writer=ranks.is_first)
     progress.num_micro_batches = number
-    forget_peak(context.device)
+    reset_peak_memory(context.device)
     return schedule
 
 
 def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution) -> Objective:
-    """Make the objective that a model is trained and validated by."""
-    return Objective(
-        model, recipe.training.label_smoothing, execution.precision, execution.normalize
-    )
+    """Make the objective by which a model is trained and validated."""
+    return Objective(model, recipe.training.label_smoothing, execution.precision, execution.softmax)
 
 
 def make_train_state(context: RunContext, progress: Progress) -> TrainState:
-    """Make a model with its optimiser, as they are before the first update."""
+    """Make the training state before the first update: a new model and its optimiser."""
     recipe, codec, execution = context.recipe, context.dataset.codec, context.execution
     torch.manual_seed(initial_seed(recipe.seed.seed))
     model = Transformer(
@@ -250,37 +218,37 @@ def make_train_state(context: RunContext, progress: Progress) -> TrainState:
         codec.target.size,
         codec.is_shared,
         tail=execution.tail,
-        recompute=recipe.engine.recompute,
+        activation_checkpointing=recipe.engine.activation_checkpointing,
     )
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 
 def find_worst_cases(recipe: TrainRecipe, dataset: Dataset) -> WorstCases:
-    """Find the training pairs that need the most memory, with subword sampling."""
+    """Find the training pairs that need the most memory, subword sampling included."""
     subword_sampling = SubwordSampling.of(recipe, dataset.codec)
     worst_cases = WorstCases.of(dataset.train, recipe.training.update_tokens)
     growth = subword_sampling.growth(next(shard for shard in dataset.train if len(shard)))
-    return worst_cases.grown(growth, subword_sampling.longest)
+    return worst_cases.lengthened(growth, subword_sampling.longest)
 
 
 def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
     """Open a dataset, and check that the recipe can train on it.
 
     Raises:
-        ConfigError: a pair is too long for an update or for learned positions; or text cannot be
-            sampled.
+        ConfigError: a pair is too long for an update or for learned positions; subword sampling
+            has no effect; or a metric does not fit the dataset.
         DamagedError: the dataset is damaged.
     """
     dataset = Dataset.open(data_dir)
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
-    SubwordSampling.of(recipe, dataset.codec)  # here rank 0 alone reports what it raises
+    SubwordSampling.of(recipe, dataset.codec)  # rank 0 reports its errors, once
     make_validation_metrics(recipe.validation, dataset.codec)
     return dataset
 
 
 def check_positions(recipe: TrainRecipe, dataset: Dataset) -> None:
-    """Refuse data that is longer than the positions that a model can learn."""
+    """Raise ConfigError if a sentence is longer than the model's learned positions."""
     counts = dataset.manifest["counts"]
     longest = max(
         counts[part][side]["longest"]
@@ -295,28 +263,28 @@ def check_positions(recipe: TrainRecipe, dataset: Dataset) -> None:
         )
 
 
-def _open_alike(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
-    """Open the dataset, which must be that of rank 0."""
-    opened = cache(lambda: open_dataset(recipe, data_dir))  # rank 0 verifies it only once
-    fingerprint = ranks.share(lambda: opened().fingerprint)
+def _open_same_dataset(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
+    """Open the dataset; DamagedError if rank 0 has another one."""
+    opened = cache(lambda: open_dataset(recipe, data_dir))  # so rank 0 verifies it only once
+    fingerprint = ranks.run_on_first(lambda: opened().fingerprint)
     if opened().fingerprint != fingerprint:
         raise DamagedError(
-            f"{data_dir}: is another dataset here than rank 0 trains on; give all ranks the same"
+            f"{data_dir}: not the dataset that rank 0 trains on; give all ranks the same dataset"
         )
     return opened()
 
 
-def _cut_log(folder: RunFolder, progress: Progress) -> MetricsLog:
-    """Drop the records of later updates, which are done again, from the run's log."""
+def _truncate_log(folder: RunFolder, progress: Progress) -> MetricsLog:
+    """Drop the log records after the last checkpoint; these updates run again."""
     log = MetricsLog(folder.metrics_path)
-    log.cut(progress.update)
+    log.drop_after(progress.update)
     return log
 
 
-def _end_complete(
+def _report_complete(
     folder: RunFolder, progress: Progress, history: ValidationHistory, reporter: ProgressReporter
 ) -> None:
-    """Report that there is nothing to do; a session that was killed may have left `best` behind."""
+    """Report that the run is complete, and set `best`: a killed session may not have done so."""
     point_best_or_report(folder, history.best_first(), reporter.message)
     reporter.message(
         f"already complete after update {progress.update}; to continue, raise the setting that "
@@ -333,14 +301,14 @@ def _logs(recipe: TrainRecipe, folder: RunFolder, progress: Progress) -> list[Lo
 
 @contextmanager
 def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
-    """Have rank 0 hold the lock of the run for all."""
+    """Hold the lock of the run, on rank 0, while the context lasts."""
     with ExitStack() as held:
-        ranks.share(lambda: held.enter_context(locked(run_dir)))
+        ranks.run_on_first(lambda: held.enter_context(locked(run_dir)))
         yield
 
 
 def _announce(trainer: Trainer) -> None:
-    """Report what is trained, how, and where the run begins."""
+    """Report the sizes of model and data, the devices, and where the run continues."""
     context, progress = trainer.context, trainer.train_state.progress
     recipe, dataset = context.recipe, context.dataset
     parameters = sum(p.numel() for p in trainer.train_state.model.parameters())
@@ -361,7 +329,7 @@ def _announce(trainer: Trainer) -> None:
 
 
 def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:
-    """Return how self-attention is computed, for the announcement."""
-    if flash.takes(device, precision, config.head_sizes, config.attention_dropout):
+    """Return the implementation of self-attention: flash, windowed or padded."""
+    if flash.is_supported(device, precision, config.head_sizes, config.attention_dropout):
         return "flash"
     return "windowed" if config.window else "padded"

@@ -1,6 +1,6 @@
-"""Seeds for what training draws at random: each a function of the run's seed and its purpose.
+"""Seeds of the random numbers in training, derived from the run's seed and a purpose.
 
-So there is no generator state to save, and a draw for one purpose does not change any other.
+So there is no generator state to save, and draws for different purposes are independent.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ def micro_batch_seed(seed: int, update: int, number: int, initial: int) -> int:
     """Derive the seed of the dropout in one micro-batch of an update.
 
     Args:
-        seed: of the run.
-        update: from 1.
-        number: of the micro-batch, from 0.
-        initial: the micro-batches of the run's first update.
+        seed: seed of the run.
+        update: number of the update, from 1.
+        number: number of the micro-batch, from 0.
+        initial: number of micro-batches in the run's first update.
     """
     first, later = number % initial, number // initial
     return _derive(f"{seed}/{update}/{first}" + (f"/{later}" if later else ""))
 
 
 def subword_seed(seed: int, update: int, pair: int, side: str) -> int:
-    """Derive the seed of how one side of a pair is segmented in one update."""
+    """Derive the seed of the segmentation of one side of a pair in an update."""
     return _derive(f"{seed}/{update}/{pair}/{side}")
 
 

@@ -1,6 +1,7 @@
-"""The checkpoints of a run to average: the last, the best, or the last N for the best N.
+"""Checkpoints of a run to average: the last N, the best N, or the last N with N by validation.
 
-Only checkpoints of --save-every are used, so that they are evenly spaced.
+The last ones are scheduled checkpoints (--save-every), because these are evenly spaced. The best
+ones are any that were validated.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,13 +36,13 @@ from nmtkit.training.validation import (
 
 @dataclass(frozen=True)
 class _Trial:
-    """Checkpoints, and the validation of their mean."""
+    """Checkpoints and the validation of their mean."""
 
     folders: Sequence[Path]
     validation: Validation
 
     def cost(self, metric: str) -> tuple[float, float]:
-        """Return a key that is smaller the better the mean is: by a metric, then by nll."""
+        """Return a sort key, lower for better means: by a metric, then by nll."""
         nll, scores = self.validation.nll, self.validation.scores
         return cost(metric, nll, scores), cost(NLL, nll, scores)
 
@@ -50,8 +51,8 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
     """Return the newest scheduled checkpoints of a run, oldest first.
 
     Raises:
-        ConfigError: there is no such run, or it has fewer of them.
-        DamagedError: a checkpoint among them, or newer, is damaged.
+        ConfigError: there is no such run, or it has fewer than `count`.
+        DamagedError: one of these checkpoints, or a newer one, is damaged.
     """
     scheduled = newest_scheduled(_open(run), count)
     if len(scheduled) < count:
@@ -63,37 +64,36 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
 
 
 def best_checkpoints(run: Path, count: int, report: Callable[[str], None]) -> list[Path]:
-    """Return the scheduled checkpoints of a run that validated best, oldest first.
+    """Return the checkpoints of a run with the best validations, oldest first.
 
-    The run's best_metric compares them; of equal ones the earlier comes first.
+    The run's best_metric compares them; of equal ones, the earlier is used.
 
     Args:
-        run: the folder of the run.
-        count: how many.
-        report: takes a line that names the better ones that were not kept.
+        run: folder of the run.
+        count: number of checkpoints.
+        report: prints a line about better checkpoints that were not kept.
 
     Raises:
         ConfigError: there is no such run, or fewer of its checkpoints were validated.
         DamagedError: a checkpoint, or the log of the run, is damaged.
     """
     folder = _open(run)
-    scheduled = {one.update: one.path for one in list_checkpoints(folder) if one.is_scheduled}
+    kept = {one.update: one.path for one in list_checkpoints(folder)}
     metric = describe_model(find_model(run)).recipe.validation.best_metric
     history = ValidationHistory(metric, MetricsLog(folder.metrics_path).validations())
-    validated = [update for update in history.best_first() if update in scheduled]
+    validated = [update for update in history.best_first() if update in kept]
     if len(validated) < count:
         raise ConfigError(
-            f"{run}: has {len(validated)} checkpoints made by --save-every that were validated, "
-            f"fewer than {count}; ask for fewer, or train with a smaller --validate-every or a "
-            "larger --keep"
+            f"{run}: has {len(validated)} checkpoints that were validated, fewer than {count}; "
+            "ask for fewer, or train with a smaller --validate-every or a larger --keep-best"
         )
-    gone = [update for update in history.best_first()[:count] if update not in scheduled]
-    if gone:
+    pruned = [update for update in history.best_first()[:count] if update not in kept]
+    if pruned:
         report(
-            f"{run}: did better after updates {', '.join(map(str, gone))}, which were not kept; "
-            f"train with --keep-best {count}"
+            f"{run}: validation was better after updates {', '.join(map(str, pruned))}, whose "
+            f"checkpoints were not kept; train with --keep-best {count}"
         )
-    return [scheduled[update] for update in sorted(validated[:count])]
+    return [kept[update] for update in sorted(validated[:count])]
 
 
 def average_best_count(
@@ -104,25 +104,25 @@ def average_best_count(
     overwrite: bool,
     report: Callable[[str], None],
 ) -> Sequence[Path]:
-    """Write the mean of the last N checkpoints of a run, for the N that validates best.
+    """Write the mean of the last N checkpoints of a run, with the N that validates best.
 
-    Each mean is validated as in training and compared by the run's best metric, then by nll; of
-    equal ones the first is kept.
+    Each mean is validated as in training, and compared by the run's best metric, then by nll. Of
+    equal ones, the first is used.
 
     Args:
-        run: the folder of the run.
-        counts: of last checkpoints.
-        data_dir: the dataset that the run was trained on.
-        out: the model folder to write; its manifest says what was tried.
-        overwrite: replace a model folder that is there.
-        report: takes a line for each count, and warnings.
+        run: folder of the run.
+        counts: numbers of checkpoints to try.
+        data_dir: dataset of the run.
+        out: model folder to write; its manifest has the results of all numbers.
+        overwrite: replace an existing model folder.
+        report: prints a line per number, and warnings.
 
     Returns:
-        The checkpoints whose mean did best, oldest first.
+        The checkpoints of the best mean, oldest first.
 
     Raises:
         ConfigError: there is no such run, it has fewer checkpoints, or `out` cannot be used.
-        DamagedError: a checkpoint or the dataset is damaged, or does not belong to the other.
+        DamagedError: a checkpoint or the dataset is damaged, or the run has another dataset.
         ResourceError: `out` cannot be written.
     """
     check_is_free(out, FORMAT, overwrite)
@@ -131,7 +131,7 @@ def average_best_count(
     for folder in newest:
         _check_trained_on(folder, dataset, data_dir)
     device = set_up(RuntimeConfig())
-    trials = [_try(newest[-count:], dataset, device, report) for count in counts]
+    trials = [_validate_mean(newest[-count:], dataset, device, report) for count in counts]
     metric = describe_model(newest[-1]).recipe.validation.best_metric
     best = min(trials, key=lambda trial: trial.cost(metric))
     tried = [{"last": len(one.folders), **asdict(one.validation)} for one in trials]
@@ -158,10 +158,10 @@ def _check_trained_on(folder: Path, dataset: Dataset, data_dir: Path) -> None:
             )
 
 
-def _try(
+def _validate_mean(
     folders: Sequence[Path], dataset: Dataset, device: torch.device, report: Callable[[str], None]
 ) -> _Trial:
-    """Validate the mean of checkpoints by the recipe of their run."""
+    """Validate the mean of checkpoints with the recipe of their run, and report the result."""
     loaded = load_mean(folders, device)
     recipe, training = loaded.recipe, loaded.recipe.training
     objective = Objective(loaded.model, training.label_smoothing, low_precision=None)
@@ -169,7 +169,7 @@ def _try(
     batch_tokens = training.max_tokens or training.update_tokens
     validator = Validator(objective, dataset, recipe.search, metrics, batch_tokens, report, Ranks())
     validation = validator.validate(lambda: False)
-    assert validation is not None, "nothing asks it to stop"
+    assert validation is not None, "no stop is requested"
     report(
         f"last={len(folders)} nll={validation.nll:.4f} "
         f"perplexity={perplexity(validation.nll):.2f} {plain_scores(validation.scores)}".rstrip()

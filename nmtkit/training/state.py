@@ -1,4 +1,4 @@
-"""What a run is given, and what it changes: the run's context and the training state."""
+"""The context of a run, which does not change, and the training state, which does."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import (
-    MovingAverage,
+    ExponentialMovingAverage,
     make_adam,
     optimizer_tensors,
     restore_optimizer,
@@ -34,16 +34,16 @@ _WEIGHTS = "weights"
 
 @dataclass(frozen=True)
 class RunContext:
-    """Settings, data, place and company of a run.
+    """Settings, data, folder, device and ranks of a run.
 
     Attributes:
         recipe: all settings.
-        dataset: what it trains on.
-        folder: where it is saved.
+        dataset: training and validation pairs.
+        folder: where checkpoints and logs are saved.
         device: where this rank computes.
         execution: precision and compiled functions.
         ranks: all processes of the run.
-        stop: requests to end it.
+        stop: requests to stop.
         reporter: shows progress.
         logs: keep records; none on ranks other than the first.
         clock: seconds from an arbitrary start, never going back.
@@ -63,15 +63,15 @@ class RunContext:
 
 @dataclass
 class Progress:
-    """How far a run is: plain values, saved with every checkpoint.
+    """Progress of a run: plain values, saved with every checkpoint.
 
     Attributes:
-        update: optimiser updates done, skipped ones counted.
+        update: number of updates done, skipped ones included.
         position: where the sampler continues.
-        seconds: time spent in training, all sessions together.
+        seconds: training time of all sessions.
         num_skipped: updates skipped because a gradient was not finite.
-        num_skipped_in_a_row: length of the last run of skipped updates.
-        num_micro_batches: of the run's first update; 0 = not decided yet.
+        num_skipped_in_a_row: how many of the last updates were skipped.
+        num_micro_batches: micro-batches of the run's first update; 0 = not decided yet.
     """
 
     update: int = 0
@@ -83,7 +83,7 @@ class Progress:
 
     @staticmethod
     def of(resumable: Resumable | None) -> "Progress":
-        """Return the progress at a checkpoint; without one, that of a new run."""
+        """Return the progress at a checkpoint, or of a new run if there is none."""
         if resumable is None:
             return Progress()
         values = resumable.state_values
@@ -92,33 +92,33 @@ class Progress:
 
 @dataclass
 class TrainState:
-    """All that a checkpoint holds: weights, Adam's moments, the EMA, the run's progress.
+    """The state that a checkpoint saves: weights, Adam's moments, EMA, progress.
 
     Attributes:
-        model: the weights that the next update changes.
+        model: the weights that updates change.
         optimizer: Adam with its moments.
-        ema: the moving average of the weights, if the recipe asks for one.
-        progress: how far the run is.
+        ema: the EMA of the weights, if the recipe asks for one.
+        progress: updates done, position in the data, time.
     """
 
     model: Transformer
     optimizer: torch.optim.Adam
-    ema: MovingAverage | None
+    ema: ExponentialMovingAverage | None
     progress: Progress
 
     @staticmethod
     def of(model: Transformer, config: TrainingConfig, progress: Progress) -> "TrainState":
-        """Return the state of a model that was not trained yet."""
-        ema = MovingAverage(model, config.average_decay) if config.average_decay else None
+        """Return the state of an untrained model."""
+        ema = ExponentialMovingAverage(model, config.ema_decay) if config.ema_decay else None
         return TrainState(model, make_adam(model, config), ema, progress)
 
     @property
     def published(self) -> Transformer:
-        """The model that is validated and saved, and that translates."""
+        """The model that is validated and saved: the EMA if there is one."""
         return self.ema.model if self.ema else self.model
 
     def step(self, learning_rate: float) -> None:
-        """Have Adam apply the gradients, and clear them; `progress` names the update already."""
+        """Run Adam and the EMA, and clear the gradients; `progress.update` is this update."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         self.optimizer.step()
@@ -132,10 +132,10 @@ class TrainState:
         self.optimizer.zero_grad()
 
     def check_agreement(self, ranks: Ranks) -> None:
-        """Check after an update that all ranks hold the same weights.
+        """Check after an update that all ranks have the same weights.
 
         Raises:
-            LostRankError, ToldElsewhereError: they do not; or see `Ranks.exchange`.
+            LostRankError, ReportedElsewhereError: they differ; or see `Ranks.exchange`.
             DivergedError: they are finite on no rank.
         """
         if ranks.is_alone:
@@ -143,10 +143,10 @@ class TrainState:
         own = sum(float(p.detach().sum(dtype=torch.float64)) for p in self.model.parameters())
         sums = ranks.gather(own)
         if not any(map(math.isfinite, sums)):
-            raise ranks.told_once(
+            raise ranks.report_once(
                 DivergedError(
                     "training diverged: the weights are not finite after update "
-                    f"{self.progress.update}; begin again in another --out with a lower "
+                    f"{self.progress.update}; start a run in another --out with a lower "
                     "learning rate, or with --clip-norm"
                 )
             )
@@ -154,16 +154,16 @@ class TrainState:
         strays = np.flatnonzero(~is_equal).tolist()
         if strays:
             names = " and ".join(f"rank {rank}" for rank in strays)
-            raise ranks.told_once(
+            raise ranks.report_once(
                 LostRankError(
-                    f"the weights of {names} are not those of rank 0 after update "
+                    f"the weights of {names} differ from rank 0's after update "
                     f"{self.progress.update}: a device computes wrongly, or runs other software; "
                     "fix it, and run the same command again to continue from the last checkpoint"
                 )
             )
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """Return what is saved next to the published model, named "<parameter>.<what>"."""
+        """Return the tensors saved next to the published model, named "<parameter>.<kind>"."""
         tensors = optimizer_tensors(self.optimizer, self.model)
         if self.ema:
             for name, parameter in self.model.named_parameters():
@@ -171,7 +171,7 @@ class TrainState:
         return tensors
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what `state_tensors` returned; the published model is restored before."""
+        """Restore the tensors of `state_tensors`, after the published model is restored."""
         moments = {name: t for name, t in tensors.items() if _kind(name) != _WEIGHTS}
         restore_optimizer(self.optimizer, self.model, moments)
         if self.ema:
@@ -179,11 +179,11 @@ class TrainState:
                 parameter.data.copy_(tensors[f"{name}.{_WEIGHTS}"])
 
     def copy_from_first(self, ranks: Ranks, restored: Mapping[str, Tensor]) -> None:
-        """Give all ranks the weights and moments of rank 0.
+        """Copy the weights and moments of rank 0 to all ranks.
 
         Args:
-            ranks: all of them.
-            restored: the state tensors that rank 0 has restored, without their values.
+            ranks: all ranks.
+            restored: the state tensors that rank 0 has restored, on the meta device.
         """
         if not ranks.is_first and restored:
             device = self.model.output_weight.device

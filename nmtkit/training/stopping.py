@@ -1,8 +1,8 @@
-"""Requests from outside to stop training: SIGTERM, SIGUSR1, SIGINT and SIGHUP.
+"""Signals that request a stop of training: SIGTERM, SIGUSR1, SIGINT and SIGHUP.
 
-A handler only notes the signal. The trainer looks at the note between micro-batches, and ranks
-share it in every update. Until there is a handler, requests are held back, so that none is lost
-while a process starts.
+The handler only stores the signal. The trainer checks it between micro-batches, and ranks exchange
+it in every update. Until the handler is installed, signals are blocked, so that none is lost while
+a process starts.
 """
 
 import signal
@@ -13,23 +13,24 @@ from typing import Self
 
 from nmtkit.errors import InterruptedByUserError, NmtkitError, StoppedError
 
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
-"""What asks for a stop; SIGUSR1 is what schedulers can be told to send ahead of a job's end."""
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+"""Signals that request a stop; schedulers can send SIGUSR1 before the end of a job."""
 
 
-def heeded_signals() -> list[signal.Signals]:
-    """Return those of `SIGNALS` that count; SIGHUP does not where it is ignored, as by nohup."""
-    is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [number for number in SIGNALS if number is not signal.SIGHUP or not is_deaf]
+def handled_signals() -> list[signal.Signals]:
+    """Return the stop signals that are handled: all, without SIGHUP where nohup ignores it."""
+    ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [n for n in STOP_SIGNALS if not (ignores_hangup and n is signal.SIGHUP)]
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """Have requests wait until a `StopRequest` notes them, here or in a child, or the block ends.
+def block_stop_signals() -> Iterator[None]:
+    """Block stop signals until a `StopRequest` handles them, or the context ends.
 
-    Enter it before threads are started, as by importing torch: they would take a signal.
+    Child processes inherit the blocked signals. Enter the context before importing torch: it
+    starts threads, and a thread could receive a signal.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, heeded_signals())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, handled_signals())
     try:
         yield
     finally:
@@ -37,15 +38,15 @@ def held_back() -> Iterator[None]:
 
 
 def next_request(timeout_s: float) -> signal.Signals | None:
-    """Wait so long, at most, for a request that is held back, and take it."""
-    taken = signal.sigtimedwait(heeded_signals(), timeout_s)
+    """Return a blocked stop signal, waiting for one up to `timeout_s`; None if there is none."""
+    taken = signal.sigtimedwait(handled_signals(), timeout_s)
     return signal.Signals(taken.si_signo) if taken else None
 
 
 class StopRequest:
-    """Notes the first signal that asks for a stop within the `with` block.
+    """Stores the first stop signal that arrives in its context.
 
-    A second SIGINT interrupts at once, without saving.
+    A second SIGINT raises KeyboardInterrupt immediately; nothing is saved then.
     """
 
     def __init__(self) -> None:
@@ -54,9 +55,9 @@ class StopRequest:
         self._previous: dict[signal.Signals, signal._HANDLER] = {}
 
     def __enter__(self) -> Self:
-        for number in heeded_signals():
+        for number in handled_signals():
             self._previous[number] = signal.signal(number, self._handle)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         return self
 
     def __exit__(
@@ -75,21 +76,25 @@ class StopRequest:
 
     @property
     def requests(self) -> list[float]:
-        """For each of `SIGNALS`, 1 if it was the one that arrived here, else 0."""
-        return [float(self._received is number) for number in SIGNALS]
+        """One number for each of `STOP_SIGNALS`: 1 for the signal that arrived here, else 0."""
+        return [float(self._received is number) for number in STOP_SIGNALS]
 
     def note(self, requests: Sequence[float]) -> None:
-        """Note a signal that another rank received, if any did.
+        """Store a signal that another rank received, if any did.
 
         Args:
-            requests: the sum of the `requests` of all ranks.
+            requests: the `requests` of all ranks, summed for each signal.
         """
         if self._received is None and any(requests):
-            self._received = max(zip(requests, SIGNALS, strict=True))[1]
+            self._received = max(zip(requests, STOP_SIGNALS, strict=True))[1]
 
     def error(self, update: int) -> NmtkitError:
-        """Make the error with which a run ends that was stopped, and saved after an update."""
-        assert self._received is not None, "nothing asked for a stop"
+        """Make the error that ends a stopped run.
+
+        Args:
+            update: the last update, which is saved; 0 = none.
+        """
+        assert self._received is not None, "no stop was requested"
         kind = InterruptedByUserError if self._received is signal.SIGINT else StoppedError
         when = f"after update {update}, which is saved" if update else "before its first update"
         return kind(

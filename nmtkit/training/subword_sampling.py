@@ -1,8 +1,8 @@
-"""Subword sampling: the text of training pairs is segmented at random each time it is read.
+"""Subword sampling: random segmentation of training pairs, each time they are read.
 
-The vocabulary that made the dataset segments its text again. The draw follows from (seed, update,
+The dataset's vocabulary segments its text again. The seed of a draw follows from (seed, update,
 pair, side), so ranks, micro-batches and earlier draws do not change it. Validation and translation
-segment text as the dataset does.
+do not sample.
 Source: Kudo 2018, https://arxiv.org/abs/1804.10959; Provilkov et al. 2020,
 https://arxiv.org/abs/1910.13267
 """
@@ -16,48 +16,48 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Indices, Pairs, Sequences, Side
 from nmtkit.errors import ConfigError
 from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.resampling import Resampler, can_resample
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenised import Tokenised
+from nmtkit.text.subword_sampler import SubwordSampler, can_sample
+from nmtkit.text.tokenized import Tokenized
 from nmtkit.training.seeds import subword_seed
 
 GROWTH_PAIRS = 1000
-"""Number of pairs on which the growth of texts is measured."""
+"""Number of pairs from which the growth of texts is estimated."""
 
 
 @dataclass(frozen=True)
 class SubwordSampling:
-    """How the text of training pairs is segmented.
+    """Reads training pairs, and samples their segmentation.
 
     Attributes:
-        source, target: the resampler of a side; None = ids as stored.
-        seed: of the run.
-        longest: largest number of tokens of a sequence, its end symbol counted; a sequence that
-            would become longer stays as stored.
+        source, target: sampler of a side; None = ids as stored.
+        seed: seed of the run.
+        longest: largest number of tokens per sequence, end symbol included; if a sample is longer,
+            the stored ids are used.
     """
 
-    source: Resampler | None
-    target: Resampler | None
+    source: SubwordSampler | None
+    target: SubwordSampler | None
     seed: int
     longest: int
 
     @staticmethod
     def of(recipe: TrainRecipe, codec: TextCodec) -> "SubwordSampling":
-        """Return what a recipe asks for.
+        """Return the subword sampling of a recipe.
 
         Raises:
             ConfigError: a vocabulary has only one segmentation of a text.
         """
         return SubwordSampling(
-            source=_resampler(recipe, "source", codec.source, codec.target),
-            target=_resampler(recipe, "target", codec.target, codec.source),
+            source=_make_sampler(recipe, "source", codec.source, codec.target),
+            target=_make_sampler(recipe, "target", codec.target, codec.source),
             seed=recipe.seed.seed,
             longest=min(recipe.training.update_tokens, recipe.model.longest_sequence),
         )
 
     @property
     def is_active(self) -> bool:
-        """Some side is sampled, which takes time."""
+        """At least one side is sampled."""
         return self.source is not None or self.target is not None
 
     def read(self, pairs: Pairs, indices: Indices, update: int) -> tuple[Sequences, Sequences]:
@@ -65,21 +65,21 @@ class SubwordSampling:
 
         Args:
             pairs: the shard.
-            indices: (B,) of the pairs to read.
-            update: number of the update that they are for, from 1.
+            indices: (B,) indices of the pairs to read.
+            update: number of the update that reads them, from 1.
 
         Returns:
-            their sources and their targets.
+            Source ids and target ids of the pairs.
         """
 
-        def read_side(name: str, side: Side, resampler: Resampler | None) -> Sequences:
+        def read_side(name: str, side: Side, sampler: SubwordSampler | None) -> Sequences:
             stored = side.take(indices)
-            if resampler is None:
+            if sampler is None:
                 return stored
             ends = np.cumsum(stored.lengths, dtype=np.int64).tolist()
             ids = stored.ids.tolist()
             sampled = [
-                self._sample(resampler, ids[first:end], subword_seed(self.seed, update, pair, name))
+                self._sample(sampler, ids[first:end], subword_seed(self.seed, update, pair, name))
                 for (first, end), pair in zip(pairwise([0, *ends]), indices.tolist(), strict=True)
             ]
             return Sequences.pack(sampled, stored.ids.dtype.name)
@@ -90,7 +90,7 @@ class SubwordSampling:
         )
 
     def growth(self, pairs: Pairs) -> tuple[float, float]:
-        """Measure by which factor sources, and targets, become longer than they are stored."""
+        """Estimate the factors by which sources and targets become longer than stored."""
         if not self.is_active:
             return 1.0, 1.0
         some = np.linspace(0, len(pairs) - 1, min(len(pairs), GROWTH_PAIRS)).astype(np.int64)
@@ -101,35 +101,35 @@ class SubwordSampling:
         )
         return source, target
 
-    def _sample(self, resampler: Resampler, stored: list[int], seed: int) -> list[int]:
-        drawn = resampler.resample(stored, seed)  # the end symbol stays where it is
+    def _sample(self, sampler: SubwordSampler, stored: list[int], seed: int) -> list[int]:
+        drawn = sampler.sample(stored, seed)  # keeps the end symbol
         return drawn if len(drawn) <= self.longest else stored
 
 
-def _resampler(
+def _make_sampler(
     recipe: TrainRecipe, side: str, vocabulary: Vocabulary, other_vocabulary: Vocabulary
-) -> Resampler | None:
-    """Return the resampler of a side; None if it is not sampled."""
+) -> SubwordSampler | None:
+    """Return the sampler of a side; None if it is not sampled."""
     chosen = recipe.training.subword_sampling
     if chosen not in (side, "both"):
         return None
-    subword = _resampled(vocabulary)
+    subword = _sampled_part(vocabulary)
     if subword is None:
         other = "target" if side == "source" else "source"
-        has_other = chosen == "both" and _resampled(other_vocabulary)
-        instead = f"take --subword-sampling {other}" if has_other else "leave it out"
+        has_other = chosen == "both" and _sampled_part(other_vocabulary)
+        instead = f"use --subword-sampling {other}" if has_other else "leave it out"
         raise ConfigError(
             f"subword_sampling ({chosen!r}) has no effect: the {side} vocabulary has only "
             f"one segmentation of a text; {instead}, or preprocess with --segmentation bpe or "
             "unigram [training.subword_sampling]"
         )
-    return Resampler(subword.data, recipe.training.subword_alpha)
+    return SubwordSampler(subword.data, recipe.training.subword_alpha)
 
 
-def _resampled(vocabulary: Vocabulary) -> Subword | None:
-    """Return the part of a vocabulary that has several segmentations of a text, if there is one."""
-    if isinstance(vocabulary, Tokenised):
+def _sampled_part(vocabulary: Vocabulary) -> Subword | None:
+    """Return the subword model of a vocabulary, or None if it cannot be sampled."""
+    if isinstance(vocabulary, Tokenized):
         vocabulary = vocabulary.vocabulary
-    if isinstance(vocabulary, Subword) and can_resample(vocabulary.data):
+    if isinstance(vocabulary, Subword) and can_sample(vocabulary.data):
         return vocabulary
     return None

@@ -1,8 +1,8 @@
-"""The training loop: update after update, logged, validated, saved, resumable.
+"""The training loop: updates, logging, validation and checkpoints of a run.
 
-`Trainer.update` is one update; `Trainer.fit` is the run. Everything random in an update follows
-from (seed, update, micro-batch), so there is no generator state to save, and on a CPU a resumed run
-repeats the uninterrupted one bit for bit. Every rank runs the same loop: all decisions follow from
+`Trainer.update` runs one update; `Trainer.fit` runs all. The random numbers of an update follow
+from (seed, update, micro-batch), so there is no generator state to save. On a CPU, a resumed run
+is bit-identical to the uninterrupted one. Every rank runs the same loop: all decisions follow from
 values that are the same on all ranks.
 """
 
@@ -29,17 +29,17 @@ from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradient
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.validation import ValidationHistory, Validator
-from nmtkit.units import SECONDS_A_MINUTE
+from nmtkit.units import SECONDS_PER_MINUTE
 
 MAX_SKIPPED_IN_A_ROW = 10
 """Training has diverged after this many updates in a row without a finite gradient."""
 
 SECONDS_BETWEEN_REFRESHES = 5
-"""A live display is refreshed this often where reports are further apart."""
+"""Interval at which a live display is refreshed between reports."""
 
 
 class Trainer:
-    """Trains until the recipe's end, a stop request, or early stopping."""
+    """Trains until the end that the recipe sets, early stopping, or a stop request."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Trainer:
         """Store the parts.
 
         Args:
-            context: what the run is given.
-            train_state: what training changes.
-            objective: batch -> loss sums; its backward pass adds up the gradients of all ranks.
+            context: settings, data, folder and ranks of the run.
+            train_state: weights, optimiser, EMA and progress.
+            objective: batch -> loss sums; its backward pass averages the gradients of all ranks.
             schedule: the number of micro-batches of each update.
             loader: loads the updates.
             validator: validates the published model.
@@ -91,13 +91,13 @@ class Trainer:
         """Train to the end.
 
         Raises:
-            StoppedError, InterruptedByUserError: a signal asked for a stop; all is saved.
+            StoppedError, InterruptedByUserError: a signal requested a stop; everything is saved.
             DivergedError: the gradients are not finite any more.
             ResourceError: checkpoints cannot be written any more, or memory does not suffice.
-            LostRankError: another rank is gone.
-            ToldElsewhereError: another rank reports the error.
+            LostRankError: another rank died or does not answer.
+            ReportedElsewhereError: another rank reports the error.
         """
-        # The last session may have been killed before it did so; or that checkpoint was damaged.
+        # A killed session may not have set `best`, or that checkpoint may be damaged now.
         self.saver.keep_best(self.history.best_first())
         if self._is_validation_due():  # the last session ended during this validation
             with self.meter.excluded():
@@ -106,18 +106,18 @@ class Trainer:
             self._after_update()
         if self.meter.num_updates:
             self._log_training()
-        self.context.ranks.share(self.saver.save_now)
-        if self._is_complete() and self._owes_validation():
+        self.context.ranks.run_on_first(self.saver.save_now)
+        if self._is_complete() and self._needs_validation():
             self._validate()
-        end_if_asked(self.context, self.train_state.progress.update)
+        end_if_stop_requested(self.context, self.train_state.progress.update)
 
     def update(self) -> bool:
         """Run the next update: load, forward and backward, normalize and clip, step, count.
 
-        An update that does not fit into memory is run again in more micro-batches.
+        An update that does not fit into memory runs again in more micro-batches.
 
         Returns:
-            False if some rank was asked to stop; then nothing has changed.
+            False if a rank was asked to stop; then the training state is unchanged.
         """
         context, state, progress = self.context, self.train_state, self.train_state.progress
         number, stats = progress.update + 1, None
@@ -129,10 +129,11 @@ class Trainer:
                         progress.position, number, self.micro_batches.at(number)
                     )
                     num_pairs = len(loaded.update.pairs)
+                    last = loaded.micro_batches[-1]
                     losses = [
-                        self._forward_backward(micro_batch, number, is_last)
-                        for micro_batch, is_last in loaded.in_order()
-                        if self._is_needed(is_last)
+                        self._forward_backward(micro_batch, number, micro_batch is last)
+                        for micro_batch in loaded.micro_batches
+                        if self._is_needed(micro_batch is last)
                     ]
                     stats = self._normalize_and_clip(loaded, losses)
             except (MemoryError, RuntimeError) as error:
@@ -153,21 +154,22 @@ class Trainer:
         return True
 
     def close(self) -> None:
-        """End the loader and the saver; nothing is read or written afterwards."""
+        """Close the loader and the saver; nothing is read or written afterwards."""
         with closing(self.saver):
             self.loader.close()
 
     def _is_needed(self, is_last: bool) -> bool:
-        """Return whether to compute a micro-batch: none is after a request to stop.
+        """Return whether to compute a micro-batch.
 
-        The last one is where there are other ranks, which wait for its exchange of gradients.
+        After a stop request, only the last one is computed, and only if other ranks wait for its
+        exchange of gradients.
         """
         return not self.context.stop.is_requested or (is_last and not self.context.ranks.is_alone)
 
     def _forward_backward(
         self, micro_batch: MicroBatch[Batch], number: int, is_last: bool
     ) -> Tensor:
-        """Add the gradients of a micro-batch's loss sum; return its loss sums (2,)."""
+        """Accumulate the gradients of a micro-batch; return its sums of loss and nll, (2,)."""
         ranks, seed = self.context.ranks, self.context.recipe.seed.seed
         torch.manual_seed(
             micro_batch_seed(seed, number, micro_batch.number, self.micro_batches.initial)
@@ -175,19 +177,19 @@ class Trainer:
         with self._exchanging_gradients(is_last):
             losses = self.objective(micro_batch.pairs)
             if is_last:
-                ranks.arrive()
+                ranks.count_exchange()
             # DDP sums the gradients of the ranks and divides them by W.
             (losses.loss * (micro_batch.weight * ranks.size)).backward()
         return torch.stack((losses.loss.detach(), losses.nll)).double() * micro_batch.weight
 
     def _exchanging_gradients(self, is_last: bool) -> AbstractContextManager[None]:
-        """Exchange gradients in the last backward pass of an update alone."""
+        """Return a context in which DDP exchanges gradients only if this is the last backward."""
         if is_last or not isinstance(self.objective, DistributedDataParallel):
             return nullcontext()
         return self.objective.no_sync()
 
     def _normalize_and_clip(self, loaded: LoadedUpdate, losses: Sequence[Tensor]) -> UpdateStats:
-        """Sum over all ranks, and make the gradients those of the mean loss, clipped."""
+        """Sum losses and counts over all ranks; divide the gradients by tokens, and clip them."""
         context, update = self.context, loaded.update
         elapsed_s = context.clock() - self._session_start if context.ranks.is_first else 0.0
         shared = [*context.stop.requests, elapsed_s, *loaded.num_tokens]
@@ -198,8 +200,8 @@ class Trainer:
         totals = context.ranks.sum(sum(losses, zeros))
         norm = normalize_and_clip_gradients(
             self.train_state.model.parameters(), num_target, context.recipe.training.clip_norm
-        ).to(totals)  # without any gradient, as after a request to stop, it is a CPU's 0
-        # The one point of an update where the host waits for the device.
+        ).to(totals)  # on the CPU if there are no gradients, as after a stop request
+        # The only point of an update where the host waits for the device.
         context.ranks.await_device(f"in update {self.train_state.progress.update + 1}")
         loss, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
         context.stop.note(requests)
@@ -217,30 +219,30 @@ class Trainer:
         )
 
     def _split_from(self, number: int, num_pairs: int) -> None:
-        """Double the micro-batches from an update on, which did not fit into memory.
+        """Double the micro-batches from an update on that did not fit into memory.
 
         Raises:
-            ResourceError: each has one pair already; or there are other ranks, which wait for
-                this one in vain, so that all must start again.
+            ResourceError: each has one pair already; or there are other ranks, which must restart
+                because they wait for this one.
         """
         context, current = self.context, self.micro_batches.at(number)
         if current >= num_pairs:
             raise ResourceError(
-                f"out of memory in update {number}, with one pair in each micro-batch; take a "
-                "smaller model or a larger machine"
+                f"out of memory in update {number}, with one pair per micro-batch; use a smaller "
+                "model or a larger machine"
             )
         is_writer = context.ranks.is_first_to("split updates")
         self.micro_batches.increase(number, 2 * current, is_writer=is_writer)
-        what = (
+        message = (
             f"update={number} did not fit into memory; updates have {2 * current} micro-batches "
             "from here on"
         )
         if not context.ranks.is_alone:
-            raise ResourceError(f"{what}; run the same command again to continue")
-        context.reporter.message(what)
+            raise ResourceError(f"{message}; run the same command again to continue")
+        context.reporter.message(message)
 
     def _skip(self, update: Update, gradient_norm: float) -> None:
-        """Leave out an update whose gradients are not finite."""
+        """Skip and log an update whose gradients are not finite; too many in a row end the run."""
         progress, context = self.train_state.progress, self.context
         self.train_state.clear_gradients()
         pairs = update.pairs.tolist()
@@ -249,11 +251,11 @@ class Trainer:
         progress.num_skipped_in_a_row += 1
         if progress.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
             self.saver.finish()
-            raise context.ranks.told_once(
+            raise context.ranks.report_once(
                 DivergedError(
                     f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a "
-                    f"row, up to update {progress.update}, were not finite; the last checkpoint "
-                    "is kept; begin again in another --out with a lower learning rate, more "
+                    f"row, up to update {progress.update}, are not finite; the last checkpoint "
+                    "is kept; start a run in another --out with a lower learning rate, more "
                     "--warmup-updates, or --clip-norm"
                 )
             )
@@ -263,16 +265,16 @@ class Trainer:
         )
 
     def _after_update(self) -> None:
-        """Log, save and validate what is due; `fit` does so where the run ends."""
+        """Log, save and validate if due; at the end of the run, `fit` saves and validates."""
         context, update = self.context, self.train_state.progress.update
         is_logged = update % context.recipe.logging.log_every == 0
-        is_save_due = self.saver.is_due()  # asked once, as time passes
-        # The log holds all updates before a checkpoint, however the session ends.
+        is_save_due = self.saver.is_due()  # once: the answer depends on the time
+        # The log must hold all updates of a checkpoint before it is written.
         if is_logged or is_save_due:
             self._log_training()
         elif context.clock() - self._last_refresh >= SECONDS_BETWEEN_REFRESHES:
             self._last_refresh = context.clock()
-            context.reporter.glance(self._record)
+            context.reporter.refresh(self._record)
         if self._is_complete():
             return
         with self.meter.excluded():
@@ -296,7 +298,7 @@ class Trainer:
         return learning_rate(update, recipe.model.model_size, recipe.training)
 
     def _validate(self) -> None:
-        """Validate, and name the checkpoint if it is the best; nothing if asked to stop."""
+        """Validate, log the result, and update `best`; no result if asked to stop."""
         context, update = self.context, self.train_state.progress.update
         start = context.clock()
         result = self.validator.validate(lambda: context.stop.is_requested)
@@ -317,7 +319,7 @@ class Trainer:
         self.saver.keep_best(self.history.best_first())
 
     def _log(self, record: Record) -> None:
-        """Append to the run's logs; training continues if one cannot be written."""
+        """Append a record to the run's logs; training continues if a log cannot be written."""
         for log in self.context.logs:
             try:
                 log.append(record)
@@ -327,41 +329,41 @@ class Trainer:
     def _is_complete(self) -> bool:
         return is_complete(self.context.recipe, self.train_state.progress, self.history)
 
-    def _owes_validation(self) -> bool:
-        return owes_validation(self.context.recipe, self.train_state.progress, self.history)
+    def _needs_validation(self) -> bool:
+        return needs_validation(self.context.recipe, self.train_state.progress, self.history)
 
     def _is_validation_due(self) -> bool:
         every = self.context.recipe.validation.validate_every
-        return self._owes_validation() and self.train_state.progress.update % every == 0
+        return self._needs_validation() and self.train_state.progress.update % every == 0
 
 
 def is_complete(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
-    """Return whether the recipe's end, or that of the run's patience, is reached."""
+    """Return whether the run has reached an end: updates, epochs, minutes or patience."""
     config, patience = recipe.training, recipe.validation.patience
     return (
         progress.update >= config.max_updates
         or 0 < config.max_epochs <= progress.position.epoch
-        or 0 < config.max_minutes * SECONDS_A_MINUTE <= progress.seconds
+        or 0 < config.max_minutes * SECONDS_PER_MINUTE <= progress.seconds
         or 0 < patience <= history.num_stale
     )
 
 
-def owes_validation(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
-    """Return whether the model of the last update should be validated where the run ends."""
+def needs_validation(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
+    """Return whether validation is on and the model of the last update is not validated yet."""
     return recipe.validation.validate_every > 0 and 0 < progress.update != history.last_update
 
 
-def end_if_asked(context: RunContext, update: int) -> None:
-    """End on all ranks if any rank was asked to stop.
+def end_if_stop_requested(context: RunContext, update: int) -> None:
+    """End all ranks if any rank was asked to stop.
 
     Args:
         context: of the run.
-        update: the last one that is done and saved.
+        update: the last update, which is saved.
 
     Raises:
-        StoppedError, InterruptedByUserError: one was.
+        StoppedError, InterruptedByUserError: a rank was asked to stop.
     """
     of_all = context.ranks.gather(context.stop.requests)
     context.stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
     if context.stop.is_requested:
-        raise context.ranks.told_once(context.stop.error(update))
+        raise context.ranks.report_once(context.stop.error(update))

@@ -1,7 +1,7 @@
-"""Ids of the updates' micro-batches, read from a dataset by this process or by workers.
+"""Ids of the micro-batches of updates, read from a dataset by this process or by workers.
 
-Everything read follows from where reading begins. This module does not import torch, so worker
-processes start without it; `loader.py` turns ids into batches.
+All ids follow from the position at which reading begins. This module does not import torch, so
+worker processes start without it; `loader.py` turns ids into batches.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -15,7 +15,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset, Pairs, Sequences
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.runtime.workers import Worker, ended_early
-from nmtkit.training.micro_batches import MicroBatch, numbers_of_rank, pairs_of
+from nmtkit.training.micro_batches import MicroBatch, micro_batches_of_rank, pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 
 _REMEDY = "take fewer --read-workers"
@@ -24,21 +24,21 @@ PairIds = tuple[Sequences, Sequences]
 """Source and target ids."""
 
 UpdateIds = tuple[Position, Update, list[MicroBatch[PairIds]]]
-"""An update, the position after it, and the micro-batches of a rank."""
+"""The position after an update, the update, and the micro-batches of a rank."""
 
 UpdateStream = Generator[UpdateIds, None, None]
-"""Updates in their order, without end; closed when no more are needed."""
+"""Updates in order, without end; closed when no more are needed."""
 
 
 @dataclass(frozen=True)
 class UpdateReader:
-    """Reads what one rank computes of each update.
+    """Reads the micro-batches of one rank.
 
     Attributes:
         shards: the training pairs.
-        sampler: plans which of them an update holds.
-        subword_sampling: how their text is segmented.
-        rank, num_ranks: which rank, of how many.
+        sampler: chooses the pairs of each update.
+        subword_sampling: samples their segmentation.
+        rank, num_ranks: number of the rank, and number of ranks.
     """
 
     shards: Sequence[Pairs]
@@ -63,14 +63,14 @@ class UpdateReader:
     ) -> UpdateStream:
         """Read updates from a position on.
 
-        A rank without a micro-batch of its own reads the first pair: it takes part in the exchange
-        of gradients, with a weight of 0.
+        A rank without a micro-batch reads the first pair with a weight of 0, because it takes part
+        in the exchange of gradients.
 
         Args:
-            position: of the first update.
-            number: of that update, from 1.
-            num_micro_batches: of all these updates.
-            first, step: read every `step`-th update from the `first` on, counted from 0.
+            position: position of the first update in the data.
+            number: number of that update, from 1.
+            num_micro_batches: micro-batches per update.
+            first, step: read every `step`-th update, starting from index `first`.
         """
         planned = enumerate(self.sampler.updates(position), number)
         for number_here, (position_after, update) in islice(planned, first, None, step):
@@ -79,7 +79,7 @@ class UpdateReader:
     def _read(
         self, update: Update, number: int, num_micro_batches: int
     ) -> list[MicroBatch[PairIds]]:
-        own = numbers_of_rank(len(update.pairs), num_micro_batches, self.rank, self.num_ranks)
+        own = micro_batches_of_rank(len(update.pairs), num_micro_batches, self.rank, self.num_ranks)
         parts = {j: pairs_of(update.pairs, j, num_micro_batches) for j in own}
         shard = self.shards[update.shard]
         return [
@@ -93,12 +93,12 @@ class Assignment:
     """Work of a worker process.
 
     Attributes:
-        folder: of the dataset.
+        folder: folder of the dataset.
         recipe: all settings.
-        rank, num_ranks: which rank it reads for, of how many.
-        worker, num_workers: which of the rank's workers it is; it reads every
+        rank, num_ranks: number of the rank that it reads for, and number of ranks.
+        worker, num_workers: number of the worker, and workers per rank; it reads every
             num_workers-th update.
-        position, number, num_micro_batches: where reading begins; see `UpdateReader.updates`.
+        position, number, num_micro_batches: see `UpdateReader.updates`.
     """
 
     folder: Path
@@ -116,7 +116,7 @@ def updates_by_workers(assign: Callable[[int], Assignment], num_workers: int) ->
     """Read updates in worker processes, each at most two updates ahead.
 
     Args:
-        assign: returns the assignment of a worker, by its number.
+        assign: returns the assignment of a worker, given its number.
         num_workers: the number of processes.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Validation: the likelihood of the validation set, scores of its translations, their history.
+"""Validation: nll of the validation set, scores of its translations, and their history.
 
 The `Translator` of `nmtkit translate` translates the raw text, and the metrics of `nmtkit score`
-compare it with the raw reference. Ranks share the work. The randomness of training is not touched.
+compare it with the raw reference. Ranks divide the work. Validation draws no random numbers.
 """
 
 import math
@@ -27,7 +27,7 @@ from nmtkit.config.schema import SearchConfig, TranslateRecipe, TranslationConfi
 from nmtkit.config.training import ValidationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import cut_sorted
+from nmtkit.data.sampler import batch_by_length
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metric import Metric
@@ -38,7 +38,7 @@ from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 
 LINES_BETWEEN_STOP_CHECKS = 128
-"""Sentences translated before a request to stop is looked at again."""
+"""Sentences translated between two checks for a stop request."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Validation:
 
     Attributes:
         nll: negative log-likelihood without smoothing, in nats per target token.
-        scores: of the translations, by metric; the worst ones if nll is not finite, because the
-            model cannot translate then.
-        signatures: how the scores were computed, by metric.
+        scores: scores of the translations, by metric. If nll is not finite, the model cannot
+            translate, and these are the worst scores.
+        signatures: signatures of the scores, by metric.
     """
 
     nll: float
@@ -58,13 +58,13 @@ class Validation:
 
 
 class ValidationHistory:
-    """The validations of a run, oldest first: which is the best, how many came after it.
+    """The validations of a run: the best one, and the number since.
 
-    It follows from the records of the run's log, so none of it is saved.
+    It is read from the run's log, so checkpoints do not save it.
     """
 
     def __init__(self, metric: str, records: Sequence[ValidationRecord]) -> None:
-        """Add the validations so far, in the order of their updates, to be compared by a metric."""
+        """Compare validations by a metric; `records` are those so far, oldest first."""
         self._metric = metric
         self._updates: list[int] = []
         self._costs: list[float] = []
@@ -81,31 +81,30 @@ class ValidationHistory:
 
     @property
     def last_update(self) -> int:
-        """The update that was validated last; 0 = none yet."""
+        """Update of the last validation; 0 = none yet."""
         return self._updates[-1] if self._updates else 0
 
     @property
     def num_stale(self) -> int:
-        """Validations since the best one."""
+        """Number of validations since the best one."""
         return len(self._costs) - 1 - self._costs.index(min(self._costs)) if self._costs else 0
 
     def best_first(self) -> list[int]:
-        """Return the updates that were validated, the best first, the earlier of equal ones."""
+        """Return the validated updates, best first; of equal ones, the earlier first."""
         order = sorted(range(len(self._costs)), key=self._costs.__getitem__)
         return [self._updates[place] for place in order]
 
 
 def make_validation_metrics(config: ValidationConfig, codec: TextCodec) -> dict[str, Metric]:
-    """Make the metrics of validations, by their names.
+    """Make the metrics of validations, by name.
 
     Args:
-        config: a checked one.
-        codec: its target type must fit the metrics; its languages are those of metrics that need
-            them.
+        config: checked settings.
+        codec: its target type must fit the metrics; metrics that need languages use the codec's.
 
     Raises:
-        ConfigError: a metric does not fit the target, or cannot be made; or the best metric is not
-            among them.
+        ConfigError: a metric does not fit the target or cannot be made, or the best metric is not
+            validated.
     """
     target, text = codec.target_type, config.validate_metrics
     automatic = {AUTO: [DEFAULT_METRICS[target]], NONE: []}
@@ -131,12 +130,12 @@ def _make_metric(name: str, codec: TextCodec) -> Metric:
 
 
 @dataclass(frozen=True)
-class Share:
-    """The contribution of one rank.
+class RankResult:
+    """The part of a validation that one rank computes.
 
     Attributes:
-        nll: negative log-likelihood of its pairs, in nats.
-        translations: of its lines.
+        nll: negative log-likelihood of the rank's pairs, in nats.
+        translations: translations of the rank's lines.
     """
 
     nll: float
@@ -159,13 +158,13 @@ class Validator:
         """Store the parts.
 
         Args:
-            objective: holds the model.
-            dataset: its validation pairs and their raw text.
-            search: how to translate for the metrics.
-            metrics: by their names; without any, nothing is translated.
-            batch_tokens: source and target tokens of a batch, at most.
-            warn: takes the translator's warnings, and messages of metrics that cannot be computed.
-            ranks: who shares the work.
+            objective: objective with the model to validate.
+            dataset: dataset with validation pairs and their raw text.
+            search: settings of the search that translates for the metrics.
+            metrics: metrics by name; if empty, nothing is translated.
+            batch_tokens: largest number of source or target tokens per batch.
+            warn: prints warnings of the translator, and of metrics that cannot be computed.
+            ranks: ranks that divide the work.
         """
         self.objective = objective
         self.dataset = dataset
@@ -176,25 +175,25 @@ class Validator:
         self.ranks = ranks
 
     def validate(self, is_stopping: Callable[[], bool]) -> Validation | None:
-        """Validate, or return None if asked to stop before the end.
+        """Validate; return None if asked to stop before the end.
 
         Raises:
-            LostRankError, ToldElsewhereError: see `Ranks.exchange`.
+            LostRankError, ReportedElsewhereError: see `Ranks.exchange`.
         """
         self.objective.eval()
         try:
-            share = self._share(is_stopping)
+            result = self._validate_part(is_stopping)
         finally:
             self.objective.train()
-        shares = self.ranks.gather(share)
-        finished = [share for share in shares if share is not None]
-        if len(finished) < len(shares):
+        results = self.ranks.gather(result)
+        finished = [result for result in results if result is not None]
+        if len(finished) < len(results):
             return None
         num_tokens = int(self.dataset.valid.target.lengths().sum())
-        nll = sum(share.nll for share in finished) / num_tokens
+        nll = sum(result.nll for result in finished) / num_tokens
         if not math.isfinite(nll):
             return Validation(nll, {name: _worst(one) for name, one in self.metrics.items()}, {})
-        return self._scored(nll, [line for share in finished for line in share.translations])
+        return self._scored(nll, [line for result in finished for line in result.translations])
 
     def _scored(self, nll: float, translations: Sequence[str]) -> Validation:
         scores, signatures = {}, {}
@@ -208,29 +207,29 @@ class Validator:
                 scores[name], signatures[name] = score.score, score.signature
         return Validation(nll, scores, signatures)
 
-    def _share(self, is_stopping: Callable[[], bool]) -> Share | None:
-        """Do this rank's share of the work; None if asked to stop before its end."""
+    def _validate_part(self, is_stopping: Callable[[], bool]) -> RankResult | None:
+        """Validate this rank's part; return None if asked to stop before its end."""
         nll = self._nll(is_stopping)
-        is_sound = math.isfinite(nll)  # else the probabilities are none that a search can use
+        is_sound = math.isfinite(nll)  # otherwise search cannot use the probabilities
         translations = self._translate(is_stopping) if self.metrics and is_sound else []
-        return None if is_stopping() else Share(nll, translations)
+        return None if is_stopping() else RankResult(nll, translations)
 
     @torch.inference_mode()
     def _nll(self, is_stopping: Callable[[], bool]) -> float:
-        """Sum the negative log-likelihood over this rank's share of the batches."""
+        """Sum the negative log-likelihood over this rank's batches."""
         pairs = self.dataset.valid
         device = self.objective.model.output_weight.device
         lengths = pairs.source.lengths(), pairs.target.lengths()
         budget = max(self.batch_tokens, int(lengths[0].max()), int(lengths[1].max()))
         total = 0.0
-        for indices in cut_sorted(*lengths, budget)[self.ranks.rank :: self.ranks.size]:
+        for indices in batch_by_length(*lengths, budget)[self.ranks.rank :: self.ranks.size]:
             if is_stopping():
                 break
             total += float(self.objective(gather(pairs, indices, device)).nll)
         return total
 
     def _translate(self, is_stopping: Callable[[], bool]) -> list[str]:
-        """Translate this rank's share of the lines."""
+        """Translate this rank's lines."""
         recipe = TranslateRecipe(
             search=self.search, translation=TranslationConfig(chunk_lines=LINES_BETWEEN_STOP_CHECKS)
         )

@@ -1,7 +1,7 @@
 """Limits on size, and things that the code does without. Raising one is a change to review."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -11,6 +11,7 @@ from tests.architecture.source_tree import (
     Function,
     Source,
     functions,
+    imported_modules,
     imports,
     parse,
     sources,
@@ -20,6 +21,8 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60  # without the docstring
 MAX_PARAMETERS = 7  # without self
 MAX_COMMAND_LINES = 60
+MIN_LINES_WITH_ONE_IMPORTER = 80
+REASON_TO_STAND_ALONE = "A module of its own: "
 # `setting(default, help, **details)` passes its details on to the dataclass Setting as they are.
 MAY_TAKE_ANY_KEYWORD = ("nmtkit_cli/options.py", "nmtkit/config/setting.py")
 # The C library is asked whether it has mallopt.
@@ -201,3 +204,34 @@ def test_files_of_commands_are_short() -> None:
     }
     assert len(lengths) >= 5
     assert not {path: lines for path, lines in lengths.items() if lines > MAX_COMMAND_LINES}
+
+
+def small_helpers(tree: Iterable[Source]) -> list[str]:
+    """Return small modules with one importer whose docstring does not say why they stand alone."""
+    by_name = {one.module: one for one in tree}
+    importers: dict[str, set[str]] = {name: set() for name in by_name}
+    for source in by_name.values():
+        for _, name in imported_modules(source, set(by_name)):
+            importers[name] |= {source.module} - {name}
+    return [
+        f"{source.path}: imported by {', '.join(importers[name])} only; merge them, or explain"
+        for name, source in by_name.items()
+        if len(importers[name]) == 1
+        and source.text.count("\n") < MIN_LINES_WITH_ONE_IMPORTER
+        and REASON_TO_STAND_ALONE not in (ast.get_docstring(source.tree) or "")
+    ]
+
+
+def test_a_small_module_with_one_importer_says_why_it_stands_alone() -> None:
+    assert not small_helpers(sources(*PACKAGES))
+
+
+def test_a_small_module_without_a_reason_is_found() -> None:
+    user = parse("nmtkit/user.py", "from nmtkit.helper import help")
+    other = parse("nmtkit/other.py", "import nmtkit.helper")
+    helper = parse("nmtkit/helper.py", "'''Help.'''")
+    assert [line.split(":")[0] for line in small_helpers([user, helper])] == ["nmtkit/helper.py"]
+    assert not small_helpers([user, other, helper])
+    assert not small_helpers([user, parse("nmtkit/helper.py", "# long\n" * 80)])
+    explained = f"'''Help.\n\n{REASON_TO_STAND_ALONE}no torch.\n'''"
+    assert not small_helpers([user, parse("nmtkit/helper.py", explained)])

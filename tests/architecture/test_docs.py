@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit_cli.main import EXIT_CODES
+from nmtkit.config.fields import fields_of
+from nmtkit.config.schema import TrainRecipe
 from tests.architecture.source_tree import ROOT, functions, sources
 
 TESTS = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
@@ -18,11 +19,6 @@ def test_the_page_on_the_command_line_is_current() -> None:
     render = runpy.run_path("docs/make_cli.py")["render"]
     page = Path("docs/cli.md").read_text(encoding="utf-8")
     assert page == render(), "run `python docs/make_cli.py`"
-
-
-def test_the_readme_tells_the_exit_codes_as_the_help_does() -> None:
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "README.md").read_text("utf-8"), re.M)
-    assert {int(code): meaning for code, meaning in rows} == EXIT_CODES
 
 
 @pytest.mark.parametrize("page", ["reliability.md", "paper.md"])
@@ -44,11 +40,22 @@ def test_every_promise_names_tests_that_exist(page: str) -> None:
 
 
 def test_the_page_on_formats_names_the_hidden_names_that_are_written() -> None:
-    code = (ROOT / "nmtkit" / "storage" / "durable.py").read_text("utf-8")
-    (values,) = re.findall(r"^_PARTIAL, _OLD, _REMOVED, _LOCK = (.*)$", code, re.M)
+    code = (ROOT / "nmtkit" / "storage" / "hidden_names.py").read_text("utf-8")
+    (values,) = re.findall(r"^PARTIAL, OLD, REMOVED, LOCK = (.*)$", code, re.M)
     written = {f".NAME.nmtkit-{purpose}" for purpose in re.findall(r'"(\w+)"', values)}
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")
     assert set(re.findall(r"`(\.NAME\.[\w.-]+)`", page)) == written
+
+
+def test_the_page_on_training_names_the_settings_that_may_change_on_resume() -> None:
+    page = (ROOT / "docs" / "training.md").read_text("utf-8")
+    (listed,) = re.findall(r"^\*\*Settings on resume\.\*\*.*\n\n((?:[- ] .*\n)+)", page, re.M)
+    free = {
+        "--" + name.replace("_", "-")
+        for name, field in fields_of(TrainRecipe).items()
+        if field.setting.on_resume == "free"
+    }
+    assert set(re.findall(r"`(--[a-z-]+)`", listed)) - {"--best-metric"} == free
 
 
 def test_every_python_snippet_of_the_page_on_extending_parses() -> None:

@@ -27,6 +27,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.packed": 1,
     "nmtkit.runtime": 2,
     "nmtkit.runtime.allocator": 1,
+    "nmtkit.runtime.parent_process": 1,
     "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,
     "nmtkit.model.kernels": 2,
@@ -41,7 +42,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.storage.model_path": 6,
     "nmtkit.evaluation.metric": 6,
     "nmtkit.evaluation.texts": 6,
-    "nmtkit.evaluation.doubts": 6,
+    "nmtkit.evaluation.input_checks": 6,
     "nmtkit.parsing.evalb.metric": 7,
     "nmtkit.averaging": 7,
     "nmtkit.decoding": 8,
@@ -75,7 +76,8 @@ MAY_IMPORT_TORCH = (
 WITHOUT_TORCH = (
     # Arithmetic on shapes, which reports and `nmtkit info` do as well.
     "nmtkit.model.estimate",
-    "nmtkit.model.kernels.rows",
+    "nmtkit.model.kernels.logit_chunks",
+    "nmtkit.model.kernels.row_padding",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",
     "nmtkit.training.seeds",

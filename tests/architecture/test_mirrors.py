@@ -1,9 +1,10 @@
 """The tests of a module are where its path says: nmtkit/a/b.py -> tests/unit/a/test_b.py."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from tests.architecture.source_tree import sources
+from tests.architecture.source_tree import ROOT, sources
 
 MIN_LINES = 40  # smaller modules may be tested through those that use them
 ROOTS = {
@@ -17,7 +18,7 @@ TESTED_ELSEWHERE = {
     "nmtkit/config/schema.py": "settings without code; tests/unit/config/test_fields.py",
     "nmtkit/decoding/workers.py": "processes; tests/integration/test_translate_workers.py",
     "nmtkit/evaluation/metric.py": "tests/unit/evaluation/test_metrics.py",
-    "nmtkit/interop/marian_stored.py": "tests/unit/interop/test_marian_reading.py",
+    "nmtkit/interop/marian_files.py": "tests/unit/interop/test_marian_reading.py",
     "nmtkit/parsing/evalb/scorer.py": "tests/unit/parsing/evalb/test_metric.py",
     "nmtkit_cli/scoring.py": "tests/integration/test_score_command.py",
     "nmtkit_cli/tree_commands.py": "tests/integration/test_trees_command.py",
@@ -35,20 +36,28 @@ def mirror_of(path: str) -> str:
     return str(PurePosixPath(root, *module.parts[1:-1], f"test_{module.stem}"))
 
 
-def are_of(test: str, module: str) -> bool:
-    """Return whether a test file is a module's: test_b.py, or test_b_of_something.py."""
-    own = mirror_of(module)
-    return test == f"{own}.py" or test.startswith(f"{own}_")
+def module_of(test: str, modules: Iterable[str]) -> str | None:
+    """Return the module that a test file is of: b for test_b.py, or test_b_of_something.py.
+
+    Of two modules, b and b_of, it is the one with the longer name.
+    """
+    found = (
+        module
+        for module in modules
+        if test == f"{mirror_of(module)}.py" or test.startswith(f"{mirror_of(module)}_")
+    )
+    return max(found, key=len, default=None)
 
 
-def without_tests(modules: Iterable[str], tests: Iterable[str]) -> Iterator[str]:
-    files = list(tests)
-    return (module for module in modules if not any(are_of(test, module) for test in files))
-
-
-def without_module(tests: Iterable[str], modules: Iterable[str]) -> Iterator[str]:
+def without_tests(modules: Iterable[str], tests: Iterable[str]) -> list[str]:
     files = list(modules)
-    return (test for test in tests if not any(are_of(test, module) for module in files))
+    tested = {module_of(test, files) for test in tests}
+    return [module for module in files if module not in tested]
+
+
+def without_module(tests: Iterable[str], modules: Iterable[str]) -> list[str]:
+    files = list(modules)
+    return [test for test in tests if module_of(test, files) is None]
 
 
 def modules(*packages: str) -> list[str]:
@@ -60,31 +69,36 @@ def unit_tests() -> list[str]:
     return [path for path in paths if PurePosixPath(path).name.startswith("test_")]
 
 
-def large_modules() -> list[str]:
-    """Return the modules that need tests of their own; commands are tested as processes."""
-    return [
-        one.path
-        for one in sources("nmtkit", "nmtkit_cli")
-        if one.text.count("\n") > MIN_LINES
-        and not one.path.endswith("__init__.py")
-        and not (one.path.startswith("nmtkit_cli/") and "\ndef command(" in one.text)
-    ]
+def needs_tests(path: str, text: str) -> bool:
+    """Return whether a module needs tests of its own; commands are tested as processes."""
+    is_command = path.startswith("nmtkit_cli/") and "\ndef command(" in text
+    return text.count("\n") > MIN_LINES and not is_command
 
 
 def test_every_module_has_tests_of_its_own() -> None:
-    assert set(without_tests(large_modules(), unit_tests())) <= set(TESTED_ELSEWHERE)
-    assert set(TESTED_ELSEWHERE) <= set(modules("nmtkit", "nmtkit_cli"))
+    texts = {one.path: one.text for one in sources("nmtkit", "nmtkit_cli")}
+    untested = without_tests(modules("nmtkit", "nmtkit_cli"), unit_tests())
+    assert {path for path in untested if needs_tests(path, texts[path])} == set(TESTED_ELSEWHERE)
+
+
+def test_the_tests_elsewhere_exist() -> None:
+    named = [re.search(r"tests/\S+\.py", reason) for reason in TESTED_ELSEWHERE.values()]
+    assert all(match and (ROOT / match[0]).is_file() for match in named)
 
 
 def test_every_unit_test_is_of_a_module() -> None:
-    assert set(without_module(unit_tests(), modules(*ROOTS))) <= set(MIRRORS_NO_MODULE)
-    assert set(MIRRORS_NO_MODULE) <= set(unit_tests())
+    assert set(without_module(unit_tests(), modules(*ROOTS))) == set(MIRRORS_NO_MODULE)
 
 
 def test_a_file_out_of_place_is_found() -> None:
     module, test = "nmtkit/data/sampler.py", "tests/unit/data/test_sampler.py"
     assert not [*without_tests([module], [test]), *without_module([test], [module])]
-    assert not [*without_module(["tests/unit/data/test_sampler_weights.py"], [module])]
+    assert not without_module(["tests/unit/data/test_sampler_weights.py"], [module])
     for other in ("tests/unit/test_sampler.py", "tests/unit/data/test_samplers.py"):
-        assert [*without_tests([module], [other])] == [module]
-        assert [*without_module([other], [module])] == [other]
+        assert without_tests([module], [other]) == [module]
+        assert without_module([other], [module]) == [other]
+
+
+def test_the_tests_of_a_longer_name_are_not_those_of_a_shorter() -> None:
+    both = ["nmtkit/data/filter.py", "nmtkit/data/filter_report.py"]
+    assert without_tests(both, ["tests/unit/data/test_filter_report.py"]) == both[:1]

@@ -3,6 +3,7 @@
 import re
 import shlex
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -131,7 +132,32 @@ def test_every_chore_is_told_by_make_help() -> None:
     assert described == chores
 
 
-def test_every_file_that_a_document_links_to_is_there() -> None:
-    for path in documents():
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
-            assert (path.parent / target).exists(), f"{path.name}: {target}"
+def prose(path: Path) -> str:
+    """Return a document without its fenced blocks."""
+    return "".join(re.split(r"^```.*$", path.read_text("utf-8"), flags=re.MULTILINE)[::2])
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a document."""
+    counts: Counter[str] = Counter()
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", text, re.MULTILINE):
+        shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)  # a link shows its text
+        slug = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+        found.add(f"{slug}-{counts[slug]}" if counts[slug] else slug)
+        counts[slug] += 1
+    return found
+
+
+@pytest.mark.parametrize("path", [*documents(), ROOT / "benchmarks" / "README.md"], ids=str)
+def test_every_file_and_heading_that_a_document_links_to_is_there(path: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", prose(path)):
+        file = path.parent / target if target else path
+        assert file.exists(), f"{path.name}: {target}"
+        if anchor:
+            assert anchor in anchors(prose(file)), f"{path.name}: {target}#{anchor}"
+
+
+def test_anchors_are_those_of_github() -> None:
+    text = "# A\n## `--flag`: one, two\n## The paper's [table](x.md) 2\n## A\n"
+    assert anchors(text) == {"a", "--flag-one-two", "the-papers-table-2", "a-1"}

@@ -11,6 +11,15 @@ from tests.architecture.source_tree import PACKAGES, Source, parse, sources
 PLAIN_WORDS = {CHECKPOINTS, LAST, BEST}  # they name files only where they are parts of a path
 
 
+PATH_CALLS = {"joinpath", "Path", "glob", "rglob", "join"}
+"""Functions whose arguments are parts of a path."""
+
+
+def called(node: ast.Call) -> str:
+    """Return the last name of the function that is called."""
+    return ast.unparse(node.func).rpartition(".")[2]
+
+
 def file_names(source: Source) -> Iterator[str]:
     """Yield the literals that name a file of a run, alone or as a part of a path."""
     for node in ast.walk(source.tree):
@@ -21,6 +30,10 @@ def file_names(source: Source) -> Iterator[str]:
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             found = RUN_FILES.intersection(
                 one.value for one in (node.left, node.right) if isinstance(one, ast.Constant)
+            )
+        elif isinstance(node, ast.Call) and called(node) in PATH_CALLS:
+            found = RUN_FILES.intersection(
+                one.value for one in node.args if isinstance(one, ast.Constant)
             )
         else:
             continue
@@ -49,6 +62,9 @@ def test_no_file_outside_storage_names_the_files_of_a_run() -> None:
         'run / "checkpoints" / name',
         'f"{run}/best"',
         'Path("run") / "best" / "x"',
+        'run.joinpath("last")',
+        'Path(run, "best")',
+        'run.glob("checkpoints")',
     ],
 )
 def test_the_name_of_a_file_of_a_run_is_found(text: str) -> None:

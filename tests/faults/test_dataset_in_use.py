@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.data.prepare import prepare
+from nmtkit.data.prepare import SIZES, Sizes, prepare
 from nmtkit.errors import DamagedError
 from nmtkit.training.run import train
 from tests.faults.harness import start, wait
@@ -30,7 +30,7 @@ def expected(data: Path, tmp_path: Path) -> Result:
     return result_of(tmp_path / "undisturbed")
 
 
-def test_a_dataset_that_is_cut_while_it_is_read_kills_training_and_nothing_else(
+def test_truncating_a_dataset_in_use_kills_training_and_nothing_else(
     data: Path, tmp_path: Path, expected: Result
 ) -> None:
     """The kernel ends whoever reads beyond the end of a mapped file; nobody can tell it then."""
@@ -50,14 +50,14 @@ def test_a_dataset_that_is_cut_while_it_is_read_kills_training_and_nothing_else(
     assert result_of(run) == expected
 
 
-def overwritten(data: Path) -> Callable[[], None]:
+def overwritten(data: Path, sizes: Sizes = SIZES) -> Callable[[], None]:
     """Return what puts another dataset, of reversed lines, in the place of one."""
     corpus = data.with_name("other")
     corpus.mkdir()
     recipe = tiny_recipe(*tiny_corpus(corpus, [line[::-1] for line in TRAIN_LINES]))
 
     def overwrite() -> None:
-        prepare(recipe, data, workers=1, overwrite=True, report=lambda _: None)
+        prepare(recipe, data, 1, overwrite=True, report=lambda _: None, sizes=sizes)
 
     return overwrite
 
@@ -70,13 +70,13 @@ def test_training_reads_a_shard_to_its_end_while_another_dataset_takes_its_place
     assert result_of(tmp_path / "run") == expected
 
 
-def test_training_takes_no_shard_of_another_dataset_that_has_taken_the_place_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_training_reads_no_shard_of_a_dataset_that_replaced_its_own(
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    data = tiny_dataset(tmp_path)
+    sizes = Sizes(shard=4)
+    data = tiny_dataset(tmp_path, sizes=sizes)
     with (
-        in_update(2, overwritten(data)),
+        in_update(2, overwritten(data, sizes)),
         pytest.raises(DamagedError, match=r"train\.0000[0-2]\..*: damaged"),
     ):
         train(RECIPE, data, tmp_path / "run")

@@ -253,7 +253,7 @@ def test_a_log_is_records_or_damaged_with_the_number_of_the_line(
     log = MetricsLog(place / "metrics.jsonl")
     log.path.write_bytes("".join(f"{line}\n" for line in lines).encode() + rest)
     try:
-        log.cut(1)
+        log.drop_after(1)
         records = log.validations()
     except DamagedError as error:
         number = int(str(error).removeprefix(f"{log.path}:").partition(":")[0])

@@ -33,7 +33,7 @@ def recipe_of(max_updates: int) -> TrainRecipe:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU to train on")
-def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(tmp_path: Path) -> None:
+def test_a_run_resumed_after_every_update_equals_the_uninterrupted_one(tmp_path: Path) -> None:
     data = tiny_dataset(tmp_path)
     train(recipe_of(NUM_UPDATES), data, tmp_path / "whole")
     for update in range(1, NUM_UPDATES + 1):

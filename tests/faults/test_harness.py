@@ -84,7 +84,7 @@ def test_the_changes_of_a_command_can_be_counted_by_hand(tmp_path: Path) -> None
     assert {"a", "b", "c"}.issubset(names_in(tmp_path))
 
 
-def test_a_wrong_command_line_is_told(tmp_path: Path) -> None:
+def test_a_wrong_command_line_is_an_error(tmp_path: Path) -> None:
     ended = harness(tmp_path, "stab@2", "--", "changes:change")
     assert ended.returncode == 1
     assert ended.stderr.startswith("usage: harness.py count|kill|enospc|eio@K -- ")

@@ -15,11 +15,11 @@ from nmtkit.data.prepare import prepare
 from nmtkit.errors import DamagedError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.manifest import verify_files
-from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.power_cut import Disk, State, restore, seen_of, with_most_left
 from tests.faults.scenarios import SCENARIOS, Scenario, everything_in
+from tests.snapshots import read_tensors
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_dataset, tiny_recipe, tiny_train_recipe
 from tests.training import assert_same_tensors
 
@@ -55,7 +55,7 @@ def check_cuts(disk: Disk, scenario: Scenario, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_a_cut_leaves_the_old_or_the_new_and_the_next_try_ends_well(
+def test_a_power_cut_leaves_the_old_or_the_new_and_the_next_try_succeeds(
     scenario: Scenario, tmp_path: Path
 ) -> None:
     disk = watched(scenario, tmp_path / "watched")
@@ -64,7 +64,7 @@ def test_a_cut_leaves_the_old_or_the_new_and_the_next_try_ends_well(
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_cut_while_preprocessing_leaves_no_dataset_or_a_whole_one(
+def test_a_power_cut_during_preprocessing_leaves_no_dataset_or_a_complete_one(
     overwrite: bool, tmp_path: Path
 ) -> None:
     sizes = (4, len(TRAIN_LINES))
@@ -91,7 +91,7 @@ def test_a_cut_while_preprocessing_leaves_no_dataset_or_a_whole_one(
     check_cuts(disk, scenario, tmp_path)
 
 
-def test_training_after_a_cut_ends_as_without_one(
+def test_training_after_a_power_cut_ends_as_without_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first save of a run, the second, and one that others give way to."""

@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import struct
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from nmtkit.training.run import train
 from tests.faults.harness import Fault, run_in_child
 from tests.faults.moments import in_update
 from tests.faults.results import result_of
-from tests.folders import refusing
+from tests.folders import limit_file_size, refusing
 from tests.tiny import tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=6, dropout=0.1)
@@ -32,11 +33,8 @@ def test_a_disk_that_is_full_for_good_ends_training_after_two_failures_and_loses
     train(RECIPE, data, tmp_path / "undisturbed")
     run = tmp_path / "run"
 
-    def fill_the_disk() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
-
     def train_while_it_fills() -> None:
-        with in_update(3, fill_the_disk):
+        with in_update(3, partial(limit_file_size, MAX_FILE_BYTES)):
             train(RECIPE, data, run)
 
     outcome = run_in_child(train_while_it_fills, Fault("count", 0))
@@ -47,7 +45,7 @@ def test_a_disk_that_is_full_for_good_ends_training_after_two_failures_and_loses
     assert result_of(run) == result_of(tmp_path / "undisturbed")
 
 
-def test_a_place_that_cannot_be_written_to_is_told_before_any_update(
+def test_a_folder_that_cannot_be_written_to_is_an_error_before_any_update(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compute(*_: object) -> int:

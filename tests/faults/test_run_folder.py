@@ -93,7 +93,7 @@ def add_notes(run: Path) -> None:
         add_notes,
     ],
 )
-def test_a_run_goes_on_as_if_nothing_had_happened(
+def test_a_changed_folder_resumes_as_if_unchanged(
     change: Callable[[Path], None], begun: Path, data: Path, tmp_path: Path, expected: Result
 ) -> None:
     run = tmp_path / "run"
@@ -103,7 +103,7 @@ def test_a_run_goes_on_as_if_nothing_had_happened(
     assert result_of(run) == expected
 
 
-def test_a_complete_run_is_left_as_it_is(complete: Path, data: Path, tmp_path: Path) -> None:
+def test_a_complete_run_stays_unchanged(complete: Path, data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(complete, run)
     before = contents(run)
@@ -141,7 +141,7 @@ def test_a_folder_whose_name_is_no_utf8_is_refused_before_any_update(
     odd = tmp_path / os.fsdecode(b"caf\xe9")
     shutil.copytree(begun, odd / "run")
     for run in (odd / "run", odd / "new run"):
-        with pytest.raises(ConfigError, match="not valid UTF-8, under which no weights can be st"):
+        with pytest.raises(ConfigError, match="not valid UTF-8, so no weights can be stored the"):
             train(RECIPE, data, run)
     with pytest.raises(ConfigError, match="not valid UTF-8"):
         load_model(odd / "run", torch.device("cpu"))
@@ -183,7 +183,7 @@ def test_a_run_is_not_continued_with_other_data(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(begun, run)
-    with pytest.raises(DamagedError, match="this run was begun with other data or another vocab"):
+    with pytest.raises(DamagedError, match="this run has other data or another vocab"):
         train(RECIPE, tiny_dataset(tmp_path, lines), run)
 
 

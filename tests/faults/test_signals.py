@@ -47,7 +47,7 @@ def expected(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 @pytest.mark.parametrize("number", EXIT_CODES)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_signal_at_any_moment_ends_the_session_and_the_next_goes_on(
+def test_a_signal_at_any_moment_ends_the_session_and_the_next_resumes(
     moment: str,
     number: signal.Signals,
     data: Path,
@@ -64,7 +64,7 @@ def test_a_signal_at_any_moment_ends_the_session_and_the_next_goes_on(
     assert result_of(tmp_path / "run") == expected
 
 
-def test_a_second_interrupt_ends_at_once_but_not_before_what_is_being_written(
+def test_a_second_interrupt_ends_training_after_the_write_in_progress(
     data: Path, tmp_path: Path, expected: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lock of the run ends with the session, and nobody writes without it."""

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, fault_points, run_in_child
+from tests.snapshots import read_tensors
 from tests.tiny import tiny_train_recipe
 from tests.training import assert_same_tensors
 

@@ -36,7 +36,7 @@ def recipe(max_updates: int) -> TrainRecipe:
 def translations(run: Path) -> list[str]:
     """Translate the training lines with the last checkpoint of a run."""
     loaded = load_model(run / "last", torch.device("cpu"))
-    recipe = TranslateRecipe(search=SearchConfig(extra_length=4))
+    recipe = TranslateRecipe(search=SearchConfig(max_length_offset=4))
     translator = Translator([loaded.model], loaded.codec, recipe, print)
     return list(translator.translate(TRAIN_LINES))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenised import Tokenised, tokenise
+from nmtkit.text.tokenized import Tokenized, tokenize
 from nmtkit.text.words import Words
 
 FROZEN = Path(__file__).parent / "formats-3"
@@ -23,12 +23,12 @@ LINES = (
 
 def main() -> None:
     """Write the example; what stands there is an error."""
-    tokens = [tokenise(Moses("en"), line) for line in LINES]
+    tokens = [tokenize(Moses("en"), line) for line in LINES]
     codec = TextCodec(
         source_lang="en",
         target_lang="de",
-        source=Tokenised(Subword.train(tokens, "bpe", 320, "x", ["<bt>"]), "en"),
-        target=Tokenised(Words(["the", "cat", ",", "a", "(", ")", ".", '"', "<bt>"]), "de"),
+        source=Tokenized(Subword.train(tokens, "bpe", 320, "x", ["<bt>"]), "en"),
+        target=Tokenized(Words(["the", "cat", ",", "a", "(", ")", ".", '"', "<bt>"]), "de"),
         is_shared=False,
     )
     (FROZEN / "codec").mkdir(parents=True)

@@ -6,10 +6,9 @@ Run once, as `python -m tests.golden.freeze_dataset`; see freeze.py.
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.prepare import prepare
+from nmtkit.data.prepare import Sizes, prepare
 from tests.tiny import tiny_corpus, tiny_recipe, write_lines
 
 FROZEN = Path(__file__).parent / "formats-2"
@@ -25,14 +24,14 @@ def main() -> None:
         write_lines(Path("more.de"), [line.upper() for line in MORE_LINES])
         corpus = replace(recipe.corpus, train=("train", "more=0.5"), tag=("more=<bt>",))
         filters = FilterConfig(drop_duplicates=True)
-        with mock.patch("nmtkit.data.prepare._SHARD_PAIRS", 8):
-            prepare(
-                replace(recipe, corpus=corpus, filters=filters),
-                Path("dataset"),
-                workers=1,
-                overwrite=False,
-                report=lambda _: None,
-            )
+        prepare(
+            replace(recipe, corpus=corpus, filters=filters),
+            Path("dataset"),
+            workers=1,
+            overwrite=False,
+            report=lambda _: None,
+            sizes=Sizes(shard=8),
+        )
     for path in FROZEN.glob("*.*"):
         path.unlink()
 

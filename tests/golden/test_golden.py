@@ -71,7 +71,7 @@ def test_a_frozen_codec_encodes_as_it_did() -> None:
     assert [codec.decode_target(ids) for ids in expected["target"]] == expected["decoded"]
 
 
-def test_what_was_read_of_a_frozen_dataset_is_told() -> None:
+def test_the_counts_of_a_frozen_dataset_are_reported() -> None:
     lines = [line.split() for line in describe(FROZEN / "dataset", check=True)]
     assert ["train", "10", "10", *"0000000"] in lines
 

@@ -1,6 +1,6 @@
 """What the tests of conversions ask of the real libraries: run by an interpreter that has them.
 
-python -m tests.integration.interop_peer ACTION FOLDER [EXTRA_LENGTH]
+python -m tests.integration.interop_peer ACTION FOLDER [MAX_LENGTH_OFFSET]
 
 It reads lines and prints a JSON list.
 """
@@ -89,7 +89,7 @@ def translate_marian(folder: Path) -> list[str]:
 
 
 def translate_ctranslate2(folder: Path) -> list[str]:
-    """Translate lines by greedy search, with the SentencePiece models beside the exported one."""
+    """Translate lines by greedy search, with the SentencePiece models of the exported folder."""
     import ctranslate2
 
     translator = ctranslate2.Translator(str(folder), device="cpu")

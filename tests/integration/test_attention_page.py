@@ -8,9 +8,9 @@ import pytest
 
 from nmtkit.reporting.attention.page import page
 from nmtkit.reporting.attention.sentence_json import as_object, packed
-from nmtkit.reporting.attention.sentences import Sentence, Tokens, View
+from nmtkit.reporting.attention.sentences import AttentionMap, Sentence, Tokens
 from tests.integration.browser import CHROMIUM, Page, browser
-from tests.unit.reporting.attention.scenes import HOSTILE, random_weights, scene
+from tests.unit.reporting.attention.builders import HOSTILE, example_sentence, random_weights
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
@@ -35,18 +35,20 @@ def long_sentence() -> Sentence:
         tuple(f"token{place}" for place in range(LONG_TOKENS)),
     )
     weights = random_weights(LONG_TOKENS, LONG_TOKENS, LONG_LAYERS, LONG_HEADS)
-    views = [View(kind, tokens, tokens, weights) for kind in ("encoder", "decoder", "memory")]
-    return Sentence("a long one", "another", tuple(views))
+    attentions = [
+        AttentionMap(kind, tokens, tokens, weights) for kind in ("encoder", "decoder", "memory")
+    ]
+    return Sentence("a long one", "another", tuple(attentions))
 
 
 def alone() -> Sentence:
-    return Sentence("alone", None, scene().views[:1])
+    return Sentence("alone", None, example_sentence().attentions[:1])
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the address of a page of three sentences: a pair, a source alone, a long pair."""
-    sentences = [as_object(one, packed) for one in (scene(), alone(), long_sentence())]
+    sentences = [as_object(one, packed) for one in (example_sentence(), alone(), long_sentence())]
     path = tmp_path_factory.mktemp("page") / "page.html"
     data = json.dumps({"selection": SELECTED, "sentences": sentences}, ensure_ascii=False)
     path.write_text(page(HOSTILE, data), encoding="utf-8")
@@ -74,8 +76,8 @@ def words(chromium: Page, side: str) -> list[str]:
     return found
 
 
-def told(chromium: Page) -> str:
-    text: str = chromium.evaluate("document.getElementById('told').textContent")
+def description(chromium: Page) -> str:
+    text: str = chromium.evaluate("document.getElementById('description').textContent")
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
@@ -110,7 +112,9 @@ def pixels(chromium: Page, canvas: str) -> list[list[int]]:
 
 def test_words_are_shown_as_text_whatever_they_look_like(chromium: Page) -> None:
     assert (
-        words(chromium, "rows") == words(chromium, "columns") == list(scene().views[0].rows.pieces)
+        words(chromium, "rows")
+        == words(chromium, "columns")
+        == list(example_sentence().attentions[0].rows.pieces)
     )
     chromium.click("#between input[value=words]")
     assert words(chromium, "rows") == ["the", HOSTILE, "</s>"]
@@ -121,8 +125,8 @@ def test_words_are_shown_as_text_whatever_they_look_like(chromium: Page) -> None
 @pytest.mark.parametrize("between", ["subwords", "words"])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
 def test_the_numbers_are_the_models(chromium: Page, kind: str, between: str) -> None:
-    (view,) = (view for view in scene().views if view.kind == kind)
-    weights = view.joined if between == "words" else view.weights
+    (attention,) = (one for one in example_sentence().attentions if one.kind == kind)
+    weights = attention.joined if between == "words" else attention.weights
     go(chromium, f"attention={kind}&layer=3&between={between}&drawing=matrix")
     mean = weights[2].mean(0)
     for row in range(mean.shape[0]):
@@ -131,7 +135,7 @@ def test_the_numbers_are_the_models(chromium: Page, kind: str, between: str) -> 
             chromium.evaluate("document.getElementById('matrix').focus()")
             for key in ("ArrowRight", *["ArrowDown"] * row, *["ArrowRight"] * column):
                 chromium.press(key)
-            value = float(told(chromium).rpartition(": ")[2].split(" ")[0])
+            value = float(description(chromium).rpartition(": ")[2].split(" ")[0])
             assert value == pytest.approx(mean[row, column].item(), abs=6e-4)
 
 
@@ -140,17 +144,17 @@ def test_a_pointed_word_has_its_lines_alone_and_is_told(chromium: Page) -> None:
     before = len(pixels(chromium, "#strokes"))
     chromium.move_to("#rows li:nth-child(3) button")
     assert 0 < len(pixels(chromium, "#strokes")) < before
-    weights = scene().views[0].weights[1, 0, 2]
+    weights = example_sentence().attentions[0].weights[1, 0, 2]
     most = weights.argmax().item()
-    label = scene().views[0].columns.pieces[int(most)]
-    assert told(chromium).startswith(f"use attends to {label} {weights.max().item():.2f}")
+    label = example_sentence().attentions[0].columns.pieces[int(most)]
+    assert description(chromium).startswith(f"use attends to {label} {weights.max().item():.2f}")
     chromium.move_to("#columns li:nth-child(1) button")
-    weights = scene().views[0].weights[1, 0, :, 0]
-    label = scene().views[0].rows.pieces[int(weights.argmax())]
+    weights = example_sentence().attentions[0].weights[1, 0, :, 0]
+    label = example_sentence().attentions[0].rows.pieces[int(weights.argmax())]
     expected = f"\u2581the is attended to by {label} {weights.max().item():.2f}"
-    assert told(chromium).startswith(expected)
+    assert description(chromium).startswith(expected)
     chromium.move_to("h1")
-    assert told(chromium) == "encoder self-attention, layer 2 of 3, 1 head"
+    assert description(chromium) == "encoder self-attention, layer 2 of 3, 1 head"
 
 
 def test_heads_have_their_colours_light_and_dark(chromium: Page) -> None:
@@ -179,10 +183,10 @@ def test_the_address_keeps_what_is_shown(chromium: Page) -> None:
         "between": "words",
         "word": "row-2",
     }
-    shown = told(chromium)
+    shown = description(chromium)
     assert shown.startswith("Haus attends to ")
     chromium.open(chromium.evaluate("location.href"))
-    assert (kept(chromium), told(chromium)) == (values, shown)
+    assert (kept(chromium), description(chromium)) == (values, shown)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,7 @@ def test_the_address_keeps_what_is_shown(chromium: Page) -> None:
 )
 def test_an_address_of_what_is_not_there_shows_something_else(chromium: Page, part: str) -> None:
     go(chromium, part)
-    assert "encoder self-attention" in told(chromium)
+    assert "encoder self-attention" in description(chromium)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +245,7 @@ def test_everything_can_be_done_by_keys(chromium: Page) -> None:
     assert focus(chromium) == "subwords"
     chromium.press("Tab")
     assert focus(chromium) == "\u2581the"
-    assert told(chromium).startswith("\u2581the attends to ")
+    assert description(chromium).startswith("\u2581the attends to ")
     chromium.press("ArrowDown")
     chromium.press("Enter")
     assert kept(chromium)["word"] == "row-2"
@@ -250,9 +254,9 @@ def test_everything_can_be_done_by_keys(chromium: Page) -> None:
     assert focus(chromium) == "\u2581ho", "a key for heads leaves the word in focus"
     chromium.press("0")
     chromium.press("Tab")
-    assert told(chromium) == "encoder self-attention, layer 3 of 3: no head is chosen"
+    assert description(chromium) == "encoder self-attention, layer 3 of 3: no head is selected"
     chromium.press("0")
-    assert told(chromium).startswith("\u2581the is attended to by ")
+    assert description(chromium).startswith("\u2581the is attended to by ")
     chromium.press("Escape")
     assert kept(chromium)["word"] == ""
 
@@ -275,7 +279,7 @@ def test_every_control_has_a_name(chromium: Page) -> None:
     assert ("radio", "encoder") in named
     assert ("checkbox", "2") in named
     assert ("group", "Layer") in named
-    assert ("list", "what attends") in named
+    assert ("list", "words that attend") in named
     assert not [role for role, name in named if not name]
 
 
@@ -291,7 +295,7 @@ def test_a_source_alone_offers_the_encoder_only(chromium: Page) -> None:
 
 
 def test_the_heads_of_a_layer_are_summarised(chromium: Page) -> None:
-    summary = as_object(scene(), packed)["attentions"][0]["summary"][1]
+    summary = as_object(example_sentence(), packed)["attentions"][0]["summary"][1]
     code = "[...document.querySelectorAll('#summary tr')].map((row) => row.innerText)"
     for row, head in zip(chromium.evaluate(code), summary, strict=True):
         expected = [f"{head['entropy']:.2f}", f"{head['distance']:.1f}"]
@@ -302,7 +306,7 @@ def test_the_heads_of_a_layer_are_summarised(chromium: Page) -> None:
 
 def test_a_long_sentence_is_drawn_without_lag(chromium: Page) -> None:
     go(chromium, "sentence=3&heads=1,2,3,4,5,6,7,8")
-    assert "without the" in told(chromium), "there are more lines than are drawn"
+    assert "without the" in description(chromium), "there are more lines than are drawn"
 
     def milliseconds(code: str) -> float:
         """Return the time of the second run, drawn for sure as a pixel is read."""

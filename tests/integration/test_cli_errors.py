@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from nmtkit.config.toml import dumps
 from tests import commands
+from tests.tiny import tiny_train_recipe
+from tests.training import last_update
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli")
 TIMEOUT_S = 60
@@ -70,8 +73,12 @@ def nmtkit(
             2,
             "--json has no effect on a dataset; leave it out (see `nmtkit info",
         ),
-        ("info --preset base", 2, "--vocab-size is missing; give the entries, such as 37000 (see"),
-        ("info", 2, "nothing to tell of; give DATA, --preset or --config (see `nmtkit info --he"),
+        (
+            "info --preset base",
+            2,
+            "--vocab-size is missing; give the number of entries, such as 37000 (see",
+        ),
+        ("info", 2, "nothing to describe; give DATA, --preset or --config (see `nmtkit info --he"),
         (
             "info --preset base --vocab-size 37000 --check",
             2,
@@ -107,13 +114,13 @@ def nmtkit(
         (
             "average-checkpoints a --try 5,0 --data d --out c",
             2,
-            "Invalid value for '--try': '5,0' is not a list of numbers from 1 on, such as 5,10,20",
+            "Invalid value for '--try': '5,0' is not a list of positive numbers; give",
         ),
         ("average-checkpoints a --try a --data d --out c", 2, "Invalid value for '--try': 'a' is"),
         ("join part --out data", 4, "part: no such folder; check the path"),
         ("join --out data", 2, "Missing argument 'PART...'. (see `nmtkit join --help`)"),
         ("info none", 4, "none: no such folder; check the path"),
-        ("preprocess --shard 3/2", 2, "Invalid value for '--shard': '3/2' is not the I-th of N"),
+        ("preprocess --shard 3/2", 2, "Invalid value for '--shard': '3/2' is not part I of N"),
         ("score --reference none", 2, "none: No such file or directory"),
         ("score --model m --source none", 2, "none: No such file or directory"),
         ("score --reference r --model m --source s", 2, "--reference and --model exclude each"),
@@ -166,7 +173,7 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
 
 def test_help_of_the_whole_explains_commands_and_exit_codes(tmp_path: Path) -> None:
     text = " ".join(nmtkit(["--help"], tmp_path, {}).stdout.decode().split())
-    assert "Commands: preprocess Turn parallel text into a dataset. join Join parts of" in text
+    assert "Commands: preprocess Turn parallel text into a dataset. join Join the parts of" in text
     assert "Exit codes: 0 done 1 a bug in nmtkit; `nmtkit --debug ...` shows where 2 wrong" in text
     road = ("preprocess -s en", "train data/", "average-checkpoints", "translate model/", "score")
     places = [text.index(f"nmtkit {command}", text.index("Examples:")) for command in road]
@@ -222,7 +229,7 @@ def test_a_reader_that_is_gone_ends_the_command_quietly(
 
 
 @pytest.mark.parametrize("stream", ["<&-", ">&-"])
-def test_a_closed_standard_stream_is_told(stream: str, tmp_path: Path) -> None:
+def test_a_closed_standard_stream_is_reported(stream: str, tmp_path: Path) -> None:
     (tmp_path / "ref").write_bytes(b"a b c d\n")
     process = subprocess.run(
         ["sh", "-c", f'"$@" < ref {stream}', "sh", *COMMAND, "score", "--reference", "ref"],
@@ -236,6 +243,15 @@ def test_a_closed_standard_stream_is_told(stream: str, tmp_path: Path) -> None:
         ">&-": (5, "nmtkit: error: standard output is closed; redirect it into a file\n"),
     }
     assert (process.returncode, process.stderr.decode()) == expected[stream]
+
+
+def test_training_does_not_need_standard_error(data: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(dumps(tiny_train_recipe(max_updates=2, dropout=0.0)), "utf-8")
+    train = [*COMMAND, "train", str(data), "--config", str(recipe), "--out", str(tmp_path / "run")]
+    done = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *train], check=False, env=ENVIRONMENT)
+    assert done.returncode == 0
+    assert last_update(tmp_path / "run") == 2
 
 
 def test_an_interrupt_ends_the_command_quietly_with_130(tmp_path: Path) -> None:

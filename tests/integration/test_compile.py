@@ -1,4 +1,4 @@
-"""Compiled, training computes what it does otherwise, and compiles nothing after its start."""
+"""Compiled training computes the same as eager training, and compiles only at its start."""
 
 import random
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from torch._dynamo.utils import counters
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig, ModelConfig
-from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
 from nmtkit.model.layers import PreNorm, add_and_norm
 from nmtkit.model.transformer import Transformer
@@ -53,7 +53,7 @@ MODEL = ModelConfig(
     encoder_layers=2, decoder_layers=2, model_size=32, feed_forward_size=48, heads=4, dropout=0.1
 )
 NUM_GRAPHS = 3
-"""What follows an attention that another follows, what follows the last one, and the loss."""
+"""Compiled functions: two residual tails and the softmax of the loss."""
 
 NUM_SENTENCES = (30, 2, 41, 1, 7, 25)
 CHUNK = 50
@@ -81,7 +81,7 @@ def batch(num_sentences: int, device: torch.device) -> Batch:
         for n in (num_sentences, num_sentences)
     )
     source, target = (Sequences.pack(side, "uint16") for side in sides)
-    return batch_of(source, target, device)
+    return make_batch(source, target, device)
 
 
 def objective_of(config: ModelConfig, engine: EngineConfig, device: torch.device) -> Objective:
@@ -91,7 +91,12 @@ def objective_of(config: ModelConfig, engine: EngineConfig, device: torch.device
     execution = choose_execution(recipe, SIZE, device, pytest.fail)
     torch.manual_seed(2)
     model = Transformer(
-        config, SIZE, SIZE, is_shared=True, tail=execution.tail, recompute=engine.recompute
+        config,
+        SIZE,
+        SIZE,
+        is_shared=True,
+        tail=execution.tail,
+        activation_checkpointing=engine.activation_checkpointing,
     )
     return make_objective(recipe, model.to(device), execution)
 
@@ -114,25 +119,27 @@ def train_and_validate(objective: Objective) -> list[Tensor]:
 
 @devices
 @pytest.mark.parametrize(
-    ("norm", "precision", "recompute"),
+    ("norm", "precision", "checkpointing"),
     [("post", "float32", False), ("pre", "bfloat16", True)],
     ids=["post", "pre-bfloat16-recomputed"],
 )
 def test_losses_and_gradients_are_the_plain_ones_for_any_number_of_tokens(
     norm: str,
     precision: str,
-    recompute: bool,
+    checkpointing: bool,
     device: torch.device,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(objective_module, "chunk_size", lambda *_: CHUNK)
     config = replace(MODEL, norm=norm, dropout=0.0)
-    engine = EngineConfig(precision=precision, recompute=recompute, compile="off")
+    engine = EngineConfig(
+        precision=precision, activation_checkpointing=checkpointing, compile="off"
+    )
     eager = objective_of(config, engine, device)
     expected = train_and_validate(eager)
     assert num_graphs() == 0
     objective = objective_of(config, replace(engine, compile="on"), device)
-    assert objective.normalize is not eager.normalize
+    assert objective.softmax is not eager.softmax
     assert all(p.grad is None for p in objective.parameters())
     assert num_graphs() == NUM_GRAPHS
     actual = train_and_validate(objective)
@@ -163,9 +170,11 @@ def test_dropout_follows_from_the_seed_and_drops_its_share() -> None:
     assert (drawn == 0).double().mean().item() == pytest.approx(rate, abs=0.018)
 
 
-def test_recomputing_draws_what_was_dropped_again() -> None:
+def test_activation_checkpointing_draws_the_same_dropout_again() -> None:
     kept, recomputed = (
-        train_and_validate(objective_of(MODEL, EngineConfig(compile="on", recompute=value), CPU))
+        train_and_validate(
+            objective_of(MODEL, EngineConfig(compile="on", activation_checkpointing=value), CPU)
+        )
         for value in (False, True)
     )
     for own, other in zip(recomputed, kept, strict=True):
@@ -199,7 +208,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_and_compiles_nothing_more(
         assert torch.equal(tensor, parts[name]), name
 
 
-def test_without_a_compiler_training_says_so_and_goes_on(
+def test_without_a_compiler_training_reports_it_and_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "/nonexistent")
@@ -207,8 +216,8 @@ def test_without_a_compiler_training_says_so_and_goes_on(
     training = start(tiny_dataset(tmp_path), tmp_path / "run", "--compile=on", "--max-updates=8")
     code, talk = end(training)
     assert code == 0, talk
-    (told,) = (line for line in talk.splitlines() if "not compiled" in line)
-    assert "No working C++ compiler" in told
-    assert told.endswith("; training continues without --compile")
+    (reported,) = (line for line in talk.splitlines() if "not compiled" in line)
+    assert "No working C++ compiler" in reported
+    assert reported.endswith("; training continues without --compile")
     assert " compile=off" in talk
     assert "done after update 8" in talk

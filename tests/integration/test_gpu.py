@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmtkit.config.training import TrainingConfig
-from nmtkit.data.batch import batch_of
+from nmtkit.data.batch import make_batch
 from nmtkit.data.binary import Dataset, Sequences
 from nmtkit.training.compiling import choose_execution
 from nmtkit.training.micro_batches import MicroBatch
@@ -27,7 +27,7 @@ def test_an_update_does_not_wait_for_the_device(
     recipe = tiny_train_recipe(max_updates=1, dropout=0.1)
     recipe = replace(
         recipe,
-        training=TrainingConfig(clip_norm=1.0, average_decay=0.9),
+        training=TrainingConfig(clip_norm=1.0, ema_decay=0.9),
         engine=replace(recipe.engine, compile=compile, precision=precision),
     )
     execution = choose_execution(recipe, dataset.codec.target.size, device, pytest.fail)
@@ -37,7 +37,7 @@ def test_an_update_does_not_wait_for_the_device(
     try:
         for number in (1, 2, 3):
             side = Sequences.pack([[5, 6, 7, 2], [8, 2], [9, 10, 2]] * number, "uint16")
-            micro_batch = MicroBatch(0, 1, batch_of(side, side, device))
+            micro_batch = MicroBatch(0, 1, make_batch(side, side, device))
             torch.cuda.synchronize()
             if number > 1:  # the first one moves tables to the device
                 torch.cuda.set_sync_debug_mode("error")

@@ -1,4 +1,4 @@
-"""Every nasty input of the test data does what the files beside it say, up to the dataset."""
+"""Hard inputs of the test data, from lines to datasets, against the descriptions with them."""
 
 import io
 import json
@@ -22,7 +22,7 @@ from tests.tiny import never_warn, prepared, tiny_corpus, tiny_recipe
 pytestmark = needs_data
 
 FILES = {entry["file"]: entry for entry in hard_files()}
-# Line and byte of what is not UTF-8, as a hex dump of the files shows them.
+# Line and byte of invalid UTF-8, from a hex dump of the files.
 INVALID = {"nasty-invalid-utf8.bin": (2, 7), "utf16le-bom.txt": (1, 1)}
 NO_LINES = {"empty-file.txt", "bom-only.txt"}
 BLANK_LINES = {"one-newline.txt", "only-newlines.txt"}
@@ -58,7 +58,7 @@ def subwords() -> Subword:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "utf16le-bom.txt"])
-def test_a_file_has_as_many_lines_as_it_has_sentences(name: str) -> None:
+def test_each_sentence_of_a_file_is_one_line(name: str) -> None:
     lines, warnings = with_replacement(name)
     assert len(lines) == count_lines(HARD / name) == num_sentences(name)
     assert len(warnings) == (name in INVALID)
@@ -88,7 +88,7 @@ def test_a_file_as_validation_text_is_stored_or_refused(tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("name", ["nasty-utf8.txt", "nasty-invalid-utf8.bin"])
-def test_every_line_is_read_by_itself(name: str) -> None:
+def test_every_hard_line_is_read_unchanged(name: str) -> None:
     lines = with_replacement(name)[0]
     described = expectations(name)
     assert len(lines) == len(described) == FILES[name]["lf"]
@@ -97,12 +97,12 @@ def test_every_line_is_read_by_itself(name: str) -> None:
         expected = shown.removesuffix(b"\r").decode("utf-8", "replace")
         assert line.startswith(expected.removesuffix("\ufffd")), entry["name"]
         if "\ufffd" not in line:
-            is_cut = entry["name"] == "CR at the end"
-            assert len(line.encode()) == entry["bytes"] - is_cut, entry["name"]
+            is_dropped = entry["name"] == "CR at the end"
+            assert len(line.encode()) == entry["bytes"] - is_dropped, entry["name"]
     assert lines[0] == lines[-1]
 
 
-def test_each_invalid_line_is_refused_by_itself_and_each_valid_one_taken() -> None:
+def test_invalid_lines_are_refused_and_valid_ones_accepted() -> None:
     raw_lines = (HARD / "nasty-invalid-utf8.bin").read_bytes().removesuffix(b"\n").split(b"\n")
     for raw, entry in zip(raw_lines, expectations("nasty-invalid-utf8.bin"), strict=True):
         lines = decode_lines(io.BytesIO(raw), "x", "error", never_warn)
@@ -118,7 +118,7 @@ def test_utf16_is_refused_with_the_command_that_converts_it() -> None:
         list(read_lines(HARD / "utf16le-bom.txt"))
 
 
-def test_a_mark_at_the_start_changes_nothing_else() -> None:
+def test_a_byte_order_mark_changes_nothing_else() -> None:
     lines = list(read_lines(HARD / "bom.txt"))
     plain = next(read_lines(HARD / "nasty-utf8.txt"))
     assert lines[0] == plain
@@ -130,7 +130,7 @@ def test_no_carriage_return_is_left_at_a_line_end(name: str) -> None:
     assert not any(line.endswith("\r") for line in read_lines(HARD / name))
 
 
-def test_every_nasty_line_is_encoded_quickly_and_comes_back_normalised() -> None:
+def test_every_nasty_line_is_encoded_quickly_and_decodes_to_the_normalized_line() -> None:
     model = subwords()
     for line, entry in zip(
         read_lines(HARD / "nasty-utf8.txt"), expectations("nasty-utf8.txt"), strict=True
@@ -138,11 +138,11 @@ def test_every_nasty_line_is_encoded_quickly_and_comes_back_normalised() -> None
         begin = time.perf_counter()
         ids = model.encode(line)
         assert time.perf_counter() - begin < SECONDS_FOR_A_LINE, entry["name"]
-        assert model.decode(ids) == model.normalise(line), entry["name"]
+        assert model.decode(ids) == model.normalize(line), entry["name"]
         assert all(i > EOS_ID for i in ids), entry["name"]
 
 
-def test_nasty_lines_mean_what_is_said_of_them() -> None:
+def test_nasty_lines_encode_as_described() -> None:
     model = subwords()
     ids = {
         entry["name"]: model.encode(line)
@@ -159,7 +159,7 @@ def test_nasty_lines_mean_what_is_said_of_them() -> None:
     assert model.decode(ids["NUL inside"]) == "A man\0is riding."
 
 
-def test_the_nasty_lines_make_a_dataset_in_which_sides_stay_together(tmp_path: Path) -> None:
+def test_sides_of_nasty_lines_stay_together_in_a_dataset(tmp_path: Path) -> None:
     prefix = as_prefix(tmp_path, "nasty-utf8.txt", "nasty-utf8.txt")
     counts = prepared(tiny_recipe(prefix, prefix), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")

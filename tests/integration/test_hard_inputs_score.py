@@ -1,4 +1,4 @@
-"""Every hard file as its own translation: as many scores come out as pairs go in, or an error."""
+"""Every hard file as its own translation: one score per pair, or an error."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from tests.tiny import TRAIN_LINES, tiny_model
 pytestmark = needs_data
 
 NUM_CHARACTERS = 60
-"""Lines are cut there, or some would be too long."""
+"""Lines are truncated to this length, because some are too long to score."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def codec() -> TextCodec:
 
 
 @pytest.mark.parametrize("described", hard_files(), ids=lambda described: described["file"])
-def test_a_score_for_each_line_of_a_hard_file(codec: TextCodec, described: dict[str, Any]) -> None:
+def test_each_line_of_a_hard_file_has_a_score(codec: TextCodec, described: dict[str, Any]) -> None:
     name = described["file"]
     with open_bytes(HARD / name) as stream:
         read = list(decode_lines(stream, name, "replace", lambda _: None))
@@ -51,10 +51,10 @@ def test_a_hard_file_is_a_perfect_translation_of_itself_or_refused(
     path = str(HARD / described["file"])
     metrics = ["--metric", "bleu,chrf,paper-bleu", "--language-pair", "en-de"]
     code = run(["score", "--reference", path, path, *metrics, "--by-length", "--json"])
-    out, told = capfdbinary.readouterr()
+    out, errors = capfdbinary.readouterr()
     if code:
         assert code == 3
-        assert re.match(rb"nmtkit: error: .*(not valid UTF-8|no translations to score)", told)
+        assert re.match(rb"nmtkit: error: .*(not valid UTF-8|no translations to score)", errors)
         assert not out
         return
     scores = json.loads(out)
@@ -70,5 +70,5 @@ def test_hard_files_of_different_lengths_are_refused_with_both_counts(
 ) -> None:
     paths = [str(HARD / f"parallel-short.{side}") for side in ("src", "tgt")]
     assert run(["score", "--reference", *paths]) == 3
-    told = f"nmtkit: error: {paths[1]} has 2 lines and {paths[0]} has 3; give one translation"
-    assert capsys.readouterr().err.startswith(told)
+    expected = f"nmtkit: error: {paths[1]} has 2 lines and {paths[0]} has 3; give one translation"
+    assert capsys.readouterr().err.startswith(expected)

@@ -25,7 +25,7 @@ def codec() -> TextCodec:
 
 
 def translator(codec: TextCodec, config: TranslationConfig, warnings: list[str]) -> Translator:
-    search = SearchConfig(beam=1, extra_length=1)
+    search = SearchConfig(beam=1, max_length_offset=1)
     recipe = TranslateRecipe(search=search, translation=config)
     return Translator([tiny_model(codec)], codec, recipe, warnings.append)
 

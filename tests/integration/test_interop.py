@@ -1,7 +1,7 @@
 """Conversions and the real libraries: NMTKIT_PEER_PYTHON is an interpreter that has both.
 
-It needs ctranslate2 and transformers beside what nmtkit itself needs, and may be of an environment
-of its own. Models have random weights, so that the slightest difference shows.
+It needs ctranslate2, transformers and the dependencies of nmtkit, and may be of another
+environment. Models have random weights, so that the smallest difference shows.
 """
 
 import json
@@ -23,7 +23,7 @@ from tests.integration.interop_peer import LANGUAGE
 
 PEER = os.environ.get("NMTKIT_PEER_PYTHON", "")
 DEADLINE_S = 120
-EXTRA_LENGTH = 12
+MAX_LENGTH_OFFSET = 12
 SOURCES = (*LINES, "the the the", "cats", "a dog on a mat, a cat on a dog", "zebra \u2603 7")
 
 pytestmark = pytest.mark.skipif(
@@ -65,7 +65,7 @@ def ask_peer(action: str, *arguments: object, lines: Sequence[str] = ()) -> Any:
 
 def translate(model: Path) -> list[str]:
     """Translate by greedy search, with the interpreter of these tests."""
-    options = f"--beam 1 --extra-length {EXTRA_LENGTH}".split()
+    options = f"--beam 1 --max-length-offset {MAX_LENGTH_OFFSET}".split()
     output, _ = run(sys.executable, "nmtkit_cli", "translate", model, *options, lines=SOURCES)
     return output.split("\n")[:-1]
 
@@ -73,16 +73,16 @@ def translate(model: Path) -> list[str]:
 def check_export(format: str, settings: dict[str, Any], codec: TextCodec, folder: Path) -> None:
     """Export a random model, and compare the library's greedy translations with ours."""
     write_random_model(folder / "own", codec, settings)
-    _, told = run(PEER, "nmtkit_cli", "export", folder / "own", format, folder / "out")
-    assert largest_difference(told) < TOLERANCE
-    found = ask_peer(f"translate-{format}", folder / "out", EXTRA_LENGTH, lines=SOURCES)
+    _, message = run(PEER, "nmtkit_cli", "export", folder / "own", format, folder / "out")
+    assert largest_difference(message) < TOLERANCE
+    found = ask_peer(f"translate-{format}", folder / "out", MAX_LENGTH_OFFSET, lines=SOURCES)
     own = translate(folder / "own")
     assert len({*own}) > len(SOURCES) / 2
     assert [one_line(line) for line in found] == own
 
 
-def largest_difference(told: str) -> float:
-    (difference,) = re.findall(r"the largest difference is (\S+),", told)
+def largest_difference(message: str) -> float:
+    (difference,) = re.findall(r"the largest difference is (\S+),", message)
     return float(difference)
 
 
@@ -108,19 +108,19 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("imported")
     files = ask_peer("make-marian", folder / "marian")
     assert {"model.safetensors", "source.spm", "target.spm", "vocab.json"} <= {*files}
-    _, told = run(PEER, "nmtkit_cli", "import", "marian", folder / "marian", folder / "own")
-    assert largest_difference(told) < TOLERANCE
+    _, message = run(PEER, "nmtkit_cli", "import", "marian", folder / "marian", folder / "own")
+    assert largest_difference(message) < TOLERANCE
     return folder
 
 
 def test_an_imported_model_translates_as_in_transformers(imported: Path) -> None:
-    found = ask_peer("translate-marian", imported / "marian", EXTRA_LENGTH, lines=SOURCES)
+    found = ask_peer("translate-marian", imported / "marian", MAX_LENGTH_OFFSET, lines=SOURCES)
     own = translate(imported / "own")
     assert len({*own}) > len(SOURCES) / 2
     assert [one_line(line) for line in found] == own
 
 
-def test_an_imported_codec_cuts_lines_as_the_tokenizer_does(imported: Path) -> None:
+def test_an_imported_codec_segments_lines_as_the_tokenizer_does(imported: Path) -> None:
     lines = [*SOURCES, f"{LANGUAGE} the cat", f"the {LANGUAGE}", "", "  the \u00a0 cat "]
     found = ask_peer("encode-marian", imported / "marian", lines=lines)
     codec = TextCodec.load(imported / "own" / "codec")
@@ -128,7 +128,7 @@ def test_an_imported_codec_cuts_lines_as_the_tokenizer_does(imported: Path) -> N
     assert own == found
 
 
-def test_an_imported_model_goes_on_to_ctranslate2(imported: Path) -> None:
+def test_an_imported_model_is_exported_to_ctranslate2(imported: Path) -> None:
     out = imported / "ctranslate2"
-    _, told = run(PEER, "nmtkit_cli", "export", imported / "own", "ctranslate2", out)
-    assert largest_difference(told) < TOLERANCE
+    _, message = run(PEER, "nmtkit_cli", "export", imported / "own", "ctranslate2", out)
+    assert largest_difference(message) < TOLERANCE

@@ -1,6 +1,6 @@
-"""`nmtkit train --devices 2` starts the ranks itself, and looks after them.
+"""`nmtkit train --devices 2` starts and restarts the ranks.
 
-More of it, which takes longer, is in tests/system.
+Slower tests are in tests/system.
 """
 
 import getpass
@@ -19,15 +19,9 @@ from tests.launching import (
     parameters,
     rank_process,
     start,
-    train_whole,
     wait_for_checkpoint,
     wait_for_restart,
 )
-
-
-@pytest.fixture(scope="module")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_whole(data, tmp_path_factory.mktemp("whole") / "run")
 
 
 def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Path) -> None:
@@ -42,7 +36,7 @@ def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Pa
         assert mine["loss"] == pytest.approx(other["loss"], rel=1e-4)
 
 
-def test_a_lost_rank_is_told_and_all_start_again_from_the_last_checkpoint(
+def test_a_lost_rank_is_reported_and_all_restart_from_the_last_checkpoint(
     data: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, temporary = tmp_path / "run", tmp_path / "temporary"
@@ -73,7 +67,7 @@ def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
     assert "error: stopped by SIGTERM after update" in talk
 
 
-def test_an_error_of_the_ranks_is_told_once_with_its_exit_code_and_arguments_as_typed(
+def test_an_error_of_the_ranks_is_reported_once_with_its_exit_code(
     data: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "$local_rank$$${local_rank}"

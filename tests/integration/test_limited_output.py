@@ -5,12 +5,14 @@ import os
 import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.storage.model_folder import write_model
+from tests.folders import limit_file_size
 from tests.tiny import tiny_codec, tiny_model, write_lines
 
 NUM_LINES = 600
@@ -35,10 +37,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def limit_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
-
-
 def run(folder: Path, line: str, unbuffered: str, is_limited: bool) -> tuple[int, bytes, str]:
     """Return exit code, what is in the file behind standard output, and standard error."""
     with (folder / "source").open("rb") as stdin, (folder / "out").open("wb") as out:
@@ -50,7 +48,9 @@ def run(folder: Path, line: str, unbuffered: str, is_limited: bool) -> tuple[int
             check=False,
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTHONUNBUFFERED": unbuffered},
-            preexec_fn=limit_files if is_limited else None,  # Python itself ignores SIGXFSZ
+            preexec_fn=partial(limit_file_size, MAX_FILE_BYTES)
+            if is_limited
+            else None,  # Python itself ignores SIGXFSZ
         )
     return done.returncode, (folder / "out").read_bytes(), done.stderr.decode()
 

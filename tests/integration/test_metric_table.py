@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig
+from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig, metrics_of
 from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.config.toml import dumps
 from nmtkit.evaluation.metric import Metric
@@ -146,7 +146,7 @@ def test_the_default_follows_from_the_target(
 
 
 def test_none_validates_without_translating(data: Mapping[str, Path], tmp_path: Path) -> None:
-    options = ("--validate-metrics", "none", "--beam", "4", "--extra-length", "50")
+    options = ("--validate-metrics", "none", "--beam", "4", "--max-length-offset", "50")
     done = train(data["text"], tmp_path, *options)
     assert done.returncode == 0, done.stderr
     assert scores(tmp_path) == [{}, {}]
@@ -159,8 +159,7 @@ def test_none_validates_without_translating(data: Mapping[str, Path], tmp_path: 
             "text",
             ("--validate-metrics", "bleu,brackets"),
             "validate_metrics: brackets compares trees, and the target side of this dataset is "
-            "text; choose from bleu, chrf, chrf++, ter, moses-bleu, paper-bleu "
-            "[validation.validate_metrics]",
+            f"text; choose from {', '.join(metrics_of('text'))} [validation.validate_metrics]",
         ),
         (
             "trees",

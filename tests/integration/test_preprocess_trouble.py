@@ -1,4 +1,4 @@
-"""How `nmtkit preprocess` ends when it, or a process that it started, is killed halfway."""
+"""`nmtkit preprocess` when it or one of its worker processes is killed."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def preprocess(folder: Path) -> "subprocess.Popen[str]":
 
 
 def workers_of(process: int) -> list[int]:
-    """Return the processes that encode for one, as soon as their programs have begun."""
+    """Return the worker processes of a process that have started their programs."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     return [
         int(child)
@@ -48,7 +48,7 @@ def workers_of(process: int) -> list[int]:
 
 @contextmanager
 def halfway(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """Yield a command that cannot go on, and the worker that is stopped, which it waits for."""
+    """Yield a command that waits for a stopped worker, and that worker."""
     with preprocess(folder) as process:
         while not (workers := workers_of(process.pid)):
             assert process.poll() is None, "it ended before a worker was seen"
@@ -66,8 +66,8 @@ def halfway(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", int]]:
 
 def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
     """Return the exit code and the last line on stderr."""
-    _, told = process.communicate(timeout=TIMEOUT_S)
-    return process.returncode, told.splitlines()[-1]
+    _, errors = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, errors.splitlines()[-1]
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -78,8 +78,8 @@ def test_a_killed_worker_ends_it_with_exit_code_5_and_leaves_nothing(folder: Pat
     before = files_in(folder)
     with halfway(folder) as (process, worker):
         os.kill(worker, signal.SIGKILL)
-        code, told = finish(process)
-    assert (code, told) == (
+        code, message = finish(process)
+    assert (code, message) == (
         5,
         "nmtkit: error: a worker process ended early (exit code -9); if memory is short, run with "
         "fewer workers [--workers]",
@@ -87,20 +87,20 @@ def test_a_killed_worker_ends_it_with_exit_code_5_and_leaves_nothing(folder: Pat
     assert files_in(folder) == before
 
 
-def test_a_second_one_into_the_same_folder_is_refused_and_the_first_one_not_disturbed(
+def test_a_second_command_for_the_same_folder_is_refused_and_the_first_continues(
     folder: Path,
 ) -> None:
     with halfway(folder) as (first, worker):
-        code, told = finish(preprocess(folder))
+        code, message = finish(preprocess(folder))
         assert code == 2
-        assert told.startswith(f"nmtkit: error: data: in use by process {first.pid} on ")
-        assert told.endswith("; wait until it ends or stop it, then try again")
+        assert message.startswith(f"nmtkit: error: data: in use by process {first.pid} on ")
+        assert message.endswith("; wait until it ends or stop it, then try again")
         os.kill(worker, signal.SIGCONT)
         assert finish(first)[0] == 0
     assert (folder / "data" / "manifest.json").exists()
 
 
-def test_after_a_kill_the_same_command_makes_what_an_undisturbed_one_makes(folder: Path) -> None:
+def test_after_a_kill_the_same_command_makes_the_same_dataset(folder: Path) -> None:
     assert finish(preprocess(folder))[0] == 0
     (folder / "data").rename(folder / "undisturbed")
     with halfway(folder) as (process, _):

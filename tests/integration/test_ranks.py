@@ -1,4 +1,4 @@
-"""However many processes share a run, it is the same run, and what ends one ends all."""
+"""A run is the same on any number of ranks, and an end of one rank ends all."""
 
 import json
 import math
@@ -16,12 +16,20 @@ import torch
 from nmtkit.data.batch import Batch
 from nmtkit.errors import LostRankError
 from nmtkit.training import objective
-from nmtkit.training.checkpointing import Saver
 from nmtkit.training.objective import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
 from tests.launching import parameters
-from tests.ranks import DONE, NUM_UPDATES, RankEnd, once, recipe_of, run_ranks, train_on
+from tests.ranks import (
+    DONE,
+    NUM_UPDATES,
+    RankEnd,
+    once,
+    recipe_of,
+    run_ranks,
+    stop_after_saving,
+    train_on,
+)
 from tests.tiny import tiny_subword_dataset
 from tests.training import last_update, logged, with_updates
 
@@ -32,7 +40,7 @@ def records(run: Path, event: str, *names: str) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run in four micro-batches that one process did without a break."""
+    """Return an uninterrupted run of one process with four micro-batches per update."""
     run = tmp_path_factory.mktemp("whole") / "run"
     assert train_on(1, recipe_of(dropout=0.1, micro_batches=4), data, run) == [DONE]
     return run
@@ -64,11 +72,11 @@ def test_without_dropout_the_number_of_micro_batches_does_not_matter_either(
         assert_same_model(tmp_path / str(size), tmp_path / "1")
 
 
-def test_a_moving_average_is_the_same_on_any_number_of_ranks_and_goes_on(
+def test_the_ema_is_the_same_on_any_number_of_ranks_and_continues(
     data: Path, tmp_path: Path
 ) -> None:
     recipe = recipe_of(dropout=0.1, micro_batches=2)
-    recipe = replace(recipe, training=replace(recipe.training, average_decay=0.9))
+    recipe = replace(recipe, training=replace(recipe.training, ema_decay=0.9))
     assert train_on(1, recipe, data, tmp_path / "1") == [DONE]
     for updates in (7, NUM_UPDATES):
         ends = train_on(2, with_updates(recipe, updates), data, tmp_path / "2")
@@ -76,7 +84,7 @@ def test_a_moving_average_is_the_same_on_any_number_of_ranks_and_goes_on(
     assert_same_model(tmp_path / "2", tmp_path / "1")
 
 
-def test_texts_are_cut_alike_on_any_number_of_ranks_and_in_any_micro_batches(
+def test_samples_are_the_same_on_any_number_of_ranks_and_micro_batches(
     tmp_path: Path,
 ) -> None:
     data = tiny_subword_dataset(tmp_path)
@@ -100,22 +108,16 @@ def test_a_request_that_comes_after_the_last_update_ends_all_alike(
     data: Path, tmp_path: Path
 ) -> None:
     def work(rank: int) -> None:
-        save = Saver.save_now
-
-        def save_and_stop(self: Saver) -> None:
-            save(self)
-            signal.raise_signal(signal.SIGTERM)
-
         if rank == 0:
-            Saver.save_now = save_and_stop  # type: ignore[method-assign]
+            stop_after_saving()
         train(recipe_of(dropout=0.1, micro_batches=2, max_updates=5), data, tmp_path)
 
     first, second = run_ranks(2, work)
     assert (first.exit_code, second) == (75, RankEnd(75, ""))
-    assert "stopped by SIGTERM after update 5, which is saved" in first.told
+    assert "stopped by SIGTERM after update 5, which is saved" in first.message
 
 
-def test_ranks_that_do_not_find_each_other_say_so(
+def test_ranks_that_cannot_reach_each_other_report_it(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("RANK", "1"), ("WORLD_SIZE", "2"), ("MASTER_PORT", "1")):
@@ -123,7 +125,7 @@ def test_ranks_that_do_not_find_each_other_say_so(
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     recipe = recipe_of(dropout=0.1, micro_batches=2)
     recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=1 / 60))
-    with pytest.raises(LostRankError, match=r"rank 1 did not find the others at 127\.0\.0\.1"):
+    with pytest.raises(LostRankError, match=r"rank 1 cannot reach the others at 127\.0\.0\.1"):
         train(recipe, data, tmp_path)
 
 
@@ -152,12 +154,24 @@ def test_ranks_see_the_same_in_validation_as_one_process(
     ]
 
 
-def test_a_run_goes_on_with_any_number_of_ranks(data: Path, whole: Path, tmp_path: Path) -> None:
+def test_a_run_continues_with_any_number_of_ranks(data: Path, whole: Path, tmp_path: Path) -> None:
     recipe = recipe_of(dropout=0.1, micro_batches=4)
     for size, updates in ((4, 3), (1, 7), (2, 8), (3, 13), (4, NUM_UPDATES)):
         ends = train_on(size, with_updates(recipe, updates), data, tmp_path)
         assert ends == [DONE] * size
     assert_same_model(tmp_path, whole)
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_a_resumed_run_has_the_bits_of_the_uninterrupted_one(
+    size: int, data: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(dropout=0.1, micro_batches=4)
+    for run, ends in (("whole", (6,)), ("resumed", (2, 3, 6))):
+        for updates in ends:
+            done = train_on(size, with_updates(recipe, updates), data, tmp_path / run)
+            assert done == [DONE] * size
+    assert torch.equal(parameters(tmp_path / "resumed"), parameters(tmp_path / "whole"))
 
 
 def test_more_ranks_than_micro_batches_are_refused(data: Path, tmp_path: Path) -> None:
@@ -166,17 +180,17 @@ def test_more_ranks_than_micro_batches_are_refused(data: Path, tmp_path: Path) -
     first, *others = train_on(3, with_updates(recipe, 2), data, tmp_path)
     assert first.exit_code == 2
     assert (
-        "of this run have 2 micro-batches, too few for 3 ranks; continue it with at most 2"
-        in first.told
+        "of this run have 2 micro-batches, too few for 3 ranks; continue with at most 2 ranks"
+        in first.message
     )
     assert others == [RankEnd(2, "")] * 2
 
 
-def test_an_error_of_rank_0_is_told_once_and_ends_all(data: Path, tmp_path: Path) -> None:
+def test_an_error_of_rank_0_is_reported_once_and_ends_all(data: Path, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"not a run")
     first, second = train_on(2, recipe_of(0.1, micro_batches=2), data, tmp_path)
     assert first.exit_code == 2
-    assert "is not the folder of a run" in first.told
+    assert "is not the folder of a run" in first.message
     assert second == RankEnd(2, "")
 
 
@@ -196,8 +210,8 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_update(
     code = 130 if number is signal.SIGINT else 75
     first, second = train_on(2, recipe, data, tmp_path, hook=once(stop))
     assert first.exit_code == second.exit_code == code
-    assert f"stopped by {number.name} after update 7, which is saved" in first.told
-    assert second.told == ""
+    assert f"stopped by {number.name} after update 7, which is saved" in first.message
+    assert second.message == ""
     assert train_on(2, recipe, data, tmp_path) == [DONE] * 2
     assert_same_model(tmp_path, whole)
 
@@ -217,7 +231,7 @@ def test_a_rank_that_dies_is_named_and_nothing_is_lost_beyond_the_last_checkpoin
     assert ends[1 - lost].exit_code == 7
     # The first rank keeps what all know of each other where no launcher does.
     name = "rank 0, or the launcher," if lost == 0 else "rank 1"
-    assert f"{name} was lost in update" in ends[1 - lost].told
+    assert f"{name} was lost in update" in ends[1 - lost].message
     assert train_on(2, recipe, data, tmp_path) == [DONE] * 2
     assert_same_model(tmp_path, whole)
 
@@ -233,7 +247,7 @@ def test_a_rank_that_hangs_is_named_when_its_time_is_over(data: Path, tmp_path: 
     start = time.monotonic()
     first, _ = train_on(2, recipe, data, tmp_path, hook=once(hang))
     assert first.exit_code == 7
-    assert "rank 1 was lost in update 6: died, or did not answer" in first.told
+    assert "rank 1 was lost in update 6: died, or did not answer" in first.message
     assert time.monotonic() - start < 20
     assert last_update(tmp_path) == 5
 
@@ -258,7 +272,7 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_update_on_all(
     assert skipped[0] == 0
 
 
-def test_ranks_whose_weights_differ_are_found_out(data: Path, tmp_path: Path) -> None:
+def test_ranks_with_different_weights_are_an_error(data: Path, tmp_path: Path) -> None:
     step = TrainState.step
 
     def step_wrongly(self: TrainState, learning_rate: float) -> None:
@@ -273,10 +287,10 @@ def test_ranks_whose_weights_differ_are_found_out(data: Path, tmp_path: Path) ->
 
     first, second = run_ranks(2, work)
     assert (first.exit_code, second) == (7, RankEnd(7, ""))
-    assert "the weights of rank 1 are not those of rank 0 after update 5" in first.told
+    assert "the weights of rank 1 differ from rank 0's after update 5" in first.message
 
 
-def test_a_rank_without_memory_ends_all_and_the_next_start_cuts_finer(
+def test_a_rank_out_of_memory_ends_all_and_the_next_start_has_more_micro_batches(
     data: Path, tmp_path: Path
 ) -> None:
     recipe = recipe_of(dropout=0.0, micro_batches=2)
@@ -288,14 +302,15 @@ def test_a_rank_without_memory_ends_all_and_the_next_start_cuts_finer(
     first, second = train_on(2, recipe, data, tmp_path / "cut", hook=once(run_out))
     assert (first, second.exit_code) == (RankEnd(5, ""), 5)
     assert (
-        "update=9 did not fit into memory; updates have 4 micro-batches from here on" in second.told
+        "update=9 did not fit into memory; updates have 4 micro-batches from here on"
+        in second.message
     )
     assert train_on(2, recipe, data, tmp_path / "cut") == [DONE] * 2
     assert train_on(1, recipe, data, tmp_path / "uncut") == [DONE]
     assert_same_model(tmp_path / "cut", tmp_path / "uncut")
 
 
-def test_memory_of_one_process_is_made_room_for_without_a_new_start(
+def test_one_process_out_of_memory_continues_with_more_micro_batches(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = recipe_of(dropout=0.0, micro_batches=1)

@@ -1,4 +1,4 @@
-"""What goes wrong on one of several ranks is told once, by its name, and ends all alike."""
+"""A failure of one rank is reported once, with its reason, and ends all ranks."""
 
 import math
 import os
@@ -11,15 +11,14 @@ from typing import Any
 import torch
 
 from nmtkit.training import distributed, memory_search
-from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
-from tests.ranks import DONE, RankEnd, once, recipe_of, run_ranks, train_on
+from tests.ranks import DONE, RankEnd, once, recipe_of, run_ranks, stop_after_saving, train_on
 from tests.tiny import TRAIN_LINES, tiny_dataset
 
 
 def test_a_rank_that_is_merely_late_is_not_called_lost(data: Path, tmp_path: Path) -> None:
-    """The time of who came later ends later, so that it cannot answer yet."""
+    """A rank that reached the exchange later times out later, so it cannot answer yet."""
     vars(distributed)["ROLL_CALL_S"], kept = 0.5, distributed.ROLL_CALL_S
     recipe = recipe_of(dropout=0.1, micro_batches=3)
     recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=3 / 60))
@@ -33,8 +32,8 @@ def test_a_rank_that_is_merely_late_is_not_called_lost(data: Path, tmp_path: Pat
     finally:
         vars(distributed)["ROLL_CALL_S"] = kept
     assert [end.exit_code for end in ends[:2]] == [7, 7]
-    assert "rank 2 was lost in update 6" in ends[0].told
-    assert ends[1].told == ""
+    assert "rank 2 was lost in update 6" in ends[0].message
+    assert ends[1].message == ""
 
 
 def test_a_rank_that_dies_before_the_first_update_is_named(data: Path, tmp_path: Path) -> None:
@@ -45,7 +44,7 @@ def test_a_rank_that_dies_before_the_first_update_is_named(data: Path, tmp_path:
 
     first, _ = run_ranks(2, work)
     assert first.exit_code == 7
-    assert "rank 1 was lost between two updates" in first.told
+    assert "rank 1 was lost between two updates" in first.message
 
 
 def test_ranks_with_other_datasets_are_refused(data: Path, tmp_path: Path) -> None:
@@ -56,15 +55,15 @@ def test_ranks_with_other_datasets_are_refused(data: Path, tmp_path: Path) -> No
 
     first, second = run_ranks(2, work)
     assert (first, second.exit_code) == (RankEnd(4, ""), 4)
-    assert f"{other}: is another dataset here than rank 0 trains on" in second.told
+    assert f"{other}: not the dataset that rank 0 trains on" in second.message
 
 
-def test_a_dataset_that_is_not_there_is_told_once(tmp_path: Path) -> None:
+def test_a_missing_dataset_is_reported_once(tmp_path: Path) -> None:
     first, second = train_on(
         2, recipe_of(0.1, micro_batches=2), tmp_path / "none", tmp_path / "run"
     )
     assert first.exit_code == 4
-    assert "no such folder" in first.told
+    assert "no such folder" in first.message
     assert second == RankEnd(4, "")
 
 
@@ -82,12 +81,10 @@ def test_weights_that_are_finite_on_no_rank_have_diverged(data: Path, tmp_path: 
 
     first, second = run_ranks(2, work)
     assert (first.exit_code, second) == (6, RankEnd(6, ""))
-    assert "training diverged: the weights are not finite after update 5" in first.told
+    assert "training diverged: the weights are not finite after update 5" in first.message
 
 
-def test_a_rank_that_has_no_memory_for_anything_but_gradients_tells_the_others(
-    data: Path, tmp_path: Path
-) -> None:
+def test_a_rank_out_of_memory_in_the_optimizer_ends_the_others(data: Path, tmp_path: Path) -> None:
     def run_out(self: TrainState, learning_rate: float) -> None:  # noqa: ARG001
         raise torch.OutOfMemoryError("no room")
 
@@ -98,7 +95,7 @@ def test_a_rank_that_has_no_memory_for_anything_but_gradients_tells_the_others(
 
     first, second = run_ranks(2, work)
     assert (first, second.exit_code) == (RankEnd(5, ""), 5)
-    assert "out of memory; take a smaller --max-tokens" in second.told
+    assert "out of memory; use a smaller --max-tokens" in second.message
 
 
 def test_a_request_to_one_rank_while_memory_is_tried_stops_all(data: Path, tmp_path: Path) -> None:
@@ -117,24 +114,20 @@ def test_a_request_to_one_rank_while_memory_is_tried_stops_all(data: Path, tmp_p
 
     first, second = run_ranks(2, work)
     assert (first.exit_code, second) == (75, RankEnd(75, ""))
-    assert "stopped by SIGTERM before its first update" in first.told
+    assert "stopped by SIGTERM before its first update" in first.message
     assert train_on(2, recipe, data, tmp_path) == [DONE] * 2
 
 
-def test_ranks_that_are_stopped_part_in_order(data: Path, tmp_path: Path) -> None:
-    leave, save = distributed.Ranks.leave, Saver.save_now
+def test_stopped_ranks_leave_in_order(data: Path, tmp_path: Path) -> None:
+    leave = distributed.Ranks.leave
 
     def leave_and_note(self: distributed.Ranks) -> None:
         leave(self)
         (tmp_path / f"left-{self.rank}").touch()
 
-    def save_and_stop(self: Saver) -> None:
-        save(self)
-        signal.raise_signal(signal.SIGTERM)
-
     def work(_rank: int) -> None:
         distributed.Ranks.leave = leave_and_note  # type: ignore[method-assign]
-        Saver.save_now = save_and_stop  # type: ignore[method-assign]
+        stop_after_saving()
         train(recipe_of(dropout=0.1, micro_batches=2, max_updates=2), data, tmp_path / "run")
 
     assert [end.exit_code for end in run_ranks(2, work)] == [75, 75]

@@ -1,4 +1,4 @@
-"""Processes that read: they change nothing, tell what goes wrong, and none is left behind."""
+"""--read-workers does not change a run; errors are reported, and no process is left behind."""
 
 import multiprocessing
 import os
@@ -13,9 +13,9 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import Sizes
 from nmtkit.data.sampler import Position
 from nmtkit.errors import DamagedError, ResourceError, StoppedError
-from nmtkit.storage.model_path import read_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import trainer
 from nmtkit.training.distributed import Ranks
@@ -23,6 +23,7 @@ from nmtkit.training.loader import BatchLoader
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from tests.launching import children, is_running, start, wait_for, wait_for_checkpoint
+from tests.snapshots import read_tensors
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
 
 CPU = torch.device("cpu")
@@ -68,14 +69,12 @@ def read_on(loader: BatchLoader, position: Position, numbers: range) -> Position
     return position
 
 
-def test_several_processes_read_what_one_reads(data: Path) -> None:
+def test_several_read_workers_read_the_same_as_one(data: Path) -> None:
     with closing(loader_of(data, 0)) as alone, closing(loader_of(data, 3)) as shared:
         assert ids_of(shared, 12) == ids_of(alone, 12)
 
 
-def test_a_run_is_the_same_with_processes_that_read_and_may_go_on_with_others(
-    data: Path, tmp_path: Path
-) -> None:
+def test_a_run_is_the_same_with_any_number_of_read_workers(data: Path, tmp_path: Path) -> None:
     train(recipe_with(0), data, tmp_path / "alone")
     train(recipe_with(1, max_updates=3), data, tmp_path / "shared")
     train(recipe_with(2), data, tmp_path / "shared")
@@ -87,7 +86,7 @@ def test_a_run_is_the_same_with_processes_that_read_and_may_go_on_with_others(
     assert all(torch.equal(tensor, runs[1][name]) for name, tensor in runs[0].items())
 
 
-def test_a_request_to_stop_that_reaches_all_processes_stops_the_run_as_ever(
+def test_a_stop_signal_to_all_processes_stops_the_run(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop_all(seed: int, update: int, number: int, initial: int) -> int:
@@ -102,17 +101,17 @@ def test_a_request_to_stop_that_reaches_all_processes_stops_the_run_as_ever(
         train(recipe_with(1), data, tmp_path / "run")
 
 
-def test_the_death_of_a_process_that_reads_ends_the_run(data: Path) -> None:
+def test_a_killed_read_worker_ends_the_run(data: Path) -> None:
     with closing(loader_of(data, 1)) as loader:
         position = read_on(loader, BEGIN, range(1, 2))
         (child,) = multiprocessing.active_children()
         child.kill()
-        told = r"ended early \(exit code -9\); if memory is short, take fewer --read-workers"
-        with pytest.raises(ResourceError, match=told):
+        message = r"ended early \(exit code -9\); if memory is short, take fewer --read-workers"
+        with pytest.raises(ResourceError, match=message):
             read_on(loader, position, range(2, 10_000))  # what is in the pipe still comes
 
 
-def test_processes_that_read_end_when_their_trainer_is_killed(data: Path, tmp_path: Path) -> None:
+def test_read_workers_end_when_their_trainer_is_killed(data: Path, tmp_path: Path) -> None:
     training = start(data, tmp_path / "run", "--read-workers=2", "--max-updates=1000000")
     wait_for_checkpoint(tmp_path / "run", 5)
     spawned = [
@@ -127,7 +126,7 @@ def test_processes_that_read_end_when_their_trainer_is_killed(data: Path, tmp_pa
     training.communicate()
 
 
-def test_what_a_process_that_reads_finds_damaged_is_told(data: Path) -> None:
+def test_damage_found_by_a_read_worker_is_reported(data: Path) -> None:
     dataset = Dataset.open(data)
     path = data / "train.00000.source.ids"
     path.write_bytes(bytes(path.stat().st_size))
@@ -137,11 +136,10 @@ def test_what_a_process_that_reads_finds_damaged_is_told(data: Path) -> None:
 
 
 @pytest.mark.parametrize("read_workers", [0, 2])
-def test_shards_that_are_removed_are_told_whoever_reads(
-    read_workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_removed_shards_are_reported_with_and_without_read_workers(
+    read_workers: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    data = tiny_subword_dataset(tmp_path)
+    data = tiny_subword_dataset(tmp_path, Sizes(shard=4))
     with closing(loader_of(data, read_workers)) as loader:
         position = read_on(loader, BEGIN, range(1, 4))  # by then all have opened the dataset
         for path in data.glob("train.*.offsets"):

@@ -116,10 +116,10 @@ def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: P
     [
         ("", 2, "Missing argument 'RUN...'. (see `nmtkit report --help`)"),
         ("none", 2, "none: no such folder; check the path"),
-        ("data", 2, "data: is not the folder of a run, for it has no config.toml; give what"),
-        ("plain/checkpoints/00000008", 2, "plain/checkpoints/00000008: has no records of training"),
+        ("data", 2, "data: not the folder of a run: it has no config.toml; give the --out"),
+        ("plain/checkpoints/00000008", 2, "plain/checkpoints/00000008: no training records in"),
         ("plain/metrics.jsonl", 2, "Invalid value for 'RUN...': Directory 'plain/metrics.jsonl'"),
-        ("plain plain/", 2, "is given 2 times; give each run once"),
+        ("plain plain/", 2, "given 2 times; give each run once"),
         ("plain --overwrite", 2, "--overwrite has no effect without --html; leave it out"),
         ("plain --html data", 2, "Invalid value for '--html': File 'data' is a directory."),
         ("plain damaged", 4, "damaged/metrics.jsonl:2: not a record of training; delete the line"),

@@ -5,12 +5,13 @@ import json
 import math
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from nmtkit.config.schema import ScoringConfig, TrainRecipe
-from nmtkit.decoding.scorer import Scorer
+from nmtkit.decoding.scorer import ScoredLine, Scorer
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes
@@ -21,6 +22,9 @@ from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 
 SOURCE, TARGET = (DATA / "parallel" / "tatoeba.en-de" / f"valid.{lang}" for lang in ("en", "de"))
 NUM_LINES = 60
+EMPTY = 7
+"""The line of real ones that has no words on either side."""
+
 SUMMARY = (
     r"lines=(\d+) tokens=(\d+) words=(\d+) log_prob=(-?[\d.]+) perplexity=([\d.]+) "
     r"word_perplexity=([\d.]+)\n"
@@ -48,52 +52,97 @@ def text_of(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-@needs_data
-def test_real_lines_have_the_scores_of_the_library_and_sums_of_them(tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Real:
+    """Real lines, one of them empty, in a folder with their model.
+
+    Attributes:
+        folder: with the model, and the sources in source.gz.
+        vocabulary: of both sides.
+        targets: the translations.
+        expected: their scores by the library.
+    """
+
+    folder: Path
+    vocabulary: Subword
+    targets: list[str]
+    expected: list[ScoredLine]
+
+    def score(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        line = ("--source", "source.gz", *arguments)
+        done = score(self.folder, text_of(self.targets), *line)
+        assert done.returncode == 0, done.stderr
+        return done
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
+    folder = tmp_path_factory.mktemp("real")
     sources, targets = first_lines(SOURCE), first_lines(TARGET)
-    sources[7] = targets[7] = ""
+    sources[EMPTY] = targets[EMPTY] = ""
     vocabulary = Subword.train([*sources, *targets], "unigram", 400, "tatoeba")
     codec = TextCodec("en", "de", vocabulary, vocabulary, is_shared=True)
-    write_tiny_model(tmp_path / "model", codec)
-    (tmp_path / "source.gz").write_bytes(gzip.compress(text_of(sources)))
-    expected = Scorer(tiny_model(codec), codec, ScoringConfig()).score_chunk(
-        list(zip(sources, targets, strict=True)), 1
+    write_tiny_model(folder / "model", codec)
+    (folder / "source.gz").write_bytes(gzip.compress(text_of(sources)))
+    scorer = Scorer(tiny_model(codec), codec, ScoringConfig())
+    expected = scorer.score_chunk(list(zip(sources, targets, strict=True)), 1)
+    return Real(folder, vocabulary, targets, expected)
+
+
+@pytest.fixture(scope="module")
+def plain(real: Real) -> "subprocess.CompletedProcess[str]":
+    """Score the real lines without an option for output."""
+    return real.score("--threads", "1")
+
+
+def rows_of(done: "subprocess.CompletedProcess[str]") -> list[list[str]]:
+    return [line.split("\t") for line in done.stdout.split("\n")[:-1]]
+
+
+@needs_data
+def test_real_lines_have_the_scores_of_the_library(
+    real: Real, plain: "subprocess.CompletedProcess[str]"
+) -> None:
+    rows = rows_of(plain)
+    assert [float(log_prob) for log_prob, _ in rows] == pytest.approx(
+        [line.log_prob for line in real.expected], abs=1e-4
     )
+    assert [int(tokens) for _, tokens in rows] == [len(line.tokens) for line in real.expected]
+    assert rows[EMPTY] == ["0.000000", "0"]
 
-    done = score(tmp_path, text_of(targets), "--source", "source.gz", "--threads", "1")
-    assert done.returncode == 0, done.stderr
-    rows = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
-    log_probs = [float(log_prob) for log_prob, _ in rows]
-    assert log_probs == pytest.approx([line.log_prob for line in expected], abs=1e-4)
-    assert [int(tokens) for _, tokens in rows] == [len(line.tokens) for line in expected]
-    assert rows[7] == ["0.000000", "0"]
 
-    told = re.fullmatch(SUMMARY, done.stderr)
-    assert told, done.stderr
-    num_lines, num_tokens, num_words = map(int, told.groups()[:3])
+@needs_data
+def test_the_summary_has_the_sums_of_the_lines(
+    real: Real, plain: "subprocess.CompletedProcess[str]"
+) -> None:
+    message = re.fullmatch(SUMMARY, plain.stderr)
+    assert message, plain.stderr
+    num_lines, num_tokens, num_words = map(int, message.groups()[:3])
+    rows = rows_of(plain)
+    log_prob = sum(float(own) for own, _ in rows)
     assert num_lines == NUM_LINES
     assert num_tokens == sum(int(tokens) for _, tokens in rows)
-    assert num_words == sum(len(line.split()) + 1 for line in targets if line)
-    assert float(told[4]) == pytest.approx(sum(log_probs), abs=1e-3)
-    assert float(told[5]) == pytest.approx(math.exp(-sum(log_probs) / num_tokens), rel=1e-4)
-    assert float(told[6]) == pytest.approx(math.exp(-sum(log_probs) / num_words), rel=1e-4)
+    assert num_words == sum(len(line.split()) + 1 for line in real.targets if line)
+    assert float(message[4]) == pytest.approx(log_prob, abs=1e-3)
+    assert float(message[5]) == pytest.approx(math.exp(-log_prob / num_tokens), rel=1e-4)
+    assert float(message[6]) == pytest.approx(math.exp(-log_prob / num_words), rel=1e-4)
 
-    done = score(
-        tmp_path, text_of(targets), "--source", "source.gz", "--json", "--max-tokens", "99"
-    )
-    assert done.returncode == 0, done.stderr
+
+@needs_data
+def test_json_has_the_score_of_each_token(real: Real) -> None:
+    done = real.score("--json", "--max-tokens", "99")
     objects = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    for own, line, target in zip(objects, expected, targets, strict=True):
+    for own, line, target in zip(objects, real.expected, real.targets, strict=True):
         assert own["log_prob"] == pytest.approx(line.log_prob, abs=1e-4)
         assert own["perplexity"] == pytest.approx(line.perplexity, rel=1e-4)
         assert own["token_log_probs"] == pytest.approx(line.token_log_probs, abs=1e-4)
         spelled = "".join(own["tokens"]).removesuffix("</s>").replace("\u2581", " ").strip()
-        assert "<0x" in spelled or spelled == vocabulary.normalise(target)
+        assert "<0x" in spelled or spelled == real.vocabulary.normalize(target)
 
 
-def test_translations_have_the_log_probability_that_their_search_reported(tmp_path: Path) -> None:
+def test_translations_have_the_log_probability_of_their_search(tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "model", tiny_codec())
-    # Among words that are spaced apart, a text has but one sequence of tokens.
+    # A text of known words between spaces has only one sequence of tokens.
     (tmp_path / "source").write_bytes(text_of([line for line in TRAIN_LINES for _ in range(2)]))
     translate = ["translate", "model", "--n-best", "2", "--output-format", "json", "--threads", "1"]
     done = nmtkit(*translate, stdin=text_of([*TRAIN_LINES]), folder=tmp_path)
@@ -107,7 +156,7 @@ def test_translations_have_the_log_probability_that_their_search_reported(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("source", "translations", "arguments", "told"),
+    ("source", "translations", "arguments", "message"),
     [
         (b"a\nb\n", b"A\n", "", "standard input has 1 lines, and source has more; line n of"),
         (b"a\n", b"A\nB\n", "", "source has 1 lines, and standard input has more; line n of"),
@@ -122,21 +171,21 @@ def test_translations_have_the_log_probability_that_their_search_reported(tmp_pa
     ],
 )
 def test_bad_input_is_one_line_that_names_the_place(
-    tmp_path: Path, source: bytes, translations: bytes, arguments: str, told: str
+    tmp_path: Path, source: bytes, translations: bytes, arguments: str, message: str
 ) -> None:
     write_tiny_model(tmp_path / "model", tiny_codec())
     (tmp_path / "source").write_bytes(source)
     done = score(tmp_path, translations, "--source", "source", *arguments.split())
-    assert done.stderr.startswith(f"nmtkit: error: {told}")
+    assert done.stderr.startswith(f"nmtkit: error: {message}")
     assert done.stderr.count("\n") == 1
     assert done.returncode == 3
 
 
-def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(b"a\n")
     (tmp_path / "model").mkdir()
     done = score(tmp_path, b"A\n", "--source", "source")
-    assert done.stderr.startswith("nmtkit: error: model: is not an nmtkit model, for it has no")
+    assert done.stderr.startswith("nmtkit: error: model: is not an nmtkit model, it has no")
     assert done.returncode == 4
 
 

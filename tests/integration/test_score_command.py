@@ -64,7 +64,7 @@ def test_the_published_ter_is_reproduced() -> None:
     assert float(value) / 100 == pytest.approx(float(expected["TER_published(tercom)"]), abs=0.0006)
 
 
-def test_a_line_a_metric_with_two_decimals_and_the_signature(tmp_path: Path) -> None:
+def test_output_is_one_line_per_metric_with_two_decimals_and_the_signature(tmp_path: Path) -> None:
     (tmp_path / "ref").write_bytes(b"a b c d e f\nGr\xc3\xbc\xc3\x9fe an alle\n")
     process = score(
         b"a b c d e x\nGr\xc3\xbc\xc3\x9fe an alle\n",
@@ -121,9 +121,9 @@ def test_systems_are_compared_by_the_paper_s_bleu_too(tmp_path: Path) -> None:
     assert sum(one["sentences"] for one in kit["by_length"]) == 3004
 
 
-def test_a_line_a_line_with_sentence_scores(tmp_path: Path) -> None:
+def test_sentence_scores_are_one_line_per_sentence(tmp_path: Path) -> None:
     (tmp_path / "ref").write_bytes(b"a b c d\n\nx y\n")
-    arguments = ["--reference", "ref", "--sentence", "--metric", "bleu,ter"]
+    arguments = ["--reference", "ref", "--sentence-level", "--metric", "bleu,ter"]
     process = score(b"a b c d\n\nx z\n", *arguments, cwd=tmp_path)
     assert process.stdout.decode().split("\n")[:2] == ["100.00\t0.00", "0.00\t0.00"]
     assert process.stdout.decode().split("\n")[2].endswith("\t50.00")
@@ -146,7 +146,7 @@ def test_several_references_may_be_given(tmp_path: Path) -> None:
     assert b"  nrefs:2|" in process.stdout
 
 
-def test_what_looks_wrong_is_told_and_scored_all_the_same(tmp_path: Path) -> None:
+def test_suspect_text_is_scored_with_warnings(tmp_path: Path) -> None:
     (tmp_path / "ref").write_bytes(b"a sentence.\nb\n")
     process = score(b"a sen@@ tence .\n\n", "--reference", "ref", cwd=tmp_path)
     warnings = process.stderr.decode().removesuffix("\n").split("\n")
@@ -156,21 +156,19 @@ def test_what_looks_wrong_is_told_and_scored_all_the_same(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ("--reference r --test-set wmt17 --language-pair en-de", "--reference and --test-set excl"),
         ("--model m --source s --confidence sys", "SYSTEM and --confidence have no effect with --"),
         ("--reference r --max-length 5", "--max-length has no effect without --model; leave it"),
         ("--reference r --source s", "--model and --source go together; give both or neither"),
-        ("--test-set wmt17", "test_set needs to know the languages; give --language-pair"),
+        ("--test-set wmt17", "test_set needs the languages; give --language-pair"),
         ("--reference none", "none: No such file or directory; give a text file that can be read"),
     ],
 )
-def test_options_that_do_not_go_together_are_told(
-    tmp_path: Path, arguments: str, told: str
-) -> None:
+def test_conflicting_options_are_errors(tmp_path: Path, arguments: str, expected: str) -> None:
     process = score(b"a\n", *arguments.split(), cwd=tmp_path)
-    assert process.stderr.decode().startswith(f"nmtkit: error: {told}")
+    assert process.stderr.decode().startswith(f"nmtkit: error: {expected}")
     assert (process.returncode, process.stdout) == (2, b"")
 
 
@@ -182,29 +180,29 @@ def test_lines_end_at_lf_only_in_both_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("translations", "reference", "code", "told"),
+    ("translations", "reference", "code", "expected"),
     [
         (
             b"a\n",
             b"a\nb\n",
             3,
-            "standard input has 1 lines and ref has 2; give one translation a reference, "
+            "standard input has 1 lines and ref has 2; give one translation per reference, "
             "in the same order",
         ),
-        (b"", b"", 3, "standard input has no translations to score; give a line or more"),
+        (b"", b"", 3, "standard input has no translations to score; give at least one line"),
         (b"a\n\x80\n", b"a\nb\n", 3, "standard input:2: not valid UTF-8 at byte 1"),
         (b"a\n", b"b\xff\n", 3, "ref:1: not valid UTF-8 at byte 2"),
         (b"a\n", None, 2, "ref: No such file or directory"),
     ],
 )
 def test_bad_input_is_one_line_that_names_the_file(
-    tmp_path: Path, translations: bytes, reference: bytes | None, code: int, told: str
+    tmp_path: Path, translations: bytes, reference: bytes | None, code: int, expected: str
 ) -> None:
     if reference is not None:
         (tmp_path / "ref").write_bytes(reference)
     process = score(translations, "--reference", "ref", cwd=tmp_path)
     message = process.stderr.decode()
-    assert message.startswith(f"nmtkit: error: {told}")
+    assert message.startswith(f"nmtkit: error: {expected}")
     assert message.count("\n") == 1
     assert process.returncode == code
     assert process.stdout == b""

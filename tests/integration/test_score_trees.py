@@ -28,7 +28,7 @@ def score(
     )
 
 
-def test_f1_and_strict_f1_are_a_line_each(tmp_path: Path) -> None:
+def test_f1_and_strict_f1_are_one_line_each(tmp_path: Path) -> None:
     process = score(GOLD + PARSED + OTHER, cwd=tmp_path, gold=GOLD * 3)
     f1, strict, rest = process.stdout.decode().split("\n")
     assert f1.startswith("F1 = 90.91 recall = 83.33 precision = 100.00 complete = 50.00 ")
@@ -38,8 +38,8 @@ def test_f1_and_strict_f1_are_a_line_each(tmp_path: Path) -> None:
     assert (process.stderr, process.returncode, rest) == (b"", 0, "")
 
 
-def test_sentences_are_told_as_evalb_tells_them(tmp_path: Path) -> None:
-    process = score(PARSED + OTHER, "--sentence", cwd=tmp_path, gold=GOLD * 2)
+def test_sentences_are_reported_as_by_evalb(tmp_path: Path) -> None:
+    process = score(PARSED + OTHER, "--sentence-level", cwd=tmp_path, gold=GOLD * 2)
     lines = process.stdout.decode().split("\n")
     assert lines[3] == (
         "   1    2    0   66.67 100.00     2      3    2      0      2     2   100.00"
@@ -48,13 +48,13 @@ def test_sentences_are_told_as_evalb_tells_them(tmp_path: Path) -> None:
     problem, signature = process.stderr.decode().splitlines()
     assert problem == "2 : Words unmatch (b|x)"
     assert signature.startswith("F1: nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
-    process = score(PARSED + OTHER, "--sentence", "--json", cwd=tmp_path, gold=GOLD * 2)
+    process = score(PARSED + OTHER, "--sentence-level", "--json", cwd=tmp_path, gold=GOLD * 2)
     one, other = map(json.loads, process.stdout.splitlines())
     assert (one["matched"], other["problems"]) == (2, ["Words unmatch (b|x)"])
 
 
-@pytest.mark.parametrize("arguments", [[], ["--sentence"]])
-def test_many_errors_end_it_and_a_file_of_parameters_goes_on(
+@pytest.mark.parametrize("arguments", [[], ["--sentence-level"]])
+def test_many_errors_are_an_error_unless_the_parameters_permit_them(
     tmp_path: Path, arguments: list[str]
 ) -> None:
     parsed, gold = GOLD * 2 + OTHER * 12, GOLD * 14
@@ -72,9 +72,9 @@ def test_many_errors_end_it_and_a_file_of_parameters_goes_on(
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [[], ["--sentence"]])
+@pytest.mark.parametrize("arguments", [[], ["--sentence-level"]])
 def test_several_references_are_refused(tmp_path: Path, arguments: list[str]) -> None:
     process = score(GOLD, "--reference", "gold", *arguments, cwd=tmp_path, gold=GOLD)
-    told = b"nmtkit: error: trees are compared with one reference, and there are 2; give one "
-    assert process.stderr.startswith(told)
+    message = b"nmtkit: error: trees are compared with one reference, and there are 2; give one "
+    assert process.stderr.startswith(message)
     assert (process.returncode, process.stdout) == (2, b"")

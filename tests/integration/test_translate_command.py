@@ -1,9 +1,9 @@
-"""`nmtkit translate` as its users call it: formats, ensembles, devices, and what it refuses."""
+"""`nmtkit translate` as its users call it: formats, ensembles, devices, errors."""
 
 import io
 import json
-import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -94,7 +94,7 @@ def test_n_best_lists_have_as_many_as_asked_for(translate: Command, model: Path)
     assert [len(json.loads(line)["n_best"]) for line in objects] == counts
 
 
-def test_objects_come_back_with_their_keys_and_forced_beginnings(
+def test_objects_come_back_with_their_keys_and_forced_prefixes(
     translate: Command, model: Path
 ) -> None:
     lines = [
@@ -111,7 +111,7 @@ def test_objects_come_back_with_their_keys_and_forced_beginnings(
     assert err.startswith("nmtkit: error: standard input, line 3: not an object")
 
 
-def test_models_translate_together(translate: Command, model: Path, other: Path) -> None:
+def test_several_models_are_an_ensemble(translate: Command, model: Path, other: Path) -> None:
     alone = translate(model), translate(other)
     together = translate(model, other)
     assert together not in alone
@@ -119,7 +119,7 @@ def test_models_translate_together(translate: Command, model: Path, other: Path)
     assert translate(model, model) == alone[0]
 
 
-def test_models_with_different_vocabularies_cannot_translate_together(
+def test_models_with_different_vocabularies_cannot_be_an_ensemble(
     translate: Command, model: Path, tmp_path: Path
 ) -> None:
     words = Words(list(WORDS))
@@ -127,12 +127,12 @@ def test_models_with_different_vocabularies_cannot_translate_together(
     code, out, err = translate.end(model, strange)
     assert (code, out) == (2, "")
     assert err == (
-        f"nmtkit: error: {strange}: has another vocabulary than {model}, so that the two cannot "
-        "translate together; give models that were trained on one dataset\n"
+        f"nmtkit: error: {strange}: its vocabulary differs from that of {model}, so the two "
+        "cannot be an ensemble; give models that were trained on the same dataset\n"
     )
 
 
-def test_what_is_drawn_follows_from_the_seed(translate: Command, model: Path) -> None:
+def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
     first = translate(model, "--sample", "--seed", 3)
     assert first == translate(model, "--sample", "--seed", 3, "--batch-size", 2)
     assert first != translate(model, "--sample", "--seed", 4)
@@ -159,7 +159,7 @@ def test_what_is_drawn_follows_from_the_seed(translate: Command, model: Path) ->
         (["--attention"], "attention (True) has no effect without --output-format json"),
         (
             ["--token-scores", "--shortlist", "s", "--output-format", "json"],
-            "token_scores (True) are of the whole vocabulary, while with a shortlist the search's",
+            "token_scores (True) need scores of the whole vocabulary, and a shortlist restricts",
         ),
         (["--stream", "--devices", "2"], "devices (2) has no effect with --stream"),
         (
@@ -198,7 +198,10 @@ def test_python_loads_a_model_and_translates_lines(translate: Command, model: Pa
             r"n_best \(8\) must",
         ),
         (TranslateRecipe(search=SearchConfig(beam=0)), r"beam \(0\) must be"),
-        (TranslateRecipe(translation=TranslationConfig(devices=2)), r"devices \(2\): load trans"),
+        (
+            TranslateRecipe(translation=TranslationConfig(devices=2)),
+            r"devices \(2\): nmtkit.load uses",
+        ),
     ],
 )
 def test_python_refuses_a_recipe_that_the_command_refuses_or_that_needs_processes(
@@ -208,33 +211,58 @@ def test_python_refuses_a_recipe_that_the_command_refuses_or_that_needs_processe
         nmtkit.load(model, recipe=recipe)
 
 
-def test_a_shortlist_is_learnt_and_used(
-    translate: Command, model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@dataclass(frozen=True)
+class Learnt:
+    """What a shortlist of one entry was learnt from, and the model of the same dataset."""
+
+    data: Path
+    shortlist: Path
+    model: Path
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
+    folder = tmp_path_factory.mktemp("learnt")
+    data, short = tiny_dataset(folder), folder / "short"
+    few = ["--candidates", "1", "--frequent", "1"]
+    assert main.run(["shortlist", str(data), "--out", str(short), *few]) == 0
+    return Learnt(data, short, write(folder / "model", 1, Dataset.open(data).codec))
+
+
+def test_a_short_shortlist_changes_translations(translate: Command, learnt: Learnt) -> None:
+    narrow = translate(learnt.model, "--shortlist", learnt.shortlist, "--devices", 2)
+    assert narrow != translate(learnt.model)
+
+
+def test_a_shortlist_of_all_words_changes_nothing(
+    translate: Command, learnt: Learnt, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    data, short, wide = tiny_dataset(tmp_path), tmp_path / "short", tmp_path / "wide"
-    assert (
-        main.run(
-            ["shortlist", str(data), "--out", str(short), "--candidates", "1", "--frequent", "1"]
-        )
-        == 0
-    )
-    assert capfd.readouterr().err == f"learnt from 10 pairs: {short}\n"
-    assert main.run(["shortlist", str(data), "--out", str(wide), "--frequent", "100"]) == 0
-    capfd.readouterr()
-    trained = write(tmp_path / "model", 1, Dataset.open(data).codec)
-    assert translate(trained, "--shortlist", wide) == translate(trained)
-    narrow = translate(trained, "--shortlist", short, "--devices", 2)
-    assert narrow != translate(trained)
-    assert main.run(["shortlist", str(data), "--out", str(short)]) == 2
+    wide = tmp_path / "wide"
+    assert main.run(["shortlist", str(learnt.data), "--out", str(wide), "--frequent", "100"]) == 0
+    assert capfd.readouterr().err == f"learnt from 10 pairs: {wide}\n"
+    assert translate(learnt.model, "--shortlist", wide) == translate(learnt.model)
+
+
+def test_a_shortlist_is_not_overwritten(learnt: Learnt, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["shortlist", str(learnt.data), "--out", str(learnt.shortlist)]) == 2
     assert "already exists" in capfd.readouterr().err
-    strange = shutil.copytree(model, tmp_path / "strange")
-    code, _, err = translate.end(strange, "--shortlist", short)
+
+
+def test_a_shortlist_of_another_vocabulary_is_refused(
+    translate: Command, model: Path, learnt: Learnt
+) -> None:
+    code, _, err = translate.end(model, "--shortlist", learnt.shortlist)
     assert code == 2
     assert err == (
-        f"nmtkit: error: {short}: is the shortlist of another vocabulary than that of {strange}; "
-        "make one of the model's dataset by `nmtkit shortlist`\n"
+        f"nmtkit: error: {learnt.shortlist}: the shortlist has another vocabulary than {model}; "
+        "make one from the model's dataset with `nmtkit shortlist`\n"
     )
-    code, _, err = translate.end(trained, "--shortlist", tmp_path / "none")
+
+
+def test_a_shortlist_that_is_not_there_is_refused(
+    translate: Command, model: Path, tmp_path: Path
+) -> None:
+    code, _, _ = translate.end(model, "--shortlist", tmp_path / "none")
     assert code == 4
 
 
@@ -251,10 +279,10 @@ def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
 ) -> None:
     lines = [*"aaaaaa", " ".join("a" * 2000), "a"]
     arguments = ("--devices", 2, "--on-too-long", "error")
-    code, _, told = translate.end(model, *arguments, lines=lines)
+    code, _, message = translate.end(model, *arguments, lines=lines)
     assert code == 3
-    assert told.startswith("nmtkit: error: line 7: 2001 tokens, more than 1024")
-    assert told.count("\n") == 1
-    code, _, told = translate.end(tmp_path / "missing", "--devices", 2)
+    assert message.startswith("nmtkit: error: line 7: 2001 tokens, more than 1024")
+    assert message.count("\n") == 1
+    code, _, message = translate.end(tmp_path / "missing", "--devices", 2)
     assert code == 4
-    assert told.count("\n") == 1
+    assert message.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`nmtkit translate` between people and programs: when lines are answered, and what is told."""
+"""`nmtkit translate` on terminals and in pipes: when lines are answered, and what is printed."""
 
 import io
 import os
@@ -39,7 +39,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def converse(process: "subprocess.Popen[bytes]", keyboard: int) -> list[bytes]:
-    """Write each line only after the one before is answered; returns the answers."""
+    """Write each line after the previous one is answered; return the answers."""
     assert process.stdout is not None
     stopper = threading.Timer(DEADLINE_S, process.kill)
     stopper.start()
@@ -59,9 +59,9 @@ def test_on_a_terminal_each_line_is_answered_before_the_next_is_typed(model: Pat
         os.close(terminal)
         answers = converse(process, keyboard)
         os.write(keyboard, b"\x04")  # Ctrl-D
-        rest, told = process.communicate(timeout=DEADLINE_S)
+        rest, message = process.communicate(timeout=DEADLINE_S)
     os.close(keyboard)
-    assert (process.returncode, rest, told) == (0, b"", b"")
+    assert (process.returncode, rest, message) == (0, b"", b"")
     assert [answer.count(b"\n") for answer in answers] == [1, 1, 1]
     assert answers[1] == b"\n" != answers[0]
 
@@ -75,14 +75,14 @@ def test_in_a_pipe_a_stream_answers_each_line_before_the_next_is_written(model: 
     ) as process:
         assert process.stdin is not None
         answers = converse(process, process.stdin.fileno())
-        rest, told = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, rest, told) == (0, b"", b"")
+        rest, message = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, rest, message) == (0, b"", b"")
     assert [answer.count(b"\n") for answer in answers] == [1, 1, 1]
     assert answers[1] == b"\n" != answers[0]
 
 
 @pytest.mark.parametrize(("report_s", "num_reports"), [(-1.0, 2), (60.0, 0)])
-def test_a_long_translation_tells_how_far_it_is_and_how_fast(
+def test_a_long_translation_reports_progress_and_speed(
     model: Path,
     report_s: float,
     num_reports: int,

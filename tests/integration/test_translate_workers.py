@@ -1,4 +1,4 @@
-"""`nmtkit translate --devices 2`: processes that answer as one does, and end when they should."""
+"""`nmtkit translate --devices 2`: processes answer as one does, and end when they should."""
 
 import multiprocessing
 import os
@@ -56,7 +56,7 @@ def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: 
     assert list(workers.answer_all([])) == []
 
 
-def test_what_came_with_a_line_stays_in_the_process_that_passes_it_on(workers: Workers) -> None:
+def test_other_keys_of_a_line_are_not_sent_to_workers(workers: Workers) -> None:
     unsendable = {"id": threading.Lock()}
     ((answer,),) = workers.answer_all([Request("a", others=unsendable)])
     assert answer.request.others is unsendable
@@ -67,7 +67,7 @@ def serve_until_asked_no_more(connection: Connection) -> None:
         _serve(connection)
 
 
-def test_after_an_error_of_one_worker_all_answer_what_they_are_asked_next(
+def test_after_an_error_of_one_worker_all_answer_the_next_requests(
     workers: Workers,
 ) -> None:
     refused = Request("", target_prefix="A")
@@ -88,10 +88,12 @@ def test_after_an_error_of_one_worker_all_answer_what_they_are_asked_next(
         (DataError("line 1: x"), DataError, "line 1: x"),
     ],
 )
-def test_a_worker_tells_what_went_wrong_and_lives_on(
+def test_a_worker_reports_an_error_and_continues(
     error: Exception, kind: type[NmtkitError], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Failing:
+        target_kind = "words"
+
         def answer(self, requests: list[Request], first_number: int) -> list[Answer]:
             del requests, first_number
             raise error
@@ -102,7 +104,7 @@ def test_a_worker_tells_what_went_wrong_and_lives_on(
     thread = threading.Thread(target=serve_until_asked_no_more, args=(other,))
     thread.start()
     own.send((0, [], TranslateRecipe()))
-    assert own.recv() == []
+    assert own.recv() == ["words"]
     for _ in range(2):
         own.send(([], 1))
         reported = own.recv()
@@ -114,9 +116,7 @@ def test_a_worker_tells_what_went_wrong_and_lives_on(
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.0])
-def test_an_interrupt_ends_all_processes_without_a_word_of_theirs(
-    model: Path, delay_s: float
-) -> None:
+def test_an_interrupt_ends_all_processes_silently(model: Path, delay_s: float) -> None:
     command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -146,17 +146,17 @@ def test_workers_end_silently_when_the_process_that_asks_is_gone(
     wait_for(lambda: not any(map(is_running, started)))
 
 
-def test_a_worker_that_dies_is_told(model: Path) -> None:
+def test_a_worker_that_dies_is_reported(model: Path) -> None:
     dying = Workers([model], TranslateRecipe(), print, 2)
-    os.kill(workers_of(os.getpid())[-1], signal.SIGKILL)
+    dying._workers[1]._process.kill()
     with pytest.raises(LostRankError, match=r"^translating process 1 died .* fewer --devices"):
         list(dying.answer_all([Request("a"), Request("b")]))
 
 
 def workers_of(parent: int) -> list[int]:
-    """Return the workers that a process has started, oldest first."""
-    return sorted(
+    """Return the workers that a process has started."""
+    return [
         child
         for child in children(parent)
         if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-    )
+    ]

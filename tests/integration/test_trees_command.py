@@ -1,6 +1,5 @@
 """`nmtkit trees` from text to text, and a parser from its treebank to a drawing."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,8 +8,7 @@ import pytest
 
 from nmtkit.config.toml import dumps
 from nmtkit.parsing.trees import parse_tree
-from tests import commands
-from tests.commands import as_text
+from tests.commands import nmtkit_in_text
 from tests.tiny import tiny_train_recipe
 from tests.trees import TREEBANK
 
@@ -24,12 +22,8 @@ TAGGED = "(TOP (S (NP DT NN )NP (VP VBD (VP VBN )VP )VP . )S )TOP\n"
 BAD = "(S (NN dog)\n(S the dog)\n"
 
 
-def nmtkit(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return as_text(commands.nmtkit(*arguments, stdin=stdin.encode()))
-
-
 def output(*arguments: object, stdin: str = "") -> str:
-    done = nmtkit(*arguments, stdin=stdin)
+    done = nmtkit_in_text(*arguments, stdin=stdin)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -41,37 +35,37 @@ def test_trees_are_cleaned_linearised_and_restored(tmp_path: Path) -> None:
     assert output("trees", "linearize", "--tags", stdin=CLEAN) == TAGGED
     words = tmp_path / "words"
     words.write_text("The dog was seen .\n", encoding="utf-8")
-    restored = nmtkit("trees", "restore", "--words", words, stdin=TAGGED)
+    restored = nmtkit_in_text("trees", "restore", "--words", words, stdin=TAGGED)
     assert restored.stdout == CLEAN
-    assert restored.stderr == "trees: 1, mended: 0\n"
+    assert restored.stderr == "trees: 1, repaired: 0\n"
 
 
-def test_words_and_tokens_must_be_as_many_lines(tmp_path: Path) -> None:
+def test_words_and_tokens_must_have_equally_many_lines(tmp_path: Path) -> None:
     words = tmp_path / "words"
     words.write_text("a\nb\n", encoding="utf-8")
-    done = nmtkit("trees", "restore", "--words", words, stdin="XX\n")
+    done = nmtkit_in_text("trees", "restore", "--words", words, stdin="XX\n")
     assert done.returncode == 3
     assert "standard input has 1 lines, and " in done.stderr
 
 
 @pytest.mark.parametrize("name", ["clean", "words", "linearize", "info", "draw"])
-def test_malformed_trees_end_a_command_or_are_left_out(name: str) -> None:
-    ended = nmtkit("trees", name, stdin=RAW + BAD)
+def test_malformed_trees_are_an_error_or_are_skipped(name: str) -> None:
+    ended = nmtkit_in_text("trees", name, stdin=RAW + BAD)
     assert ended.returncode == 3
     assert "error: standard input:3: the tree that begins here is not closed" in ended.stderr
-    skipped = nmtkit("trees", name, "--skip-bad", stdin=RAW + BAD)
+    skipped = nmtkit_in_text("trees", name, "--skip-malformed", stdin=RAW + BAD)
     assert skipped.returncode == 0
-    assert "warning: left out 2 malformed trees; the first: standard input:3" in skipped.stderr
+    assert "warning: skipped 2 malformed trees; the first: standard input:3" in skipped.stderr
     assert skipped.stdout == output("trees", name, stdin=RAW)
 
 
-def test_raw_text_is_cut_into_words() -> None:
+def test_raw_text_is_split_into_words() -> None:
     assert output("trees", "tokenize", stdin="He won't (go).\n\n") == (
         "He wo n't -LRB- go -RRB- .\n\n"
     )
 
 
-def test_trees_are_told_of_and_drawn() -> None:
+def test_trees_are_counted_and_drawn() -> None:
     assert "trees\t1\n" in output("trees", "info", stdin=RAW)
     outline = output("trees", "draw", stdin=CLEAN).split("\n")
     assert outline[0] == "TOP"
@@ -97,17 +91,19 @@ def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
     tiny = tiny_train_recipe(max_updates=4, dropout=0.1)
     larger = replace(tiny, training=replace(tiny.training, update_tokens=100, max_tokens=50))
     recipe.write_text(dumps(larger), encoding="utf-8")
-    made = nmtkit(
+    made = nmtkit_in_text(
         *f"preprocess -s words -t trees --train {tmp_path}/train --valid {tmp_path}/valid".split(),
         *f"--segmentation words --target-segmentation trees --out {tmp_path}/data".split(),
         *("--workers", 1),
     )
     assert made.returncode == 0, made.stderr
-    trained = nmtkit("train", tmp_path / "data", "--config", recipe, "--out", tmp_path / "run")
+    trained = nmtkit_in_text(
+        "train", tmp_path / "data", "--config", recipe, "--out", tmp_path / "run"
+    )
     assert trained.returncode == 0, trained.stderr
     translate = ("translate", tmp_path / "run", "--device", "cpu", "--beam", 2)
-    translated = nmtkit(*translate, stdin="a b c\n\nd (\n")
-    assert (translated.returncode, translated.stderr) == (0, "trees: 2, mended: 0\n")
+    translated = nmtkit_in_text(*translate, stdin="a b c\n\nd (\n")
+    assert (translated.returncode, translated.stderr) == (0, "trees: 2, repaired: 0\n")
     parses = translated.stdout.split("\n")
     assert [parse_tree(tree, "text").words() for tree in (parses[0], parses[2])] == [
         ["a", "b", "c"],
@@ -115,8 +111,9 @@ def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
     ]
     assert parses[1] == ""
     assert output("trees", "draw", stdin="\n".join(parses)).startswith("TOP\n")
-    scored = nmtkit(*f"score --model {tmp_path}/run --source {tmp_path}/valid.words".split(),
+    scored = nmtkit_in_text(
+        *f"score --model {tmp_path}/run --source {tmp_path}/valid.words".split(),
         stdin=(tmp_path / "valid.trees").read_text("utf-8"),
-    )  # fmt: skip
+    )
     assert scored.returncode == 0, scored.stderr
     assert len(scored.stdout.split()) >= len(TREEBANK) * 3

@@ -8,7 +8,7 @@ import pytest
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.toml import loads
 from tests.architecture.test_readme import check
-from tests.recipes import ROOT, WMT14
+from tests.recipes import WMT14
 
 TARGETS = ["en-de-base", "en-de-big", "en-fr-base", "en-fr-big"]
 
@@ -65,7 +65,7 @@ def test_training_is_the_papers(
     assert recipe.checkpoints.save_every == saved_every
     assert f"--last {averaged} " in found["average-checkpoints"]
     assert recipe.checkpoints.keep == averaged
-    assert "--beam 4 --length-penalty 0.6 --extra-length 50" in found["translate"]
+    assert "--beam 4 --length-penalty 0.6 --max-length-offset 50" in found["translate"]
     assert (recipe.search.beam, recipe.search.length_penalty) == (4, 0.6)
     assert (
         f"/{target.rpartition('-')[2]}.toml"
@@ -109,19 +109,6 @@ def test_what_is_fetched_is_trained_on(target: str, settings: list[str], corpora
     assert re.search(r"--valid \S+/text/newstest2013 ", found["preprocess"])
     assert re.search(r"< \S+/text/newstest2014\.en >", found["translate"])
     assert f"/text/newstest2014.{target[3:5]} " in found["score"]
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_makefile_of_the_repository_passes_targets_on(target: str) -> None:
-    settings = ("INSTALLED=README.md", "NMTKIT=nmtkit", "WORK=work")
-    done = subprocess.run(
-        ["make", "-n", "--old-file", "README.md", f"wmt14-{target}", *settings],
-        cwd=ROOT,
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    assert commands(target)["train"] in done.stdout
 
 
 @pytest.mark.parametrize(

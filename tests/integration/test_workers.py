@@ -1,4 +1,4 @@
-"""Encoding in worker processes: what cannot be seen without starting some."""
+"""Encoding in worker processes: tests that start some."""
 
 import errno
 import gzip
@@ -18,12 +18,12 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import WHOLE, Part
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.prepare import prepare, prepare_part
+from nmtkit.data.prepare import Sizes, prepare, prepare_part
 from nmtkit.errors import ResourceError
 from nmtkit.text.corpus import Chunk
 from tests.folders import contents
 from tests.launching import is_running, wait_for
-from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
+from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
 
 
 def encoder() -> Encoder:
@@ -38,7 +38,7 @@ def endless() -> Iterator[Chunk]:
 
 
 def eventful_recipe(folder: Path) -> PreprocessRecipe:
-    """Write text of which each filter drops a pair; returns the recipe that has them all."""
+    """Write text from which each filter drops a pair; return the recipe with all filters."""
     kept = [(line, line.upper()) for line in TRAIN_LINES]
     dropped = [
         ("", "A"),
@@ -72,19 +72,17 @@ def compress(path: Path) -> None:
 @pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("part", [WHOLE, Part(2, 3)])
 def test_the_dataset_does_not_depend_on_the_number_of_workers_or_on_compression(
-    part: Part, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: Part, workers: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 2)
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    recipe = eventful_recipe(tmp_path)
+    recipe, sizes = eventful_recipe(tmp_path), Sizes(shard=4, chunk=2)
     alone, shared = tmp_path / "alone", tmp_path / "shared"
 
     def run(out: Path, workers: int) -> None:
         if part == WHOLE:
-            counts = prepare(recipe, out, workers, overwrite=False, report=lambda _: None)
+            counts = prepare(recipe, out, workers, False, silent, sizes)
             assert all(counts["train"]["dropped"].values()), counts
         else:
-            prepare_part(recipe, part, out, workers, overwrite=False, report=lambda _: None)
+            prepare_part(recipe, part, out, workers, False, silent, sizes)
 
     run(alone, 1)
     compress(tmp_path / "train.de")
@@ -118,7 +116,7 @@ def test_a_killed_worker_is_an_error_and_ends_the_others() -> None:
 
 
 class UnreadableCodec:
-    """Stands for what the system refuses, or has no memory for."""
+    """A codec that raises an error of the system."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -130,7 +128,7 @@ class UnreadableCodec:
 @pytest.mark.parametrize(
     "error", [OSError(errno.EIO, "Input/output error", "a file"), MemoryError("much")]
 )
-def test_what_a_worker_raises_is_raised_as_without_workers_and_ends_the_others(
+def test_an_error_of_a_worker_is_raised_and_ends_the_others(
     error: Exception,
 ) -> None:
     broken = replace(encoder(), codec=UnreadableCodec(error))  # type: ignore[arg-type]
@@ -156,7 +154,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         "from nmtkit.config.preprocessing import FilterConfig\n"
         "from nmtkit.text.corpus import Chunk\n"
         "from nmtkit.data.encode import encode_in_order\n"
-        "from tests.tiny import tiny_encoder\n"
+        "from tests.tiny import silent, tiny_encoder\n"
         "if __name__ == '__main__':\n"
         "    encoder = tiny_encoder(FilterConfig(), num_shards=1)\n"
         "    chunks = itertools.repeat(Chunk(0, 0, [('a', 'b')]))\n"

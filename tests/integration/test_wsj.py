@@ -31,7 +31,7 @@ def test_text_of_another_number_of_trees_is_not_kept(tmp_path: Path) -> None:
     done = make_wsj("wsj-only", tmp_path, f"TREEBANK={treebank}", "TRAIN_TREES=39832")
     assert done.returncode == 2
     assert "sections: error: " in done.stderr
-    assert "hold 30 trees, not 39,832; " in done.stderr
+    assert "have 30 trees, not 39,832; " in done.stderr
     assert not (tmp_path / "wsj-text" / "train.trees").exists()
 
 

@@ -1,4 +1,4 @@
-"""Ranks that `nmtkit train --devices 2` starts: signals, losses and hangs at awkward moments."""
+"""Ranks of `nmtkit train --devices 2`: signals, lost and hanging ranks at critical moments."""
 
 import os
 import re
@@ -19,7 +19,6 @@ from tests.launching import (
     parameters,
     rank_process,
     start,
-    train_whole,
     wait_for,
     wait_for_checkpoint,
     wait_for_restart,
@@ -28,13 +27,8 @@ from tests.launching import (
 LISTENING = "0A"
 IMPATIENT = """
 import nmtkit.training.launch
-nmtkit.training.launch.PATIENCE_S = 1.0
+nmtkit.training.launch.STOP_TIMEOUT_S = 1.0
 """
-
-
-@pytest.fixture(scope="module")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_whole(data, tmp_path_factory.mktemp("whole") / "run")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +51,7 @@ def test_a_signal_to_the_launcher_stops_all_after_saving(
 
 
 def holds_signals_back(process: int) -> bool:
-    """Tell whether a process is in the seconds in which it imports torch."""
+    """Return whether a process is importing torch."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     blocked = re.search(r"^SigBlk:\s*([0-9a-f]+)$", status, re.M)
     return blocked is not None and bool(int(blocked[1], 16) >> (signal.SIGTERM - 1) & 1)
@@ -96,7 +90,7 @@ def test_a_rank_that_hangs_is_killed_when_another_is_lost(data: Path, tmp_path: 
     assert code == 75, talk
 
 
-def test_a_hangup_that_is_ignored_as_by_nohup_stops_nothing(data: Path, tmp_path: Path) -> None:
+def test_a_hangup_ignored_by_nohup_does_not_stop_training(data: Path, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
     signal.signal(signal.SIGHUP, before)
@@ -111,7 +105,7 @@ def test_a_hangup_that_is_ignored_as_by_nohup_stops_nothing(data: Path, tmp_path
     assert code == 75, talk
 
 
-def test_ranks_end_with_their_launcher_and_the_same_command_goes_on(
+def test_ranks_end_with_their_launcher_and_the_same_command_resumes(
     data: Path, whole: Path, tmp_path: Path
 ) -> None:
     process = start(data, tmp_path, *WHOLE)
@@ -125,9 +119,7 @@ def test_ranks_end_with_their_launcher_and_the_same_command_goes_on(
     assert torch.equal(parameters(tmp_path), parameters(whole))
 
 
-def test_the_launcher_waits_for_a_save_that_takes_longer_than_its_patience(
-    data: Path, tmp_path: Path
-) -> None:
+def test_the_launcher_waits_for_a_save_longer_than_its_timeout(data: Path, tmp_path: Path) -> None:
     slow_write = """
 import time
 from nmtkit.training import checkpointing
@@ -147,7 +139,7 @@ checkpointing.write_checkpoint = write_slowly
     assert parameters(run).isfinite().all()
 
 
-def test_the_store_of_the_ranks_listens_on_the_loopback_interface_alone(
+def test_the_store_of_the_ranks_listens_only_on_the_loopback_interface(
     data: Path, tmp_path: Path
 ) -> None:
     process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
@@ -160,7 +152,7 @@ def test_the_store_of_the_ranks_listens_on_the_loopback_interface_alone(
 
 
 def places_of_listeners(pid: int) -> list[str]:
-    """Return the addresses, as the kernel writes them, on which a process waits for others."""
+    """Return the addresses on which a process listens, in the kernel's notation."""
     files = (str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir())
     sockets = {file.removeprefix("socket:[").removesuffix("]") for file in files}
     tables = (Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
@@ -168,7 +160,7 @@ def places_of_listeners(pid: int) -> list[str]:
     return [row[1].partition(":")[0] for row in rows if row[3] == LISTENING and row[9] in sockets]
 
 
-def test_compiled_ranks_train_the_model_that_one_process_does(data: Path, tmp_path: Path) -> None:
+def test_compiled_ranks_train_the_same_model_as_one_process(data: Path, tmp_path: Path) -> None:
     settings = ("--compile=on", "--max-updates=8", "--learning-rate-scale=0.2")
     for devices in ("1", "2"):
         code, talk = end(start(data, tmp_path / devices, *settings, "--devices", devices))

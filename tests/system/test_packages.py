@@ -1,7 +1,7 @@
-"""What `make dist` builds is complete, and works where there is no clone.
+"""The packages of `make dist` are complete and work without a clone.
 
-The new environment has nmtkit from the wheel alone; it finds what nmtkit needs in this Python's own
-environment, so that nothing is fetched. The wheel is built from the source distribution.
+The new environment has only nmtkit, from the wheel; it finds the dependencies in the environment of
+this Python, so nothing is downloaded. The wheel is built from the source distribution.
 """
 
 import email
@@ -69,7 +69,7 @@ def run(*command: object, folder: Path, stdin: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def files() -> list[str]:
-    """Return the files of the repository, those that are not committed yet included."""
+    """Return the files of the repository, including uncommitted ones."""
     if not (ROOT / ".git").exists():
         pytest.skip("needs a clone, whose files git lists")
     listed = run("git", "ls-files", "-z", "-co", "--exclude-standard", folder=ROOT)
@@ -78,7 +78,7 @@ def files() -> list[str]:
 
 @pytest.fixture(scope="module")
 def dist(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run `make dist` in a copy of the repository that has been worked in."""
+    """Run `make dist` in a used copy of the repository."""
     clone = tmp_path_factory.mktemp("packages") / "clone"
     for name in files:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def dist(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in JUNK:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (clone / name).touch()
-    # The environment of these tests is up to date, whatever the ages of files say.
+    # The environment of these tests is up to date, whatever the file times.
     prefix = Path(sys.prefix)
     run("make", "-o", prefix / ".installed", f"VENV={prefix}", "dist", folder=clone)
     return clone / "dist"
@@ -119,18 +119,14 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
     return Installed(python.parent, tmp_path_factory.mktemp("elsewhere"))
 
 
-def test_the_source_distribution_holds_the_repository_and_nothing_else(
-    dist: Path, files: list[str]
-) -> None:
+def test_the_source_distribution_has_exactly_the_repository(dist: Path, files: list[str]) -> None:
     with tarfile.open(dist / f"{NAME}.tar.gz") as archive:
         names = [member.name for member in archive.getmembers() if member.isfile()]
     inside = {name.removeprefix(f"{NAME}/") for name in names}
     assert {name for name in inside if not name.startswith(GENERATED)} == set(files)
 
 
-def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(
-    dist: Path, files: list[str]
-) -> None:
+def test_the_wheel_has_exactly_the_packages_with_their_data(dist: Path, files: list[str]) -> None:
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -138,7 +134,7 @@ def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(
     assert {Path(name).suffix for name in inside} >= {".py", ".typed", ".css", ".html", ".js"}
 
 
-def test_the_metadata_says_what_the_project_says(dist: Path) -> None:
+def test_the_metadata_agree_with_the_project(dist: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -155,40 +151,55 @@ def test_the_metadata_says_what_the_project_says(dist: Path) -> None:
     assert metadata.get_payload(decode=True) == (ROOT / "README.md").read_bytes()
 
 
-def test_the_wheel_takes_text_to_a_score_in_an_empty_folder(installed: Installed) -> None:
+@pytest.fixture(scope="module")
+def trained(installed: Installed) -> Installed:
+    """Train a model in the empty folder: the run is in `run`, its average in `model`."""
     folder = installed.folder
-    where = "import nmtkit, nmtkit_cli; print(nmtkit.__file__, nmtkit_cli.__file__, sep='\\n')"
-    for path in run(installed.bin / "python", "-c", where, folder=folder).split("\n")[:2]:
-        assert Path(path).is_relative_to(installed.bin.parent), path
-    assert __version__ in installed.nmtkit("--version")
     write(split(1, {"train": 400, "valid": 10, "test": 10}), folder)
     (folder / "recipe.toml").write_text(RECIPE)
-    source = (folder / "test.en").read_text("utf-8")
     installed.nmtkit(
         "preprocess -s en -t de --train train --valid valid --vocab-size 500 --out data"
     )
     installed.nmtkit("train data --out run --config recipe.toml")
     installed.nmtkit("average-checkpoints run --last 2 --out model")
-    translated = installed.nmtkit("translate model", source)
-    assert translated.count("\n") == source.count("\n")
-    assert "BLEU" in installed.nmtkit("score --reference test.de", translated)
+    return installed
 
-    page = installed.nmtkit("attention model --translate", source.partition("\n")[0] + "\n")
+
+def test_the_wheel_is_what_runs(installed: Installed) -> None:
+    where = "import nmtkit, nmtkit_cli; print(nmtkit.__file__, nmtkit_cli.__file__, sep='\\n')"
+    found = run(installed.bin / "python", "-c", where, folder=installed.folder)
+    for path in found.split("\n")[:2]:
+        assert Path(path).is_relative_to(installed.bin.parent), path
+    assert __version__ in installed.nmtkit("--version")
+
+
+def test_the_wheel_runs_from_text_to_score_in_an_empty_folder(trained: Installed) -> None:
+    source = (trained.folder / "test.en").read_text("utf-8")
+    translated = trained.nmtkit("translate model", source)
+    assert translated.count("\n") == source.count("\n")
+    assert "BLEU" in trained.nmtkit("score --reference test.de", translated)
+
+
+def test_the_wheel_draws_attention_with_the_page_s_style_and_script(trained: Installed) -> None:
+    page = trained.nmtkit("attention model --translate", "Hello.\n")
     data = {path.suffix: path for path in (ROOT / "nmtkit/reporting/attention").glob("page.*")}
     for suffix in (".css", ".js"):
         assert data[suffix].read_text("utf-8").strip() in page, suffix
-    installed.nmtkit("report run --html report.html")
-    assert "<svg" in (folder / "report.html").read_text("utf-8")
 
 
-def test_the_command_that_messages_name_for_an_extra_needs_no_index_for_nmtkit_itself(
+def test_the_wheel_reports_a_run_with_its_plots(trained: Installed) -> None:
+    trained.nmtkit("report run --html report.html")
+    assert "<svg" in (trained.folder / "report.html").read_text("utf-8")
+
+
+def test_the_install_command_for_an_extra_does_not_download_nmtkit(
     installed: Installed,
 ) -> None:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     wheels = (*pip, "--python", installed.bin / "python")
     for one in (pip, wheels):
-        told = run(
+        output = run(
             *one, "install", "--no-index", "--dry-run", "nmtkit[plot]", folder=installed.folder
         )
-        assert "already satisfied: nmtkit[plot]" in told
-        assert "already satisfied: resvg_py" in told
+        assert "already satisfied: nmtkit[plot]" in output
+        assert "already satisfied: resvg_py" in output

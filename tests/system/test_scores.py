@@ -1,4 +1,4 @@
-"""Scores that others have published or computed, of real systems, reproduced."""
+"""Published scores of real systems are reproduced."""
 
 import csv
 import re
@@ -19,7 +19,7 @@ SCORED = DATA / "score"
 WMT17 = SCORED / "wmt17-en-de"
 WMT22 = SCORED / "wmt22-en-de"
 WITH_MARK = ("newstest2017.online-A.0.en-de",)
-"""Begins with a byte order mark, which was scored as text; here it is dropped."""
+"""Begins with a byte order mark, which the publication scored as text; nmtkit drops it."""
 
 
 def read(path: Path) -> list[str]:
@@ -101,9 +101,9 @@ MULTI_BLEU = {
 }
 
 
-@pytest.mark.parametrize(("system", "recipe", "told"), multi_bleu_lines())
+@pytest.mark.parametrize(("system", "recipe", "expected"), multi_bleu_lines())
 def test_multi_bleu_and_the_paper_s_bleu_are_reproduced_to_the_digit(
-    system: str, recipe: str, told: str
+    system: str, recipe: str, expected: str
 ) -> None:
     config = MULTI_BLEU[recipe.partition(" get_ende")[0]]
     if recipe.startswith("two"):
@@ -115,14 +115,14 @@ def test_multi_bleu_and_the_paper_s_bleu_are_reproduced_to_the_digit(
     (bleu,) = score(config, hypotheses, *references)
     # multi-bleu.perl puts commas where sacreBLEU has none.
     details = re.sub(r" (?=ratio|hyp_len|ref_len)", ", ", bleu.details).replace(" = ", "=")
-    assert f"BLEU = {bleu.score:.2f}, {details}" == told
+    assert f"BLEU = {bleu.score:.2f}, {details}" == expected
 
 
 @pytest.mark.parametrize("system", ["FBK.4870", "LMU-nmt-reranked.4934", "online-G.0"])
 def test_text_that_moses_has_tokenised_scores_as_moses_bleu(system: str) -> None:
     folder = WMT17 / "multi-bleu"
-    tokenised = MetricsConfig(tokenize="none")
-    (given,) = score(tokenised, folder / f"{system}.tok.de.gz", folder / "ref.tok.de.gz")
+    tokenized = MetricsConfig(tokenize="none")
+    (given,) = score(tokenized, folder / f"{system}.tok.de.gz", folder / "ref.tok.de.gz")
     raw = WMT17 / "sys" / f"newstest2017.{system}.en-de.de.gz"
     (own,) = score(MULTI_BLEU["tok"], raw, WMT17 / "ref.de.gz")
     assert given.score == pytest.approx(own.score, abs=1e-9)
@@ -153,8 +153,8 @@ def test_scores_of_opus_mt_on_newstest2019_are_as_published(pair: str) -> None:
 def test_an_empty_line_has_no_tokens(name: str, join: Callable[[str], str]) -> None:
     folder = SCORED / "tfnmt-newstest2013-de-en"
     reference = [join(line) for line in read(folder / f"deen_ref_{name}.txt")]
-    tokenised = MetricsConfig(tokenize="none")
-    bleu = one_bleu(tokenised, read(folder / "deen_output.txt"), reference)
+    tokenized = MetricsConfig(tokenize="none")
+    bleu = one_bleu(tokenized, read(folder / "deen_output.txt"), reference)
     assert bleu.score == pytest.approx(22.5846775212, abs=1e-9)
     assert (
         bleu.details

@@ -1,7 +1,7 @@
-"""Tasks that a correct toolkit must learn, from raw text to score, by the commands themselves.
+"""Tasks that a correct toolkit must learn, from raw text to score, by the commands.
 
-The corpus is drawn anew in every run, so that the thresholds are honest: nothing is tuned to one
-seed, and a failure tells its seed. Run by `make test-system`; takes minutes.
+Each run draws a new corpus, so the thresholds are not tuned to one seed. A failure prints its
+seed. Run by `make test-system`; takes minutes.
 """
 
 import json
@@ -27,7 +27,7 @@ def nmtkit(arguments: list[str], stdin: str = "") -> str:
 
 
 def write_task(folder: Path, is_reversed: bool, seed: int) -> None:
-    """Write sentences of digit words and their copy, or themselves read backwards."""
+    """Write sentences of digit words, and their copies or reversals."""
     generator = random.Random(seed)
     seen: set[str] = set()
     for name, size in (("train", 8000), ("valid", 100), ("test", 200)):
@@ -69,5 +69,5 @@ def test_a_small_model_learns_the_task(tmp_path: Path, is_reversed: bool) -> Non
     assert score["BLEU"]["score"] >= 95, f"seed {seed}"
     lines = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
     last = [json.loads(line) for line in lines if '"validation"' in line][-1]
-    # Label smoothing 0.1 teaches probabilities of about 0.9, that is a perplexity of 1.11 at best.
+    # Label smoothing 0.1 teaches probabilities of about 0.9, so perplexity is 1.11 at best.
     assert last["perplexity"] <= 1.3, f"seed {seed}"

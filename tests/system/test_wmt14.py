@@ -1,4 +1,4 @@
-"""The road of WMT14 on real text: Tatoeba in place of its corpora, its own test sets."""
+"""The WMT14 recipe on real text: Tatoeba in place of its corpora, with its test sets."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def written(path: Path) -> Sequence[str]:
 
 
 def as_one_line(text: str) -> str:
-    """Return what fetching makes of a segment's white space, as sacreBLEU does."""
+    """Return a segment with its white space normalised as in fetching and in sacreBLEU."""
     return " ".join(text.split())
 
 

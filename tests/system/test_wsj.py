@@ -1,4 +1,4 @@
-"""`make` in examples/wsj: a grid of parsers and its choice, and text that parsers have made."""
+"""`make` in examples/wsj: a grid of parsers, its best cell, and text of other parsers."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_from_the_treebank_by_a_grid_to_section_23(tmp_path: Path) -> None:
     ]
 
 
-def test_text_of_parsers_joins_the_treebank(tmp_path: Path) -> None:
+def test_text_of_parsers_is_added_to_the_treebank(tmp_path: Path) -> None:
     treebank = write_sections(tmp_path / "wsj")
     silver = tmp_path / "silver"
     silver.with_suffix(".trees").write_text("(TOP (NP (NN dog)))\n" * 9, "utf-8")

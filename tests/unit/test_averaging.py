@@ -1,4 +1,4 @@
-"""The mean of checkpoints, and what has no mean."""
+"""The mean of checkpoints, and models that cannot be averaged."""
 
 import gc
 import math
@@ -22,10 +22,9 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage import model_folder
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_folder import describe_model, read_model, write_model
-from nmtkit.storage.model_path import read_tensors
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
-from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensors
+from tests.snapshots import PROVENANCE, read_tensors, tiny_model_folder, tiny_run, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
 CPU = torch.device("cpu")
@@ -97,7 +96,7 @@ def test_the_mean_of_real_models_is_a_model(tmp_path: Path) -> None:
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
-def test_the_mean_is_loaded_as_it_would_be_after_writing(tmp_path: Path) -> None:
+def test_the_loaded_mean_equals_the_written_one(tmp_path: Path) -> None:
     folders = [tmp_path / str(update) for update in (1, 2)]
     for update, folder in enumerate(folders, 1):
         model = tiny_model(tiny_codec())
@@ -134,7 +133,7 @@ def test_the_manifest_names_the_sources_and_follows_the_newest(tmp_path: Path) -
     ]
 
 
-def test_the_manifest_also_says_what_the_caller_adds(tmp_path: Path) -> None:
+def test_the_manifest_has_the_fields_of_the_caller(tmp_path: Path) -> None:
     folder = tiny_model_folder(tmp_path / "one", 1, tiny_tensors(1))
     average([folder], tmp_path / "out", {"tried": [{"last": 1}]}, overwrite=False)
     manifest = describe_model(tmp_path / "out").manifest
@@ -170,7 +169,7 @@ def test_an_existing_output_is_replaced_only_when_asked(tmp_path: Path) -> None:
 
 
 def num_held(is_one: Callable[[Any], bool]) -> int:
-    """Count the objects of a kind, but for those that are older than the test."""
+    """Count the objects of a kind, except those that are older than the test."""
     return sum(map(is_one, gc.get_objects()))
 
 
@@ -184,17 +183,17 @@ def is_codec(one: Any) -> bool:
 
 @pytest.fixture
 def _old_objects_apart() -> Iterator[None]:
-    """Have the garbage collector know the objects of the test alone."""
+    """Hide older objects from the garbage collector."""
     gc.freeze()
     yield
     gc.unfreeze()
 
 
 class Watch:
-    """Stands before the files of models, and counts what is held whenever a tensor is read.
+    """Replaces `open_tensors`, and counts the live objects whenever a tensor is read.
 
     Attributes:
-        held: files open, tensors that are read, sums, and codecs, at each reading.
+        held: numbers of open files, tensors read, sums and codecs, at each read.
     """
 
     def __init__(self) -> None:
@@ -219,7 +218,7 @@ class Watch:
 
 
 class Watched:
-    """A file of tensors that a `Watch` sees being read."""
+    """A file of tensors that reports each read to a `Watch`."""
 
     def __init__(self, file: Any, watch: Watch) -> None:
         self._file = file
@@ -233,7 +232,7 @@ class Watched:
 
 @pytest.mark.usefixtures("_old_objects_apart")
 @pytest.mark.parametrize("count", [1, 2, 5, 20])
-def test_one_sum_and_one_tensor_of_one_source_are_held_however_many_there_are(
+def test_memory_holds_one_sum_and_one_tensor_for_any_number_of_sources(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = random_tensors(1, torch.float32)
@@ -244,7 +243,7 @@ def test_one_sum_and_one_tensor_of_one_source_are_held_however_many_there_are(
     assert watch.held == [(1, 1, 0, 1), *[(1, 1, 1, 1)] * (count - 1)] * len(model)
 
 
-# ------------------------------------------------------------------------------- what has no mean
+# --------------------------------------------------------------------- models without a mean
 
 
 def without_bias(tensors: dict[str, Tensor]) -> None:
@@ -264,23 +263,23 @@ def halved(tensors: dict[str, Tensor]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
-        (without_bias, r"bias is missing there and F32 \[2\] here"),
-        (with_another, r"wing is F32 \[1\] there and missing here"),
-        (transposed, r"weight is F32 \[3, 2\] there and F32 \[2, 3\] here"),
-        (halved, r"weight is F16 \[2, 3\] there and F32 \[2, 3\] here"),
+        (without_bias, r"bias is missing in the former and F32 \[2\] in the latter"),
+        (with_another, r"wing is F32 \[1\] in the former and missing in the latter"),
+        (transposed, r"weight is F32 \[3, 2\] in the former and F32 \[2, 3\] in"),
+        (halved, r"weight is F16 \[2, 3\] in the former and F32 \[2, 3\] in"),
     ],
 )
-def test_models_of_other_parameters_are_told_apart(
-    change: Callable[[dict[str, Tensor]], None], told: str, tmp_path: Path
+def test_models_with_different_parameters_cannot_be_averaged(
+    change: Callable[[dict[str, Tensor]], None], problem: str, tmp_path: Path
 ) -> None:
     tensors = tiny_tensors(2)
     del tensors["tied"]
     one = tiny_model_folder(tmp_path / "one", 1, tensors)
     change(tensors)
     two = tiny_model_folder(tmp_path / "two", 2, tensors)
-    expected = rf"two: cannot be averaged with .*one, because {told}; take checkpoints of one run"
+    expected = rf"two: cannot be averaged with .*one: {problem}.*; average checkpoints of one run"
     with pytest.raises(DamagedError, match=expected):
         average([one, one, two], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
@@ -291,24 +290,22 @@ def write_with(folder: Path, recipe: TrainRecipe, codec: TextCodec) -> Path:
     return folder
 
 
-def test_models_of_another_codec_are_told_apart(tmp_path: Path) -> None:
+def test_models_with_different_codecs_cannot_be_averaged(tmp_path: Path) -> None:
     words = Words(["x", "y"])
     one = write_with(tmp_path / "one", TrainRecipe(), tiny_codec())
     two = write_with(tmp_path / "two", TrainRecipe(), TextCodec("en", "de", words, words, True))
-    with pytest.raises(
-        DamagedError, match=r"two: cannot be .*because the codec is [0-9a-f]{64} the"
-    ):
+    with pytest.raises(DamagedError, match=r"two: cannot be .*one: the codec is [0-9a-f]{64} in t"):
         average([one, two], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
 
 
-def test_models_of_another_configuration_are_told_apart(tmp_path: Path) -> None:
+def test_models_with_different_configurations_cannot_be_averaged(tmp_path: Path) -> None:
     recipe = TrainRecipe()
     other = replace(recipe, model=replace(ModelConfig(), norm="pre"))
     one = write_with(tmp_path / "one", recipe, tiny_codec())
     two = write_with(tmp_path / "two", other, tiny_codec())
     with pytest.raises(
-        DamagedError, match=r"because \[model\.norm\] is pre there and post here; tak"
+        DamagedError, match=r"one: \[model\.norm\] is pre in the former and post in the"
     ):
         average([one, two], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
@@ -332,15 +329,16 @@ def test_a_model_that_is_not_finite_is_named_and_not_averaged(
     with monkeypatch.context() as unchecked:
         unchecked.setattr(model_folder, "_check_finite", lambda *_: None)
         two = tiny_model_folder(tmp_path / "two", 2, tensors)
-    expected = "two: cannot be averaged, because bias holds values that are not finite; take other"
+    expected = "two: cannot be averaged: bias has values that are not finite; average other"
     with pytest.raises(DamagedError, match=expected):
         average([one, two, one], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_is_not_taken_for_a_model(tmp_path: Path) -> None:
+def test_a_run_cannot_be_averaged(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1)
     with pytest.raises(
-        ConfigError, match="run: is a run; name its checkpoints, or give --last, --best or --try"
+        ConfigError,
+        match="run: is a run, not a checkpoint; name its checkpoints, or add --last, --best or",
     ):
         average([tmp_path / "run"], tmp_path / "out", {}, overwrite=False)

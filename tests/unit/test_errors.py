@@ -19,17 +19,17 @@ class OutOfMemoryError(RuntimeError):
         (OSError("no memory of it"), False),
     ],
 )
-def test_errors_of_memory_are_known_by_their_type_or_message(
+def test_out_of_memory_errors_are_recognized_by_type_or_message(
     error: BaseException, expected: bool
 ) -> None:
     assert errors.is_out_of_memory(error) == expected
 
 
-def test_each_kind_of_error_has_an_exit_code_of_its_own() -> None:
-    codes = [kind.exit_code for kind in KINDS if kind is not errors.ToldElsewhereError]
+def test_each_error_class_has_its_own_exit_code() -> None:
+    codes = [kind.exit_code for kind in KINDS if kind is not errors.ReportedElsewhereError]
     assert len(set(codes)) == len(codes)
     assert 0 not in codes
 
 
-def test_an_error_that_another_rank_reported_has_the_exit_code_of_that_rank() -> None:
-    assert errors.ToldElsewhereError(6).exit_code == 6
+def test_an_error_reported_by_another_rank_keeps_its_exit_code() -> None:
+    assert errors.ReportedElsewhereError(6).exit_code == 6

@@ -55,7 +55,7 @@ def test_gradients_of_packing_and_unpacking_are_exact(sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize("is_contiguous", [True, False])
-def test_equal_lengths_need_no_copy_and_give_what_the_general_path_gives(
+def test_equal_lengths_need_no_copy_and_equal_the_general_path(
     is_contiguous: bool,
 ) -> None:
     # The first three sentences of a ragged batch are those of a rectangular one.
@@ -80,13 +80,13 @@ def test_sentences_never_mix(sizes: list[int], data: st.DataObject) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 2**40), min_size=1, max_size=5), min_size=1, max_size=5))
-def test_packed_sequences_can_be_taken_apart_again(sequences: list[list[int]]) -> None:
+def test_packed_sequences_can_be_split_again(sequences: list[list[int]]) -> None:
     packed = pack_sequences(sequences, CPU)
     assert packed.values.dtype == torch.int64
     assert [part.tolist() for part in split(packed.values, packed.layout)] == sequences
 
 
 @pytest.mark.parametrize("sizes", [[], [3, 0, 2]])
-def test_a_layout_refuses_what_no_batch_holds(sizes: list[int]) -> None:
+def test_a_layout_without_sequences_or_with_empty_ones_is_refused(sizes: list[int]) -> None:
     with pytest.raises(AssertionError, match=r"at least one sequence|no sequence may be empty"):
         Layout(sizes, CPU)

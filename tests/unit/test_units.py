@@ -1,10 +1,8 @@
-from collections import Counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.units import duration, repaired
+from nmtkit.units import duration
 
 
 @pytest.mark.parametrize(
@@ -18,8 +16,3 @@ def test_a_time_span_is_written_in_its_two_largest_units(seconds: float, text: s
 @given(st.floats())
 def test_any_time_span_can_be_written(seconds: float) -> None:
     assert duration(abs(seconds))
-
-
-def test_repaired_outputs_are_counted_without_blank_ones() -> None:
-    counts = Counter([True, False, None, False])
-    assert repaired("trees", counts) == "trees: 3, mended: 1"

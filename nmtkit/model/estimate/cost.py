@@ -1,9 +1,9 @@
 """Parameters and floating-point operations of a model, counted from its shape.
 
-Operations are the multiplications and additions of matrix products; the rest is small. Training
-takes three times those of a forward pass, as the backward pass computes the gradients of both
-factors of each product. Self-attention within a window counts the products within reach; its
-blocks compute more.
+Operations are the multiplications and additions of matrix products; all others are few. Training
+takes three times the operations of a forward pass, as the backward pass computes the gradients of
+both factors of each product. Self-attention within a window counts only the products within it;
+the blocks of `kernels/windowed.py` compute more.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Parameters:
     Attributes:
         embeddings: token embeddings, learned positions and the output projection with its bias;
             a shared matrix counts once.
-        encoder, decoder: layers, with the last LayerNorm where there is one.
+        encoder, decoder: layers, with the final LayerNorm if there is one.
     """
 
     embeddings: int
@@ -29,17 +29,17 @@ class Parameters:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum over the parts."""
         return self.embeddings + self.encoder + self.decoder
 
 
 @dataclass(frozen=True)
-class Work:
-    """The tokens that pass through a model.
+class Workload:
+    """The tokens that a model processes.
 
     Attributes:
-        source_tokens, target_tokens: their numbers, end symbols counted.
-        source_length, target_length: mean tokens per sentence; attention grows with them.
+        source_tokens, target_tokens: numbers of tokens, end symbols counted.
+        source_length, target_length: mean tokens per sentence, for the cost of attention.
     """
 
     source_tokens: float
@@ -54,7 +54,7 @@ class Shape:
 
     Attributes:
         model: d_model.
-        keys, values: of all heads together.
+        keys, values: sums over the heads.
         inner: d_ff.
     """
 
@@ -76,12 +76,12 @@ class Shape:
 
     @property
     def attention(self) -> int:
-        """Entries of the projections of one attention."""
+        """Weights in the projections of one attention, without biases."""
         return self.model * (2 * self.keys + self.values) + self.values * self.model
 
     @property
     def feed_forward(self) -> int:
-        """Entries of the two matrices of a feed-forward layer."""
+        """Weights in the two matrices of a feed-forward network, without biases."""
         return 2 * self.model * self.inner
 
 
@@ -115,39 +115,41 @@ def count_parameters(
     )
 
 
-def training_operations(config: ModelConfig, target_size: int, work: Work) -> float:
+def training_operations(config: ModelConfig, target_size: int, workload: Workload) -> float:
     """Count the floating-point operations of a forward and backward pass; see `operations`."""
-    return BACKWARD_AND_FORWARD * operations(config, target_size, work)
+    return BACKWARD_AND_FORWARD * operations(config, target_size, workload)
 
 
-def operations(config: ModelConfig, target_size: int, work: Work) -> float:
+def operations(config: ModelConfig, target_size: int, workload: Workload) -> float:
     """Count the floating-point operations of a forward pass.
 
-    Products with padding do not count, nor do layers that are computed again to save memory.
+    Products with padding do not count, nor does the recomputation of activation checkpointing.
 
     Args:
         config: the shape.
         target_size: V, entries of the target vocabulary.
-        work: the tokens that pass through.
+        workload: the tokens that are processed.
     """
     shape = Shape.of(config)
     width = shape.keys + shape.values
     window = config.window
-    source_reach = min(work.source_length, 2 * (window // 2) + 1) if window else work.source_length
-    target_reach = min(work.target_length, window) if window else work.target_length
-    encoder = shape.attention + shape.feed_forward + source_reach * width
+    num_source_keys, num_target_keys = workload.source_length, workload.target_length
+    if window:
+        num_source_keys = min(num_source_keys, 2 * (window // 2) + 1)
+        num_target_keys = min(num_target_keys, window)
+    encoder = shape.attention + shape.feed_forward + num_source_keys * width
     projected_memory = config.model_size * width
     decoder = (
         shape.attention
-        + target_reach * width
+        + num_target_keys * width
         + (shape.attention - projected_memory)
-        + work.source_length * width
+        + workload.source_length * width
         + shape.feed_forward
     )
     products = (
-        work.source_tokens
+        workload.source_tokens
         * (config.encoder_layers * encoder + config.decoder_layers * projected_memory)
-        + work.target_tokens * config.decoder_layers * decoder
-        + work.target_tokens * config.model_size * target_size
+        + workload.target_tokens * config.decoder_layers * decoder
+        + workload.target_tokens * config.model_size * target_size
     )
     return 2.0 * products

@@ -1,8 +1,11 @@
 """Sustained operations per second of devices, for the training cost of the paper's table 2.
 
-That cost is training time x GPUs x the operations per second that one of them sustains. Its own
+The cost is training time x number of GPUs x sustained operations per second of one GPU. The paper's
 GPUs have the paper's figures. Later ones have nine tenths of their peak in the precision of the
-matrix products, without sparsity: the paper takes 9.5 of the P100's 10.6.
+matrix products, without sparsity: the paper uses 9.5 of the P100's 10.6.
+
+A module of its own: these figures of data sheets are independent of a model, and each new GPU adds
+a line.
 """
 
 import re
@@ -24,9 +27,9 @@ PEAK_RATES = {
     "V100-PCIE": {FLOAT32: 14e12},
     "V100": {FLOAT32: 15.7e12},
 }
-"""Peak operations per second, by the words in a device's name; the first entry that fits counts.
+"""Peak operations per second, by words of the device name; the first match counts.
 
-In float32 without TF32, which nmtkit does not use. Source: NVIDIA's data sheets of the V100
+float32 is without TF32, which nmtkit does not use. Source: NVIDIA's data sheets of the V100
 (2020), A100 (2021), H100 (2023) and H200 (2024); half of the figures with sparsity.
 """
 
@@ -39,7 +42,7 @@ def sustained_rate(name: str, precision: str) -> float | None:
         precision: of matrix products, float32 or bfloat16.
 
     Returns:
-        The rate; None without a figure, as for every CPU and every part of a GPU.
+        The rate; None if there is no figure, as for CPUs and for parts of a GPU (MIG).
     """
     if _names("MIG", name):
         return None
@@ -51,5 +54,5 @@ def sustained_rate(name: str, precision: str) -> float | None:
 
 
 def _names(model: str, name: str) -> bool:
-    """Return whether a name has a model as whole words: an A1000 is no A100, a V100S no V100."""
+    """Return whether a device name contains a model as whole words: A1000 is not A100."""
     return re.search(rf"\b{re.escape(model)}\b", name) is not None

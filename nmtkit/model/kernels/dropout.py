@@ -33,27 +33,27 @@ class Dropout(nn.Module):
 class _CpuDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
-        kept = draw_kept(x.shape, rate)
-        ctx.save_for_backward(kept)
+        is_kept = draw_dropout_mask(x.shape, rate)
+        ctx.save_for_backward(is_kept)
         ctx.rate = rate
-        return keep(x, kept, rate)
+        return apply_dropout_mask(x, is_kept, rate)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (kept,) = ctx.saved_tensors
-        return keep(gradient, kept, ctx.rate), None
+        (is_kept,) = ctx.saved_tensors
+        return apply_dropout_mask(gradient, is_kept, ctx.rate), None
 
 
-def keep(x: Tensor, kept: Tensor, rate: float) -> Tensor:
-    """Set elements of x to zero except the kept ones, and scale these up."""
-    return (x * kept).mul_(1 / (1 - rate))
+def apply_dropout_mask(x: Tensor, is_kept: Tensor, rate: float) -> Tensor:
+    """Set elements of x to zero except the kept ones, and divide these by 1 - rate."""
+    return (x * is_kept).mul_(1 / (1 - rate))
 
 
-def draw_kept(shape: torch.Size, rate: float) -> Tensor:
-    """Draw which elements are kept, from torch's global generator of the CPU."""
+def draw_dropout_mask(shape: torch.Size, rate: float) -> Tensor:
+    """Draw a bool mask, True at kept elements, from torch's global generator of the CPU."""
     num_elements = shape.numel()
-    numbers_a_word = 64 // BITS
-    words = torch.empty(-(-num_elements // numbers_a_word), dtype=torch.int64)
+    numbers_per_word = 64 // BITS
+    words = torch.empty(-(-num_elements // numbers_per_word), dtype=torch.int64)
     words.random_(torch.iinfo(torch.int64).min, None)
     numbers = words.view(torch.int16)[:num_elements].view(shape)
     threshold = round(rate * 2**BITS) + torch.iinfo(torch.int16).min

@@ -1,8 +1,7 @@
-"""Attention straight from packed tokens, by flash attention over sequences of variable length.
+"""Flash attention over sequences of variable length: reads packed tokens directly.
 
-Nothing is unpacked, padded or masked. It is for GPUs, and for what it can compute there: see
-`takes`.
-Source: Dao 2023, https://arxiv.org/abs/2307.08691, as torch has it.
+It needs no unpacking, padding or mask. It runs on GPUs only; `is_supported` has its limits.
+Source: Dao 2023, https://arxiv.org/abs/2307.08691, in torch's implementation.
 
 Shapes: X, Y packed tokens of keys and of queries; B sentences; H heads; K, U key and value size.
 """
@@ -15,31 +14,33 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn
 
-from nmtkit.model.kernels.reach import Reach
+from nmtkit.model.kernels.window import Window
 from nmtkit.packed import Layout
 
 DTYPES = (torch.bfloat16, torch.float16)
-CAPABILITY = (8, 0)
-"""What flash attention multiplies, and the oldest GPUs that do."""
+MIN_CAPABILITY = (8, 0)
+"""Types that flash attention multiplies, and the oldest GPUs that it runs on."""
 
-SIZE_STEP, LARGEST_SIZE = 8, 192
-"""The sizes of heads that it takes: multiples, up to the largest."""
+HEAD_SIZE_MULTIPLE, MAX_HEAD_SIZE = 8, 192
+"""Head sizes that it supports: multiples, up to the largest."""
 
-ROOMY, LARGEST_IN_ROOM = ((8, 0), (9, 0)), 256
-"""GPUs with room on the chip for the backward pass of larger heads, and the largest there.
+LARGE_HEAD_CAPABILITIES, MAX_LARGE_HEAD_SIZE = ((8, 0), (9, 0)), 256
+"""GPUs with enough shared memory for the backward pass of larger heads, and the largest there.
 
-On others torch refuses some of these sizes, and not before the backward pass.
+On others torch refuses some of these sizes, but only in the backward pass.
 """
 
 
-def takes(device: torch.device, dtype: torch.dtype, sizes: tuple[int, int], dropout: float) -> bool:
+def is_supported(
+    device: torch.device, dtype: torch.dtype, sizes: tuple[int, int], dropout: float
+) -> bool:
     """Return whether flash attention can compute an attention.
 
-    It cannot where equal runs must be equal to the bit: the order in which its backward pass adds
-    is left to chance.
+    It cannot if deterministic algorithms are required: the order of the sums in its backward pass
+    varies.
 
     Args:
-        device: where it is computed.
+        device: of the tensors.
         dtype: of queries, keys and values.
         sizes: K and U.
         dropout: of the attention weights.
@@ -49,9 +50,9 @@ def takes(device: torch.device, dtype: torch.dtype, sizes: tuple[int, int], drop
         device.type == "cuda"
         and dtype in DTYPES
         and dropout == 0
-        and size % SIZE_STEP == 0
+        and size % HEAD_SIZE_MULTIPLE == 0
         and not torch.are_deterministic_algorithms_enabled()
-        and size <= _largest_size(device)
+        and size <= _max_head_size(device)
     )
 
 
@@ -60,7 +61,7 @@ def attend(
     key: Tensor,
     value: Tensor,
     layouts: tuple[Layout, Layout],
-    reach: Reach,
+    window: Window,
 ) -> Tensor:
     """Attend from each token to those of one sequence: softmax(Q K^T / sqrt(K)) V.
 
@@ -69,42 +70,42 @@ def attend(
         key: (X, H, K).
         value: (X, H, U).
         layouts: of the queries, and of keys and values, for the same B sentences.
-        reach: the keys that a query may attend to.
+        window: the keys that a query may attend to.
 
     Returns:
         (Y, H, U).
     """
     key_size, value_size = key.shape[-1], value.shape[-1]
     size = max(key_size, value_size)
-    asking, asked = layouts
+    query_layout, key_layout = layouts
     # Zeros add nothing to a product of query and key, and columns of zeros to the context.
     context = varlen_attn(
-        _widened(query, size),
-        _widened(key, size),
-        _widened(value, size),
-        asking.ends,
-        asked.ends,
-        asking.longest,
-        asked.longest,
+        _pad_heads(query, size),
+        _pad_heads(key, size),
+        _pad_heads(value, size),
+        query_layout.ends,
+        key_layout.ends,
+        query_layout.longest,
+        key_layout.longest,
         scale=key_size**-0.5,
-        window_size=(reach.before, reach.after),
+        window_size=(window.left, window.right),
     )
-    assert isinstance(context, Tensor), "only the context was asked for"
+    assert isinstance(context, Tensor), "only the context was requested"
     return context[..., :value_size]
 
 
-def _widened(values: Tensor, size: int) -> Tensor:
+def _pad_heads(values: Tensor, size: int) -> Tensor:
     missing = size - values.shape[-1]
     return F.pad(values, (0, missing)) if missing else values
 
 
 @cache
-def _largest_size(device: torch.device) -> int:
-    """Return the largest size of heads; 0 where the GPU, or this torch, has no flash attention."""
+def _max_head_size(device: torch.device) -> int:
+    """Return the largest head size; 0 if the GPU, or this torch, has no flash attention."""
     capability = torch.cuda.get_device_capability(device)
     is_built = torch.backends.cuda.is_flash_attention_available()
-    # The first torch that had it took no window.
+    # The first torch with this function had no windows.
     has_windows = {"scale", "window_size"} <= set(inspect.signature(varlen_attn).parameters)
-    if capability < CAPABILITY or not is_built or not has_windows:
+    if capability < MIN_CAPABILITY or not is_built or not has_windows:
         return 0
-    return LARGEST_IN_ROOM if capability in ROOMY else LARGEST_SIZE
+    return MAX_LARGE_HEAD_SIZE if capability in LARGE_HEAD_CAPABILITIES else MAX_HEAD_SIZE

@@ -1,9 +1,9 @@
-"""Linear layers for inference, whose weights are prepared once for the processor.
+"""Linear layers for inference, with weights that are prepared once for the processor.
 
 oneDNN multiplies by a matrix in its own layout a third faster than MKL by the plain one, and twice
-as fast where the matrix is large or the rows are few (measured on an AMD Zen 4 processor). torch
-has operators for this that are not part of its public interface. So they are tried out first. Where
-they fail, or the tensors are not on a CPU, torch's own linear layer computes the product.
+as fast if the matrix is large or the rows are few (measured on an AMD Zen 4 processor). torch's
+operators for this are not part of its public interface, so they are tested before use. If they
+fail, or the tensors are not on a CPU, torch's own linear layer computes the product.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmtkit.model.kernels.rows import BLOCK_ROWS, INFERENCE, filled_size
+from nmtkit.model.kernels.row_padding import BLOCK_ROWS, INFERENCE_SIZES, padded_size
 
 Function = Callable[[Tensor], Tensor]
 
@@ -21,20 +21,20 @@ PACKED_DTYPES = (torch.float32, torch.bfloat16)
 
 
 class InferenceLinear(nn.Module):
-    """x W^T + b without gradients, of x in a given type, which the result has too."""
+    """x W^T + b without gradients, computed and returned in a given type."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
-        """Prepare a matrix; neither it nor the bias is referred to afterwards.
+        """Prepare a matrix; the layer may share memory with it and with the bias.
 
         Args:
             weight: (outputs, inputs).
-            bias: (outputs,), if there is one.
-            dtype: in which to multiply.
+            bias: (outputs,), or None.
+            dtype: of the product.
         """
         super().__init__()
         self.dtype = dtype
-        own_bias = None if bias is None else bias.detach().to(dtype)
-        self._multiply = _multiplication(weight.detach().to(dtype), own_bias)
+        bias = None if bias is None else bias.detach().to(dtype)
+        self._multiply = _linear_function(weight.detach().to(dtype), bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute (..., outputs) from x (..., inputs)."""
@@ -42,7 +42,7 @@ class InferenceLinear(nn.Module):
 
 
 def replace_linears(module: nn.Module, dtype: torch.dtype) -> None:
-    """Replace each linear layer by an `InferenceLinear`, one by one to save memory."""
+    """Replace each linear layer by an `InferenceLinear`, one at a time to save memory."""
     for name, child in module.named_children():
         if isinstance(child, nn.Linear):
             setattr(module, name, InferenceLinear(child.weight, child.bias, dtype))
@@ -50,25 +50,26 @@ def replace_linears(module: nn.Module, dtype: torch.dtype) -> None:
             replace_linears(child, dtype)
 
 
-def _multiplication(weight: Tensor, bias: Tensor | None) -> Function:
-    if weight.device.type == "cpu" and weight.dtype in PACKED_DTYPES and _packs(weight.dtype):
-        return _packed_multiplication(weight, bias)
+def _linear_function(weight: Tensor, bias: Tensor | None) -> Function:
+    dtype = weight.dtype
+    if weight.device.type == "cpu" and dtype in PACKED_DTYPES and _supports_packed(dtype):
+        return _packed_linear_function(weight, bias)
     return partial(F.linear, weight=weight, bias=bias)
 
 
 @cache
-def _packs(dtype: torch.dtype) -> bool:
-    """Try out whether this torch multiplies by packed matrices correctly."""
+def _supports_packed(dtype: torch.dtype) -> bool:
+    """Return whether this torch multiplies by packed matrices correctly, by trying it."""
     weight = torch.arange(8.0).view(4, 2).to(dtype)
     x, bias = torch.ones(3, 2, dtype=dtype), torch.ones(4, dtype=dtype)
     try:
-        product = _packed_multiplication(weight, bias)(x)
+        product = _packed_linear_function(weight, bias)(x)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return torch.equal(product, F.linear(x, weight, bias))
 
 
-def _packed_multiplication(weight: Tensor, bias: Tensor | None) -> Function:
+def _packed_linear_function(weight: Tensor, bias: Tensor | None) -> Function:
     packed = torch.ops.mkldnn._reorder_linear_weight.default(weight)
     operator = torch.ops.mkldnn._linear_pointwise.default
 
@@ -78,10 +79,10 @@ def _packed_multiplication(weight: Tensor, bias: Tensor | None) -> Function:
 
     def apply(x: Tensor) -> Tensor:
         num_rows = x.shape[:-1].numel()
-        if num_rows == filled_size(num_rows, INFERENCE) <= BLOCK_ROWS:
+        if num_rows == padded_size(num_rows, INFERENCE_SIZES) <= BLOCK_ROWS:
             return multiply(x)
         *blocks, last = x.flatten(0, -2).split(BLOCK_ROWS)
-        padding = filled_size(len(last), INFERENCE) - len(last)
+        padding = padded_size(len(last), INFERENCE_SIZES) - len(last)
         products = [multiply(block) for block in blocks]
         products.append(multiply(F.pad(last, (0, 0, 0, padding)))[: len(last)])
         product: Tensor = torch.cat(products).unflatten(0, x.shape[:-1])

@@ -1,35 +1,35 @@
-"""Linear layers of training, x W^T + b, whose rows are filled up in low precision on a CPU."""
+"""Linear layers of training, x W^T + b; in low precision on a CPU their rows are padded."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmtkit.model.kernels.rows import TRAINING, filled_size
+from nmtkit.model.kernels.row_padding import TRAINING_SIZES, padded_size
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 
 
 class Linear(nn.Linear):
-    """x W^T + b, in the precision that autocast asks for."""
+    """x W^T + b, in the precision of autocast."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute (..., outputs) from x (..., inputs)."""
         dtype = torch.get_autocast_dtype("cpu")
-        if not _is_trained(x) or not is_low_on_cpu(x.device, dtype):
+        if not _is_trained_by_autocast(x) or not is_low_precision_on_cpu(x.device, dtype):
             return super().forward(x)
         rows = x.flatten(0, -2)
-        product: Tensor = _Filled.apply(rows, self.weight, self.bias, dtype)  # type: ignore[no-untyped-call]
+        product: Tensor = _PaddedLinear.apply(rows, self.weight, self.bias, dtype)  # type: ignore[no-untyped-call]
         return product.view(*x.shape[:-1], self.out_features)
 
 
-def is_low_on_cpu(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether oneDNN computes products, so that their rows are filled up; see rows.py."""
+def is_low_precision_on_cpu(device: torch.device, dtype: torch.dtype) -> bool:
+    """Return whether oneDNN computes products, so rows are padded; see row_padding.py."""
     return device.type == "cpu" and dtype in LOW_PRECISION
 
 
-def filled(matrix: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
-    """Return a matrix (X, D) in another type, with zeros below it: (num_rows, D)."""
+def pad_rows(matrix: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
+    """Convert a matrix (X, D) to a type and append rows of zeros: (num_rows, D)."""
     if len(matrix) == num_rows:
         return matrix.to(dtype)
     whole = matrix.new_empty(num_rows, matrix.shape[1], dtype=dtype)
@@ -38,33 +38,37 @@ def filled(matrix: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
     return whole
 
 
-def _is_trained(x: Tensor) -> bool:
-    """Return whether gradients of a product are wanted, and autocast chooses its precision."""
+def _is_trained_by_autocast(x: Tensor) -> bool:
+    """Return whether gradients of a product are needed and autocast chooses its precision."""
     is_cast = torch.is_autocast_enabled("cpu") and x.dtype != torch.float64
     return is_cast and torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
-class _Filled(torch.autograd.Function):
-    """The products of a linear layer and of its backward pass, over filled-up rows."""
+class _PaddedLinear(torch.autograd.Function):
+    """The products of a linear layer and of its backward pass, with padded rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
-        rows, factor = filled(x, filled_size(len(x), TRAINING), dtype), weight.to(dtype)
+        rows = pad_rows(x, padded_size(len(x), TRAINING_SIZES), dtype)
+        low_weight = weight.to(dtype)
         ctx.types = (x.dtype, weight.dtype)
         ctx.num_rows = len(x)
-        # An x of this type is kept by its producer already; the backward pass fills it up again.
-        ctx.save_for_backward(x if x.dtype == dtype else rows, factor)
-        return torch.addmm(bias.to(dtype), rows, factor.T)[: len(x)]
+        # An x of this type is in memory anyway; the backward pass pads it again.
+        ctx.save_for_backward(x if x.dtype == dtype else rows, low_weight)
+        return torch.addmm(bias.to(dtype), rows, low_weight.T)[: len(x)]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        kept, factor = ctx.saved_tensors
-        of_x, of_weight = ctx.types
-        num_rows = filled_size(ctx.num_rows, TRAINING)
-        rows, pulls = (filled(matrix, num_rows, factor.dtype) for matrix in (kept, gradient))
+        saved, low_weight = ctx.saved_tensors
+        x_type, weight_type = ctx.types
+        num_rows = padded_size(ctx.num_rows, TRAINING_SIZES)
+        rows, gradients = (
+            pad_rows(matrix, num_rows, low_weight.dtype) for matrix in (saved, gradient)
+        )
         return (
-            (pulls @ factor)[: ctx.num_rows].to(of_x),
-            (pulls.T @ rows).to(of_weight),
-            pulls.sum(0).to(of_weight),  # added up in float32; rounded, in a third of the time
+            (gradients @ low_weight)[: ctx.num_rows].to(x_type),
+            (gradients.T @ rows).to(weight_type),
+            # The sum accumulates in float32 and is rounded, in a third of the time.
+            gradients.sum(0).to(weight_type),
             None,
         )

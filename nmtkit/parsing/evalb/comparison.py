@@ -1,11 +1,12 @@
-"""EVALB: how many brackets, and tags, of parsed sentences are those of gold trees.
+"""EVALB: brackets and tags of parses that match those of gold trees.
 
-Source: Sekine and Collins 1997, EVALB, with the quotation marks of Ellis 2006. Lines are read here
-as EVALB reads them, which takes more for a sentence than a tree: several trees on a line, brackets
-around nothing, brackets that do not close. What differs: EVALB's limits of length, beyond which it
-is undefined, are gone; a word outside of brackets, at which it never ends, and a bracket that
-closes nothing, which is undefined, are each one error. A word without a tag in the parse (`XX`)
-counts or not by its tag in the gold tree.
+Source: Sekine and Collins 1997, EVALB, with the quotation marks of Ellis 2006. Lines are read as by
+EVALB, which accepts more than trees: several trees per line, empty brackets, unclosed brackets.
+
+Differences: there is no limit of length, beyond which EVALB is undefined. A word outside brackets,
+at which EVALB never ends, is one error. So is a closing bracket without an opening one, which is
+undefined in EVALB. For a word without a tag in the parse (`XX`), the tag of the gold tree decides
+whether the word counts.
 """
 
 import re
@@ -16,32 +17,32 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.parsing.evalb.parameters import Parameters
 from nmtkit.parsing.linearize import ANY_TAG
 
-# A bracket with a word in it, or one that opens; one that closes; a word outside of brackets.
-# ASCII: white space is C's. No run is tried twice ("+" after a quantifier).
+# A bracket with a word in it, or an opening one; a closing one; a word outside brackets.
+# ASCII: white space as in C. Possessive quantifiers prevent backtracking.
 _TOKEN = re.compile(r"\(([^\s()]*+)(?:\s++([^\s()]*+)(\)))?|(\))|([^\s()]++)", re.ASCII)
 _OPENING_END = re.compile(r"\([^\s()]*+\s*+\Z", re.ASCII)
 _FUNCTION_TAG = re.compile("[-=]")
 _QUOTATION_MARKS = ("'", '"', "/")
 _MAX_QUOTES = 20
-"""Further quotation marks of a sentence are as other words. Source: EVALB's MAX_QUOTE_TERM."""
+"""Further quotation marks of a sentence are ordinary words. Source: EVALB's MAX_QUOTE_TERM."""
 _NOWHERE = -1
-"""Where a bracket ends that is not closed: it matches none, and crosses none."""
+"""End of an unclosed bracket: it matches none, and crosses none."""
 SCORED, ERROR, SKIPPED = 0, 1, 2
-"""What became of a sentence, in EVALB's column Stat.: an error is one whose words differ."""
+"""Status of a sentence, EVALB's column Stat.; an error has problems, such as other words."""
 
 Span = tuple[int, int, str]
-"""A bracket: its first word, the word behind its last one, its label."""
+"""A bracket: index of its first word, index after its last word, label."""
 
 
 @dataclass(frozen=True)
 class Quote:
-    """A quotation mark, as its label may delete it on one side only.
+    """A quotation mark; its label may delete it on one side only.
 
     Attributes:
-        word, tag: what it is.
-        place: how many words are before it, deleted ones not counted.
-        num_brackets: that opened before it.
-        enclosing: which of them enclose it.
+        word, tag: of the mark.
+        place: number of words before it, without deleted ones.
+        num_brackets: number of brackets that open before it.
+        enclosing: indices of the brackets that enclose it.
     """
 
     word: str
@@ -58,9 +59,9 @@ class Sentence:
     Attributes:
         words, tags: without deleted ones.
         brackets: in the order in which they open, with unchanged labels.
-        quotes: the quotation marks, deleted or not.
-        length: words that count for the length.
-        problems: what EVALB complains of.
+        quotes: quotation marks, deleted or not.
+        length: number of words that count for the length.
+        problems: EVALB's messages about the line.
     """
 
     words: list[str]
@@ -73,18 +74,18 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What EVALB says of a sentence.
+    """EVALB's result for a sentence.
 
     Attributes:
-        length: words of the gold tree.
+        length: number of words of the gold tree that count for the length.
         status: SCORED, ERROR or SKIPPED.
-        problems: why it is an error, in EVALB's words.
-        num_gold_problems: number of problems of the gold tree, which come first.
-        matched: brackets that are in both; this and what follows is 0 where words differ.
-        gold, parsed: brackets of each.
-        crossing: brackets of the parse that overlap one of the gold tree without nesting.
-        words, correct_tags: of the sentence; of them, with the right tag.
-        all_gold, all_parsed: brackets of each, also where words differ.
+        problems: EVALB's messages, those about the gold tree first.
+        num_gold_problems: number of messages about the gold tree.
+        matched: number of brackets in both; this and the following are 0 if the words differ.
+        gold, parsed: number of brackets of each.
+        crossing: number of brackets of the parse that overlap a gold bracket without nesting.
+        words, correct_tags: number of words, and of those with the right tag.
+        all_gold, all_parsed: number of brackets of each, also if the words differ.
     """
 
     length: int
@@ -102,17 +103,17 @@ class Comparison:
 
     @property
     def recall(self) -> float:
-        """Matched brackets, of the gold tree's."""
+        """Percentage of the gold tree's brackets that match."""
         return percent(self.matched, self.gold)
 
     @property
     def precision(self) -> float:
-        """Matched brackets, of the parse's."""
+        """Percentage of the parse's brackets that match."""
         return percent(self.matched, self.parsed)
 
     @property
     def tagging_accuracy(self) -> float:
-        """Words with the right tag."""
+        """Percentage of words with the right tag."""
         return percent(self.correct_tags, self.words)
 
 
@@ -123,19 +124,19 @@ def compare_lines(
 
     Args:
         gold, parsed: equally many lines.
-        parameters: what counts.
+        parameters: of EVALB.
 
     Raises:
-        DataError: more errors than `max_error` permits, where EVALB stops.
+        DataError: there are more errors than `max_error` permits, as in EVALB.
     """
     num_errors = num_gold = 0
     for number, (gold_line, parsed_line) in enumerate(zip(gold, parsed, strict=True), 1):
         comparison = compare(gold_line, parsed_line, parameters)
         num_errors += len(comparison.problems)
         num_gold += comparison.num_gold_problems
-        # EVALB counts up when it has looked, so that one more than MAX_ERROR passes.
+        # EVALB counts after its check, so one more than MAX_ERROR passes.
         if num_errors > parameters.max_error + 1:
-            # Words may differ because the gold tree is broken.
+            # Words may differ because the gold tree is malformed.
             side, place = ("gold trees", 0) if comparison.num_gold_problems else ("parses", -1)
             of_gold = f" ({num_gold} of the gold trees)" if num_gold else ""
             correct = "correct the gold trees, " if num_gold else ""
@@ -149,7 +150,7 @@ def compare_lines(
 
 
 def check_one_reference(count: int) -> None:
-    """Raise ConfigError if there are several references."""
+    """Raise ConfigError if there is more than one reference."""
     if count > 1:
         raise ConfigError(
             f"trees are compared with one reference, and there are {count}; give one "
@@ -192,13 +193,13 @@ def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Compari
 
 
 def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -> Sentence:
-    """Read a line, whatever it holds.
+    """Read any line of text as a sentence.
 
     Args:
-        line: its text.
-        parameters: what counts.
-        gold_tags: of each word whose own tag is `XX`, what decides whether it counts; none = that
-            is a tag like any other.
+        line: text of the line.
+        parameters: of EVALB.
+        gold_tags: for each word with the tag `XX`, the tag that decides whether it counts; empty =
+            `XX` is an ordinary tag.
     """
     sentence = Sentence([], [], [], [], 0, [])
     words, brackets, problems = sentence.words, sentence.brackets, sentence.problems
@@ -235,9 +236,9 @@ def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -
 
 
 def _gold_tags(gold_line: str, parsed_line: str, parameters: Parameters) -> Sequence[str]:
-    """Return the gold tags of a parse's words without tag (`XX`); none if words differ.
+    """Return the gold tags of a parse's words without tag (`XX`); empty if the words differ.
 
-    Traces may be words of both, or be left out of the parse.
+    The parse may have the traces of the gold tree as words, or none.
     """
     if f"({ANY_TAG}" not in parsed_line:  # for speed: most parses have tags
         return ()
@@ -252,7 +253,7 @@ def _gold_tags(gold_line: str, parsed_line: str, parameters: Parameters) -> Sequ
 
 
 def percent(part: int, whole: int) -> float:
-    """Return a share from 0 to 100, which is 0 where nothing is counted."""
+    """Return 100 * part / whole, or 0 if `whole` is 0."""
     return 100 * part / whole if whole else 0.0
 
 
@@ -267,7 +268,7 @@ def _tagged_words(line: str) -> list[tuple[str, str]]:
 
 
 def _counted(sentence: Sentence, parameters: Parameters) -> list[Span]:
-    """Return the brackets that count, with labels by which they match."""
+    """Return the brackets that count, with the labels by which they match."""
     counted = []
     for start, end, label in sentence.brackets:
         if start != end:
@@ -278,7 +279,7 @@ def _counted(sentence: Sentence, parameters: Parameters) -> list[Span]:
 
 
 def _difference(gold: Sequence[str], parsed: Sequence[str], parameters: Parameters) -> str:
-    """Return EVALB's message about the first difference of words, or nothing."""
+    """Return EVALB's message about the first difference of words, or ""."""
     if len(gold) != len(parsed):
         return f"Length unmatch ({len(gold)}|{len(parsed)})"
     for one, two in zip(gold, parsed, strict=True):
@@ -288,7 +289,7 @@ def _difference(gold: Sequence[str], parsed: Sequence[str], parameters: Paramete
 
 
 def _num_matches(gold: Sequence[Span], parsed: Sequence[Span], parameters: Parameters) -> int:
-    """Count pairs of brackets: each gold one, in order, takes the first one left that is equal."""
+    """Count matches: each gold bracket, in order, is paired with the first equal unpaired one."""
     left: dict[Span, list[int]] = {}
     for position in range(len(parsed) - 1, -1, -1):
         left.setdefault(parsed[position], []).append(position)
@@ -305,8 +306,8 @@ def _num_matches(gold: Sequence[Span], parsed: Sequence[Span], parameters: Param
 def _num_crossing(gold: Sequence[Span], parsed: Sequence[Span], num_words: int) -> int:
     """Count brackets of the parse that overlap a gold bracket without nesting.
 
-    Gold brackets nest. So if any that has a boundary inside of it ends before the parse's does,
-    or begins after, then the innermost does.
+    Gold brackets nest. If any gold bracket around a boundary of the parse's bracket crosses it, the
+    innermost one does. So only that one is compared.
     """
     innermost = [(0, num_words)] * (num_words + 1)
     stack: list[tuple[int, int]] = []
@@ -331,7 +332,7 @@ def _num_crossing(gold: Sequence[Span], parsed: Sequence[Span], num_words: int) 
 def _with_equal_quotes(
     gold: Sentence, parsed: Sentence, parameters: Parameters
 ) -> tuple[Sentence, Sentence]:
-    """Restore deleted quotation marks that the other side has with a label that is kept."""
+    """Restore deleted quotation marks that are kept on the other side."""
     gold_places = [quote.place for quote in gold.quotes]
     places = [quote.place for quote in parsed.quotes]
     for i, quote in enumerate(parsed.quotes):
@@ -352,7 +353,7 @@ def _with_equal_quotes(
 
 
 def _restored(sentence: Sentence, quote: Quote, place: int) -> Sentence:
-    """Return a sentence with a quotation mark that was deleted, before the word at a place."""
+    """Return a sentence with a deleted quotation mark restored before the word at `place`."""
     brackets = [
         (
             start + (number >= quote.num_brackets),

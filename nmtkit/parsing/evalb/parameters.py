@@ -1,6 +1,6 @@
-"""EVALB's parameter files: which labels and words count, and which of them are equal.
+"""EVALB's parameter files: the labels and words that count, and those that are equal.
 
-Source: Sekine and Collins 1997, EVALB; its README, section 6, and what its program reads.
+Source: Sekine and Collins 1997, EVALB; its README, section 6, and the code that reads them.
 """
 
 import hashlib
@@ -17,23 +17,24 @@ _COMMENT = "#"
 _HASH_DIGITS = 8
 _NUMBER = re.compile("[0-9]{1,9}")
 _SHORTEST_ENTRY = 3
-"""EVALB passes over shorter lines."""
+"""EVALB skips shorter lines."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """How trees are compared.
+    """Parameters of the comparison of trees.
 
     Attributes:
         max_error: EVALB stops at the second error beyond this number.
-        cutoff_length: sentences of at most this many words are also scored apart.
-        is_labelled: brackets match only if their labels do.
-        deleted: labels that do not count: of a word, the word goes too; of a bracket, it alone.
-        deleted_for_length: labels of words that are no part of a sentence's length.
-        quotes: labels of quotation marks, which a parser may have taken for other things.
-        equal_labels, equal_words: pairs, either way round; not transitive.
-        equals: each label of such a pair, and all that it is equal to, itself included.
-        deleted_brackets: labels of brackets that do not count: those above, and their equals.
+        cutoff_length: sentences of at most this many words also have scores of their own.
+        is_labelled: brackets match only if their labels match.
+        deleted: labels that do not count: of a word, the word is deleted; of a constituent, only
+            its bracket.
+        deleted_for_length: labels of words that do not count for the length of a sentence.
+        quotes: labels of quotation marks, to which a parser may give other labels.
+        equal_labels, equal_words: pairs; symmetric, not transitive.
+        equals: for each label of a pair, all equal labels, itself included.
+        deleted_brackets: labels of brackets that do not count: `deleted` and equal labels.
     """
 
     max_error: int
@@ -48,7 +49,7 @@ class Parameters:
     deleted_brackets: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Derive what comparing looks up."""
+        """Set the lookup tables `equals` and `deleted_brackets`."""
         pairs = sorted(self.equal_labels | {(two, one) for one, two in self.equal_labels})
         equals: dict[str, list[str]] = {}
         for one, two in pairs:
@@ -58,7 +59,7 @@ class Parameters:
         object.__setattr__(self, "deleted_brackets", deleted)
 
     def name(self) -> str:
-        """Return what names these in a signature: COLLINS, or a hash of what scores depend on."""
+        """Return the name for signatures: COLLINS, or a hash of all that scores depend on."""
         if replace(self, max_error=COLLINS.max_error) == COLLINS:
             return "COLLINS"
         deciding = [
@@ -88,11 +89,11 @@ COLLINS = Parameters(
     equal_labels=frozenset({("ADVP", "PRT")}),
     equal_words=frozenset(),
 )
-"""COLLINS.prm, by which parsers of English are compared. Source: Collins 1997."""
+"""COLLINS.prm, the usual parameters for parsers of English. Source: Collins 1997."""
 
 
 def parameters_of(prm: str) -> Parameters:
-    """Return those of a file, or COLLINS where there is none.
+    """Return the parameters of the file `prm`, or COLLINS if it is "".
 
     Raises:
         ConfigError, DataError: see `read_parameters`.
@@ -101,11 +102,11 @@ def parameters_of(prm: str) -> Parameters:
 
 
 def read_parameters(path: Path) -> Parameters:
-    """Read a parameter file; numbers that it lacks are those of COLLINS, as in EVALB.
+    """Read a parameter file; missing numbers are those of COLLINS, as in EVALB.
 
     Raises:
-        ConfigError: the file cannot be read, or a line of it means nothing.
-        DataError: it is not UTF-8.
+        ConfigError: the file cannot be read, or a line is invalid.
+        DataError: the file is not UTF-8.
     """
     numbers = {"DEBUG": 0, "LABELED": 1}
     numbers |= {"MAX_ERROR": COLLINS.max_error, "CUTOFF_LEN": COLLINS.cutoff_length}
@@ -152,7 +153,7 @@ def _number(where: str, key: str, text: str) -> int:
         )
     if key == "DEBUG" and int(text):
         raise ConfigError(
-            f"{where}: DEBUG ({text}) has no effect here; set it to 0, and take --sentence to see "
-            "each sentence"
+            f"{where}: DEBUG ({text}) has no effect here; set it to 0, and use --sentence-level "
+            "to see each sentence"
         )
     return int(text)

@@ -1,4 +1,4 @@
-"""EVALB: figures of a text, which are sums over its sentences, and the report, to the letter."""
+"""EVALB: counts and scores of a text, and the report in EVALB's exact format."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -17,14 +17,14 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Counts:
-    """Sums over sentences; scores range from 0 to 100, and are 0 where nothing is counted.
+    """Sums over sentences. Scores range from 0 to 100; they are 0 if nothing is counted.
 
     Attributes:
-        sentences, errors, skipped: of all; of those whose words differ; of parses without words.
-        matched, gold, parsed, crossing, words, correct_tags: see `Comparison`; of those that are
-            neither.
-        complete: sentences whose brackets are all matched, none being left.
-        no_crossing, few_crossing: sentences with no such bracket, with at most two.
+        sentences, errors, skipped: numbers of all sentences, of errors, of parses without words.
+        matched, gold, parsed, crossing, words, correct_tags: see `Comparison`; sums over sentences
+            that are neither errors nor skipped.
+        complete: sentences in which all brackets of both trees match.
+        no_crossing, few_crossing: sentences with no crossing bracket, with at most two.
         all_gold, all_parsed: brackets of all sentences.
     """
 
@@ -45,53 +45,53 @@ class Counts:
 
     @property
     def valid(self) -> int:
-        """Sentences that are scored."""
+        """Number of scored sentences."""
         return self.sentences - self.errors - self.skipped
 
     @property
     def recall(self) -> float:
-        """Matched brackets, of the gold trees'."""
+        """Percentage of the gold trees' brackets that match."""
         return percent(self.matched, self.gold)
 
     @property
     def precision(self) -> float:
-        """Matched brackets, of the parses'."""
+        """Percentage of the parses' brackets that match."""
         return percent(self.matched, self.parsed)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of the two; sentences that are errors or skipped are left out."""
+        """Harmonic mean of precision and recall, without errors and skipped sentences."""
         total = self.precision + self.recall
         return 2 * self.precision * self.recall / total if total else 0.0
 
     @property
     def strict_f1(self) -> float:
-        """The same with nothing matched in sentences that are errors or skipped."""
+        """F1 over all sentences; no bracket matches in errors and skipped sentences."""
         return percent(2 * self.matched, self.all_gold + self.all_parsed)
 
     @property
     def complete_match(self) -> float:
-        """Sentences with all brackets right."""
+        """Percentage of scored sentences with all brackets right."""
         return percent(self.complete, self.valid)
 
     @property
     def average_crossing(self) -> float:
-        """Crossing brackets a sentence."""
+        """Crossing brackets per scored sentence."""
         return self.crossing / self.valid if self.valid else 0.0
 
     @property
     def without_crossing(self) -> float:
-        """Sentences with no crossing bracket."""
+        """Percentage of scored sentences with no crossing bracket."""
         return percent(self.no_crossing, self.valid)
 
     @property
     def with_few_crossing(self) -> float:
-        """Sentences with at most two crossing brackets."""
+        """Percentage of scored sentences with at most two crossing brackets."""
         return percent(self.few_crossing, self.valid)
 
     @property
     def tagging_accuracy(self) -> float:
-        """Words with the right tag."""
+        """Percentage of words with the right tag."""
         return percent(self.correct_tags, self.words)
 
     def figures(self) -> dict[str, float]:
@@ -112,12 +112,12 @@ class Counts:
         }
 
     def as_list(self) -> list[int]:
-        """Return the sums in the order of the fields."""
+        """Return the sums, in the order of the fields."""
         return [getattr(self, one.name) for one in fields(self)]
 
 
-def counts_of(comparison: Comparison) -> Counts:
-    """Count one sentence."""
+def count_sentence(comparison: Comparison) -> Counts:
+    """Return the counts of one sentence."""
     all_gold, all_parsed = comparison.all_gold, comparison.all_parsed
     if comparison.status != SCORED:
         return Counts(
@@ -143,18 +143,18 @@ def counts_of(comparison: Comparison) -> Counts:
     )
 
 
-def total(counts: Iterable[Counts]) -> Counts:
-    """Add counts up."""
+def sum_counts(counts: Iterable[Counts]) -> Counts:
+    """Return the sum of counts."""
     columns = zip(*(one.as_list() for one in counts), strict=True)
     return Counts(*map(sum, columns))
 
 
-def row(number: int, comparison: Comparison) -> str:
-    """Return the row of a sentence.
+def format_row(number: int, comparison: Comparison) -> str:
+    """Return the row of a sentence in the report.
 
     Args:
         number: of the sentence, from 1.
-        comparison: what there is to say of it.
+        comparison: result for the sentence.
     """
     one = comparison
     return (
@@ -166,17 +166,17 @@ def row(number: int, comparison: Comparison) -> str:
 
 
 def as_object(comparison: Comparison) -> dict[str, Any]:
-    """Return what to write of a sentence as JSON."""
+    """Return the result for a sentence as an object for JSON."""
     figures = {"recall": comparison.recall, "precision": comparison.precision}
     return {**asdict(comparison), **figures, "tagging_accuracy": comparison.tagging_accuracy}
 
 
-def end(counts: Counts, short: Counts, cutoff_length: int) -> list[str]:
-    """Return what follows the rows.
+def format_summary(counts: Counts, short: Counts, cutoff_length: int) -> list[str]:
+    """Return the lines of the report after the rows.
 
     Args:
         counts: of all sentences.
-        short: of those that are at most `cutoff_length` long.
+        short: of sentences of at most `cutoff_length` words.
         cutoff_length: in words.
     """
     brackets = ""
@@ -196,7 +196,7 @@ def end(counts: Counts, short: Counts, cutoff_length: int) -> list[str]:
 
 
 def _summary(title: str, counts: Counts) -> Sequence[str]:
-    # C writes so what it divides by zero.
+    # EVALB divides by zero here, which C prints so.
     f1 = f"{counts.f1:6.2f}" if counts.matched else "  -nan"
     return [
         "",

@@ -1,4 +1,4 @@
-"""EVALB's F1 as a metric of sacreBLEU's kind, so that its intervals and tests work on trees.
+"""EVALB's F1 as a sacreBLEU metric, so that sacreBLEU's intervals and tests work on trees.
 
 Importing this imports sacreBLEU.
 """
@@ -11,16 +11,16 @@ from sacrebleu.metrics.base import Metric, Score, Signature
 
 from nmtkit.parsing.evalb.comparison import check_one_reference, compare_lines
 from nmtkit.parsing.evalb.parameters import Parameters
-from nmtkit.parsing.evalb.report import Counts, counts_of
+from nmtkit.parsing.evalb.report import Counts, count_sentence
 
 F1, STRICT_F1 = "F1", "strict F1"
 Statistics = list[list[int]]
-"""The counts of each sentence: all of them, then again if it is short, or else zeros."""
+"""Per sentence: its counts, then the same counts again if it is short, otherwise zeros."""
 _NUM_COUNTS = len(Counts().as_list())
 
 
 def make_bracket_scorers(parameters: Parameters) -> list["BracketScorer"]:
-    """Make the scorers of F1 and of strict F1, which read the same trees once."""
+    """Return the scorers of F1 and of strict F1; the trees are compared once for both."""
     count = cache(partial(count_trees, parameters))
     return [BracketScorer(name, parameters.cutoff_length, count) for name in (F1, STRICT_F1)]
 
@@ -28,14 +28,14 @@ def make_bracket_scorers(parameters: Parameters) -> list["BracketScorer"]:
 def count_trees(
     parameters: Parameters, gold: tuple[str, ...], parsed: tuple[str, ...]
 ) -> Statistics:
-    """Compare parses with gold trees.
+    """Return the counts of each sentence.
 
     Raises:
         DataError: see `compare_lines`.
     """
     statistics = []
     for comparison in compare_lines(gold, parsed, parameters):
-        counts = counts_of(comparison)
+        counts = count_sentence(comparison)
         short = counts if comparison.length <= parameters.cutoff_length else Counts()
         statistics.append([*counts.as_list(), *short.as_list()])
     return statistics
@@ -45,8 +45,8 @@ class BracketScore(Score):
     """A score of trees.
 
     Attributes:
-        details: the figures as text.
-        figures: EVALB's figures by name; those of short sentences under "short".
+        details: scores and counts as text.
+        figures: scores and counts by name; those of short sentences are under "short".
     """
 
     def __init__(self, name: str, score: float, details: str, figures: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ class BracketScore(Score):
 
 
 class BracketScorer(Metric):
-    """Scores trees by EVALB's F1, or by the F1 in which its errors match nothing."""
+    """Scores trees by EVALB's F1, or by strict F1, in which errors match no bracket."""
 
     _SIGNATURE_TYPE = Signature
 
@@ -69,8 +69,8 @@ class BracketScorer(Metric):
 
         Args:
             name: F1 or STRICT_F1.
-            cutoff_length: up to how many words sentences are short.
-            count: `count_trees` with its parameters.
+            cutoff_length: sentences of at most this many words are short.
+            count: `count_trees` with parameters.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self.name, self.cutoff_length, self._count = name, cutoff_length, count
@@ -107,7 +107,7 @@ class BracketScorer(Metric):
         figures = {**counts.figures(), "short": short.figures()}
         return BracketScore(self.name, counts.f1, details, figures)
 
-    # What sacreBLEU would ask for to read texts by itself.
+    # sacreBLEU would call these to read texts itself.
 
     def _preprocess_segment(self, sent: str) -> str:
         raise AssertionError(f"trees are compared unchanged: {sent}")

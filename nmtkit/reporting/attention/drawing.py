@@ -1,10 +1,10 @@
-"""A selection as an SVG file that stands alone, as figures of a paper do: black on white.
+"""SVG drawings of a selection, black on white, for papers.
 
-Lines are drawn as in the paper's figures 3 to 5: what attends on the left, what is attended to on
-the right, a colour a head, as strong as the weight; of one word alone, as its square root.
+Lines are drawn as in the paper's figures 3 to 5: queries on the left, keys on the right, one colour
+per head. The opacity of a line is the weight, or its square root if one word is selected.
 
-The first five colours are after Okabe and Ito, "Color Universal Design" (2008), which colour-blind
-readers can tell apart; heads are numbered as well wherever that matters.
+The first five colours are based on Okabe and Ito, "Color Universal Design" (2008), so that
+colour-blind readers can distinguish them. The legend also numbers the heads.
 """
 
 import math
@@ -15,23 +15,23 @@ from nmtkit.reporting.svg_text import columns, xml_text
 
 # Pixels.
 _ROW, _CHARACTER, _GAP = 22, 8.2, 10
-_BETWEEN = 260
-"""The width of what lines cross."""
+_LINES_WIDTH = 260
+"""The width of the area of the lines, between the two columns of words."""
 _CELL = 22
 _CAPTION = 30
 _STEP = 2
-"""The lines of two heads between the same words are so far apart, that none hides the other."""
+"""The vertical distance between the lines of two heads, so that none hides another."""
 _MARK = 9
-"""The width of what shows how much a head gives to a word."""
-_THINNEST = 0.5
-"""The same, where many heads leave no gap between theirs."""
+"""The width of the mark of a head's weight, next to a word."""
+_MIN_MARK = 0.5
+"""The smallest width of a mark, if there are many heads."""
 _SWATCH = 30
 """The width of a head's number in the legend."""
 
-_FAINTEST, _FAINTEST_OF_WORD = 0.02, 0.005
-"""Less weight has no line and no square; the second is for the lines of one word."""
+_MIN_WEIGHT, _MIN_WEIGHT_OF_WORD = 0.02, 0.005
+"""Smaller weights are not drawn; the second is for the lines of one word."""
 
-# A colour per head: on white, and on black.
+# One colour per head, on white and on black.
 _ON_WHITE = (
     "#0072b2", "#d55e00", "#009e73", "#b0558a", "#a07d00", "#6a4fc9", "#8c564b", "#c81e3a",
     "#4a9fd8", "#ec8a3c", "#57a83f", "#d264b6", "#7c8c00", "#8d79de", "#917a72", "#159999",
@@ -69,52 +69,52 @@ def draw(selection: Selection, drawing: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def colour(head: int) -> str:
-    """Return the colour on white of a head, from 1; beyond the sixteenth they repeat."""
+def color_of(head: int) -> str:
+    """Return the colour of a head on white; heads count from 1, and every 16 colours repeat."""
     return _ON_WHITE[(head - 1) % len(_ON_WHITE)]
 
 
-def colour_variables() -> str:
-    """Return a style sheet that names the colours --head-1 and so on, and gives their number."""
+def color_variables() -> str:
+    """Return a style sheet that defines --head-1, --head-2, ... and --num-head-colors."""
     light, dark = (
-        "".join(f"--head-{number}: {name}; " for number, name in enumerate(colours, 1))
-        for colours in (_ON_WHITE, _ON_BLACK)
+        "".join(f"--head-{number}: {name}; " for number, name in enumerate(colors, 1))
+        for colors in (_ON_WHITE, _ON_BLACK)
     )
     lines = [
-        f":root {{ --num-head-colours: {len(_ON_WHITE)}; {light}}}",
+        f":root {{ --num-head-colors: {len(_ON_WHITE)}; {light}}}",
         f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _lines(selection: Selection) -> tuple[float, float, list[str]]:
-    """Draw lines between two columns; returns width, height and elements."""
+    """Draw lines between two columns; return width, height and elements."""
     legend = list(_legend(selection.heads))
     top = _CAPTION + _ROW * bool(legend)
     left = _GAP + _width(selection.rows)
-    right = left + 2 * _GAP + _BETWEEN
+    right = left + 2 * _GAP + _LINES_WIDTH
     width = max(right + _width(selection.columns), _GAP + _SWATCH * len(selection.heads)) + _GAP
     height = top + _ROW * max(len(selection.rows), len(selection.columns)) + _GAP
     words = [
         *_column(selection.rows, left, top, "end", selection.word),
         *_column(selection.columns, right, top, "start", None),
     ]
-    heads = [_head(selection, place, left + _GAP, top) for place in range(len(selection.heads))]
+    heads = [_head(selection, index, left + _GAP, top) for index in range(len(selection.heads))]
     return width, height, [*legend, *heads, *words]
 
 
-def _head(selection: Selection, place: int, left: float, top: float) -> str:
-    """Draw the lines of the head at a place; of a single word, with marks where they end."""
+def _head(selection: Selection, index: int, left: float, top: float) -> str:
+    """Draw the lines of a selected head; with a selected word, also marks at their ends."""
     num_heads, word = len(selection.heads), selection.word
-    mark = 0.0 if word is None else min(_MARK, _BETWEEN / 3 / num_heads)
-    right = left + _BETWEEN - mark * num_heads
+    mark = 0.0 if word is None else min(_MARK, _LINES_WIDTH / 3 / num_heads)
+    right = left + _LINES_WIDTH - mark * num_heads
     step = min(_STEP, _ROW / 2 / num_heads)
-    first = top + _ROW / 2 + (place - (num_heads - 1) / 2) * step
-    weights = selection.weights[place]
-    name = colour(selection.heads[place])
+    first = top + _ROW / 2 + (index - (num_heads - 1) / 2) * step
+    weights = selection.weights[index]
+    color = color_of(selection.heads[index])
     elements = []
-    faintest = _FAINTEST if word is None else _FAINTEST_OF_WORD
-    for row, column in (weights >= faintest).nonzero().tolist():
+    min_weight = _MIN_WEIGHT if word is None else _MIN_WEIGHT_OF_WORD
+    for row, column in (weights >= min_weight).nonzero().tolist():
         if word not in (None, row):
             continue
         weight = weights[row, column].item()
@@ -126,55 +126,55 @@ def _head(selection: Selection, place: int, left: float, top: float) -> str:
         )
         if word is not None:
             elements.append(
-                f'<rect x="{right + mark * place:.1f}" y="{top + _ROW * column + 2}" '
-                f'width="{max(_THINNEST, mark - 1):.1f}" height="{_ROW - 4}" stroke="none" '
+                f'<rect x="{right + mark * index:.1f}" y="{top + _ROW * column + 2}" '
+                f'width="{max(_MIN_MARK, mark - 1):.1f}" height="{_ROW - 4}" stroke="none" '
                 f'fill-opacity="{strength:.2f}"/>'
             )
-    return f'<g stroke="{name}" fill="{name}">{"".join(elements)}</g>'
+    return f'<g stroke="{color}" fill="{color}">{"".join(elements)}</g>'
 
 
 def _column(
     words: Sequence[str], x: float, top: float, anchor: str, chosen: int | None
 ) -> Iterator[str]:
-    for place, word in enumerate(words):
-        kind = ' class="chosen"' if place == chosen else ""
-        y = top + _ROW * (place + 0.5) + 5
+    for index, word in enumerate(words):
+        kind = ' class="chosen"' if index == chosen else ""
+        y = top + _ROW * (index + 0.5) + 5
         yield f'<text x="{x:.1f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{xml_text(word)}</text>'
 
 
 def _legend(heads: Sequence[int]) -> Iterator[str]:
-    """Yield the heads' numbers in their colours, where there are several."""
+    """Yield the numbers of the heads in their colours, if there are several."""
     if len(heads) == 1:
         return
-    for place, head in enumerate(heads):
-        x = _GAP + _SWATCH * place
+    for index, head in enumerate(heads):
+        x = _GAP + _SWATCH * index
         yield (
             f'<rect x="{x}" y="{_CAPTION}" width="{_SWATCH - 3}" height="16" '
-            f'fill="{colour(head)}"/>'
+            f'fill="{color_of(head)}"/>'
             f'<text x="{x + (_SWATCH - 3) / 2}" y="{_CAPTION + 13}" text-anchor="middle" '
             f'style="fill: #ffffff; font-size: 12px">{head}</text>'
         )
 
 
 def _matrix(selection: Selection) -> tuple[float, float, list[str]]:
-    """Draw a square a pair of words; returns width, height and elements."""
+    """Draw a square per pair of words, the mean of the heads; return width, height and elements."""
     left = 2 * _GAP + _width(selection.rows)
     top = _CAPTION + _GAP + _width(selection.columns)
     right = left + _CELL * len(selection.columns)
     bottom = top + _CELL * len(selection.rows)
-    ink = colour(selection.heads[0]) if len(selection.heads) == 1 else colour(1)
+    ink = color_of(selection.heads[0]) if len(selection.heads) == 1 else color_of(1)
     weights = selection.weights.mean(0)
     names = [
-        f'<text x="{left - _GAP}" y="{top + _CELL * (place + 0.5) + 5:.0f}" text-anchor="end">'
+        f'<text x="{left - _GAP}" y="{top + _CELL * (index + 0.5) + 5:.0f}" text-anchor="end">'
         f"{xml_text(word)}</text>"
-        for place, word in enumerate(selection.rows)
+        for index, word in enumerate(selection.rows)
     ] + [
-        f'<text transform="translate({left + _CELL * (place + 0.5) + 5:.1f},{top - _GAP}) '
+        f'<text transform="translate({left + _CELL * (index + 0.5) + 5:.1f},{top - _GAP}) '
         f'rotate(-90)">{xml_text(word)}</text>'
-        for place, word in enumerate(selection.columns)
+        for index, word in enumerate(selection.columns)
     ]
     cells = []
-    for row, column in (weights >= _FAINTEST).nonzero().tolist():
+    for row, column in (weights >= _MIN_WEIGHT).nonzero().tolist():
         darkness = _darkness(weights[row, column].item())
         cells.append(
             f'<rect x="{left + _CELL * column}" y="{top + _CELL * row}" width="{_CELL}" '
@@ -184,12 +184,12 @@ def _matrix(selection: Selection) -> tuple[float, float, list[str]]:
         f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}" fill="none" '
         'stroke="#d9dee3"/>'
     )
-    # The last column's name may stand out to the right.
+    # The margin is for the name of the last column.
     return right + 2 * _GAP, bottom + _GAP, [*cells, frame, *names]
 
 
 def _darkness(weight: float) -> float:
-    """Return how dark a weight is where small ones are to be seen as well: its square root."""
+    """Return the opacity of a weight: its square root, so that small weights are visible."""
     return math.sqrt(weight)
 
 

@@ -1,16 +1,16 @@
-// Lines between two columns of words: a colour a head, the stronger the more weight.
+// Lines between two columns of words: one colour per head; the opacity shows the weight.
 
-const FAINTEST = 0.02; // less weight has no line,
-const FAINTEST_OF_WORD = 0.005; // nor less than this where one word's are drawn
-const MOST_LINES = 4000; // more take long to draw, and are a fog
-const MARK = 9; // the width of a head's mark beside a word, in pixels
+const MIN_WEIGHT = 0.02; // smaller weights have no line
+const MIN_WEIGHT_OF_WORD = 0.005; // the same for the lines of one word
+const MAX_LINES = 4000; // more are slow to draw and hide each other
+const MARK = 9; // the width of a head's mark next to a word, in pixels
 
 /**
- * Draw lines, all, as strong as their weight; or those of one word, as strong as its square root.
- * Beside the words at their other ends, marks show how much each head gives.
+ * Draw all lines, with the weight as opacity; or the lines of one word, with its square root.
+ * With a word, marks at the other ends show the weight of each head.
  *
- * heads: [{weights, colour}]; word: {side, place} or null; row: the height of a row in pixels.
- * Returns how many lines, the faintest, were left out as there are too many.
+ * heads: [{weights, color}]; word: {side, index} or null; row: the height of a row in pixels.
+ * Returns the number of lines, the faintest, that were left out above MAX_LINES.
  */
 function drawLines(canvas, heads, numRows, numColumns, word, row) {
   const width = canvas.clientWidth;
@@ -19,15 +19,15 @@ function drawLines(canvas, heads, numRows, numColumns, word, row) {
   const left = word?.side === "column" ? marks * heads.length : 0;
   const right = width - (word?.side === "row" ? marks * heads.length : 0);
   const step = Math.min(2, (0.5 * row) / heads.length); // so that no head hides another
-  const seen = heads.map(({ weights }) => linesOf(weights, numRows, numColumns, word));
-  const strengths = seen.flat().map(([, , weight]) => weight).sort((a, b) => b - a);
-  const least = strengths[MOST_LINES - 1] ?? 0;
-  heads.forEach(({ colour }, index) => {
-    const lines = seen[index].filter(([, , weight]) => weight >= least);
+  const visible = heads.map(({ weights }) => linesOf(weights, numRows, numColumns, word));
+  const strengths = visible.flat().map(([, , weight]) => weight).sort((a, b) => b - a);
+  const least = strengths[MAX_LINES - 1] ?? 0;
+  heads.forEach(({ color }, index) => {
+    const lines = visible[index].filter(([, , weight]) => weight >= least);
     const shift = row / 2 + (index - (heads.length - 1) / 2) * step;
-    context.strokeStyle = context.fillStyle = colour;
+    context.strokeStyle = context.fillStyle = color;
     for (const [i, j, weight] of lines) {
-      // One by one: a path of many lines that cross takes far longer than its lines do.
+      // One path per line: a path of many crossing lines takes far longer.
       const strength = word ? darkness(weight) : weight;
       context.globalAlpha = strength;
       context.lineWidth = 1 + 1.5 * strength;
@@ -47,26 +47,26 @@ function drawLines(canvas, heads, numRows, numColumns, word, row) {
   return strengths.filter((weight) => weight < least).length;
 }
 
-/** List [row, column, weight] of what can be seen, all or of one word. */
+/** List [row, column, weight] of the visible lines, all or of one word. */
 function linesOf(weights, numRows, numColumns, word) {
   const [firstRow, endRow] = range("row", numRows, word);
   const [firstColumn, endColumn] = range("column", numColumns, word);
-  const faintest = word ? FAINTEST_OF_WORD : FAINTEST;
+  const minWeight = word ? MIN_WEIGHT_OF_WORD : MIN_WEIGHT;
   const lines = [];
   for (let i = firstRow; i < endRow; i++) {
     for (let j = firstColumn; j < endColumn; j++) {
       const weight = weights[i * numColumns + j];
-      if (weight >= faintest) lines.push([i, j, weight]);
+      if (weight >= minWeight) lines.push([i, j, weight]);
     }
   }
   return lines;
 }
 
 function range(side, length, word) {
-  return word?.side === side ? [word.place, word.place + 1] : [0, length];
+  return word?.side === side ? [word.index, word.index + 1] : [0, length];
 }
 
-/** Empty a canvas, and make it as sharp as the screen; returns its context, in pixels of CSS. */
+/** Clear a canvas at the resolution of the screen; returns its context, in CSS pixels. */
 function cleared(canvas, width, height) {
   const scale = window.devicePixelRatio;
   canvas.width = Math.round(width * scale);

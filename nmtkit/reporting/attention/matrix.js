@@ -1,16 +1,16 @@
-// A square a pair of words, the darker the more weight; large with names, or as a small picture.
+// Attention as a matrix of squares, darker for more weight: large with names, or as a thumbnail.
 
 const LARGEST_CELL = 24;
-const SMALLEST_CELL = 11; // beside which a name can still be read
-const SIDE = 720; // what the squares take as far as they can, in pixels
+const SMALLEST_CELL = 11; // names of this height can still be read
+const SIDE = 720; // the wanted side of the matrix, in pixels
 
 /**
  * Draw a matrix with the names of its rows and columns.
  *
- * colours: {ink, text, frame}; cell: [row, column] to stand out, or null.
- * Returns the place of its corner and the size of a cell, in pixels.
+ * colors: {ink, text, frame}; cell: [row, column] to highlight, or null.
+ * Returns the position of its corner and the size of a cell, in pixels.
  */
-function drawMatrix(canvas, weights, rows, columns, colours, cell) {
+function drawMatrix(canvas, weights, rows, columns, colors, cell) {
   const longest = Math.max(rows.length, columns.length);
   const size = Math.max(SMALLEST_CELL, Math.min(LARGEST_CELL, Math.floor(SIDE / longest)));
   const font = `${Math.min(14, size - 1)}px system-ui, sans-serif`;
@@ -18,27 +18,27 @@ function drawMatrix(canvas, weights, rows, columns, colours, cell) {
   measure.font = font;
   const widest = (names) => 12 + Math.max(...names.map((name) => measure.measureText(name).width));
   const [left, top] = [widest(rows), widest(columns)];
-  const width = left + columns.length * size + LARGEST_CELL; // the last name stands out
+  const width = left + columns.length * size + LARGEST_CELL; // room for the last name
   canvas.style.width = `${width}px`;
   const context = cleared(canvas, width, top + rows.length * size + 2);
   const [across, down] = [columns.length * size, rows.length * size];
-  const squares = picture(weights, rows.length, columns.length, colours.ink);
+  const squares = picture(weights, rows.length, columns.length, colors.ink);
   context.imageSmoothingEnabled = false;
   context.drawImage(squares, left, top, across, down);
-  context.strokeStyle = colours.frame;
+  context.strokeStyle = colors.frame;
   context.strokeRect(left, top, across, down);
-  nameRowsAndColumns(context, rows, columns, { left, top, size, font, colours });
+  nameRowsAndColumns(context, rows, columns, { left, top, size, font, colors });
   if (cell) {
-    context.strokeStyle = colours.text;
+    context.strokeStyle = colors.text;
     context.lineWidth = 2;
     context.strokeRect(left + cell[1] * size, top + cell[0] * size, size, size);
   }
   return { left, top, size };
 }
 
-function nameRowsAndColumns(context, rows, columns, { left, top, size, font, colours }) {
+function nameRowsAndColumns(context, rows, columns, { left, top, size, font, colors }) {
   context.font = font;
-  context.fillStyle = colours.text;
+  context.fillStyle = colors.text;
   context.textBaseline = "middle";
   context.textAlign = "right";
   rows.forEach((name, i) => context.fillText(name, left - 6, top + (i + 0.5) * size));
@@ -52,8 +52,8 @@ function nameRowsAndColumns(context, rows, columns, { left, top, size, font, col
   });
 }
 
-/** Return a picture of a matrix, a pixel a weight. */
-function picture(weights, numRows, numColumns, colour) {
+/** Return a canvas of a matrix, one pixel per weight. */
+function picture(weights, numRows, numColumns, color) {
   const canvas = document.createElement("canvas");
   canvas.width = numColumns;
   canvas.height = numRows;
@@ -61,8 +61,8 @@ function picture(weights, numRows, numColumns, colour) {
   const pixels = context.createImageData(numColumns, numRows);
   weights.forEach((weight, index) => (pixels.data[4 * index + 3] = 255 * darkness(weight)));
   context.putImageData(pixels, 0, 0);
-  context.globalCompositeOperation = "source-in"; // keeps how dark, and gives the colour
-  context.fillStyle = colour;
+  context.globalCompositeOperation = "source-in"; // keeps the opacity and sets the colour
+  context.fillStyle = color;
   context.fillRect(0, 0, numColumns, numRows);
   return canvas;
 }

@@ -4,17 +4,17 @@ const { selection: initial, sentences } = JSON.parse(element("data").textContent
 for (const sentence of sentences) {
   sentence.attentions = sentence.attentions.map((data) => new Attention(data));
 }
-const LARGE = 720; // a matrix that is wider, in pixels, has nothing beside it
+const LARGE = 720; // a wider matrix, in pixels, has the whole row
 const NAMES = {
   encoder: "encoder self-attention",
   decoder: "decoder self-attention",
-  memory: "memory attention",
+  memory: "cross-attention",
 };
 let state = readState(location.hash, initial, sentences);
-let pointed = null; // the word under the pointer or the keys: {side, place}
-let cell = null; // the square under the pointer or the keys: [row, column]
-let numLeftOut = 0; // of the lines
-let place = { left: 0, top: 0, size: 1 }; // of the matrix in its canvas
+let pointed = null; // the word under the pointer or the keyboard focus: {side, index}
+let cell = null; // the square under the pointer or the keyboard cursor: [row, column]
+let numLeftOut = 0; // lines that are not drawn
+let layout = { left: 0, top: 0, size: 1 }; // of the matrix in its canvas
 
 function element(id) {
   return document.getElementById(id);
@@ -26,7 +26,7 @@ function make(name, properties, ...children) {
   return made;
 }
 
-/** Put other children into an element; what has the focus is followed by what takes its place. */
+/** Replace the children of an element; the focus stays at the same index. */
 function fill(container, children) {
   const focusable = () => [...container.querySelectorAll("input, button")];
   const index = focusable().indexOf(document.activeElement);
@@ -38,19 +38,19 @@ function variable(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name);
 }
 
-const numColours = Number(variable("--num-head-colours"));
-const colourName = (head) => `--head-${((head - 1) % numColours) + 1}`;
+const numColors = Number(variable("--num-head-colors"));
+const colorName = (head) => `--head-${((head - 1) % numColors) + 1}`;
 
 const sentence = () => sentences[state.sentence - 1];
 const attention = () => sentence().attentions.find(({ kind }) => kind === state.attention);
 const labels = (side) => attention().labels(side, state.between);
 const weightsOf = (head) => attention().weights(state.layer, head, state.between);
-const apart = (text) => `\u2068${text}\u2069`; // so that its direction of writing stays its own
+const isolated = (text) => `\u2068${text}\u2069`; // keeps its writing direction to itself
 const plural = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
 // ---------------------------------------------------------------------------------- controls
 
-/** Change what is shown, and the address with it. */
+/** Change the state and the address. */
 function change(values) {
   const changed = { ...state, ...values };
   const isSame = (name) => changed[name] === state[name];
@@ -70,7 +70,7 @@ function show(next) {
   showSummary();
 }
 
-/** Offer values as radio buttons, which arrow keys walk through. */
+/** Show values as radio buttons. */
 function offer(id, values, isPossible = () => true) {
   const labels = values.map((value) => {
     const input = make("input", { type: "radio", name: id, value });
@@ -95,7 +95,7 @@ function showControls() {
     input.checked = state.heads.has(head);
     input.onchange = () => toggle(head);
     const label = make("label", {}, input, make("span", { textContent: head }));
-    label.style.setProperty("--own", `var(${colourName(head)})`);
+    label.style.setProperty("--own", `var(${colorName(head)})`);
     return label;
   });
   fill(element("heads"), [element("heads").firstElementChild, ...heads]);
@@ -113,16 +113,16 @@ function toggle(head) {
 
 // ------------------------------------------------------------------------------------- words
 
-/** List the words of both sides; each side is one stop of the tabulator. */
+/** List the words of both sides; each side is one tab stop. */
 function showWords() {
   const numWords = Math.max(labels("rows").length, labels("columns").length);
   const row = Math.max(15, Math.min(26, Math.floor(900 / numWords)));
   element("lines").style.setProperty("--row", `${row}px`);
   for (const side of ["row", "column"]) {
-    const words = labels(`${side}s`).map((text, place) => {
+    const words = labels(`${side}s`).map((text, index) => {
       const word = make("button", { type: "button", textContent: text, dir: "auto", title: text });
-      word.tabIndex = place === 0 ? 0 : -1;
-      word.dataset.place = place;
+      word.tabIndex = index === 0 ? 0 : -1;
+      word.dataset.index = index;
       return make("li", {}, word);
     });
     fill(element(`${side}s`), words);
@@ -130,8 +130,8 @@ function showWords() {
 }
 
 function wordAt(event, side) {
-  const place = event.target.dataset?.place;
-  return place === undefined ? null : { side, place: +place };
+  const index = event.target.dataset?.index;
+  return index === undefined ? null : { side, index: +index };
 }
 
 function point(word) {
@@ -151,7 +151,7 @@ for (const side of ["row", "column"]) {
   list.addEventListener("focusout", () => point(null));
   list.onclick = (event) => {
     const word = wordAt(event, side);
-    const isHeld = word && state.word?.side === side && state.word.place === word.place;
+    const isHeld = word && state.word?.side === side && state.word.index === word.index;
     if (word) hold(isHeld ? null : word);
   };
   list.onkeydown = (event) => {
@@ -164,7 +164,7 @@ for (const side of ["row", "column"]) {
   };
 }
 
-/** Hold a word's lines, or let them go; the words themselves stay, and so does the focus. */
+/** Keep only the lines of a word, or of all if null; the words and the focus stay unchanged. */
 function hold(word) {
   state.word = word;
   history.replaceState(null, "", addressOf(state));
@@ -179,44 +179,45 @@ function draw() {
   element("squares").hidden = !isMatrix;
   const heads = [...state.heads].map((head) => ({
     weights: weightsOf(head),
-    colour: variable(colourName(head)),
+    color: variable(colorName(head)),
   }));
   const word = isMatrix ? null : (pointed ?? state.word);
   for (const button of document.querySelectorAll("#lines button")) {
     const side = button.closest("ol").id.slice(0, -1);
-    const isChosen = word?.side === side && word.place === +button.dataset.place;
+    const isChosen = word?.side === side && word.index === +button.dataset.index;
     button.classList.toggle("chosen", isChosen);
     button.setAttribute("aria-pressed", String(isChosen && word === state.word));
   }
   const [rows, columns] = [labels("rows"), labels("columns")];
   const average = heads.length ? mean(heads.map(({ weights }) => weights)) : null;
   if (isMatrix) {
-    const ink = heads.length === 1 ? heads[0].colour : variable("--head-1");
-    const colours = { ink, text: variable("--text"), frame: variable("--line") };
+    const ink = heads.length === 1 ? heads[0].color : variable("--head-1");
+    const colors = { ink, text: variable("--text"), frame: variable("--line") };
     const shown = average ?? new Float32Array(rows.length * columns.length);
-    place = drawMatrix(element("matrix"), shown, rows, columns, colours, cell);
+    layout = drawMatrix(element("matrix"), shown, rows, columns, colors, cell);
     element("squares").classList.toggle("large", element("matrix").offsetWidth > LARGE);
   } else {
     const row = parseFloat(element("lines").style.getPropertyValue("--row"));
     numLeftOut = drawLines(element("strokes"), heads, rows.length, columns.length, word, row);
   }
-  element("told").textContent = tell(average, rows, columns, word);
-  element("matrix").ariaLabel = `${element("told").textContent}; arrow keys read single squares`;
+  const description = describe(average, rows, columns, word);
+  element("description").textContent = description;
+  element("matrix").ariaLabel = `${description}; arrow keys read single squares`;
 }
 
-/** Say what is seen in words. */
-function tell(average, rows, columns, word) {
+/** Describe the drawing in words. */
+function describe(average, rows, columns, word) {
   const layer = `${NAMES[state.attention]}, layer ${state.layer} of ${attention().numLayers}`;
-  if (!average) return `${layer}: no head is chosen`;
+  if (!average) return `${layer}: no head is selected`;
   const [number] = state.heads;
   const heads = state.heads.size === 1 ? `head ${number}` : `mean of ${state.heads.size} heads`;
   const at = (i, j) => average[i * columns.length + j];
   if (cell) {
     const [i, j] = cell;
-    return `${apart(rows[i])} \u2192 ${apart(columns[j])}: ${at(i, j).toFixed(3)} (${heads})`;
+    return `${isolated(rows[i])} \u2192 ${isolated(columns[j])}: ${at(i, j).toFixed(3)} (${heads})`;
   }
   if (state.drawing === "matrix") {
-    return `${layer}, ${heads}; squares are as dark as the square root of the weight`;
+    return `${layer}, ${heads}; a square is as dark as the square root of the weight`;
   }
   if (!word) {
     const rest = numLeftOut ? `, without the ${plural(numLeftOut, "faintest line")}` : "";
@@ -224,30 +225,30 @@ function tell(average, rows, columns, word) {
   }
   const isRow = word.side === "row";
   const others = (isRow ? columns : rows).map((text, other) => {
-    return { text, weight: isRow ? at(word.place, other) : at(other, word.place) };
+    return { text, weight: isRow ? at(word.index, other) : at(other, word.index) };
   });
   const most = others.sort((a, b) => b.weight - a.weight).slice(0, 3);
-  const told = most.map(({ text, weight }) => `${apart(text)} ${weight.toFixed(2)}`);
-  const name = apart((isRow ? rows : columns)[word.place]);
+  const weights = most.map(({ text, weight }) => `${isolated(text)} ${weight.toFixed(2)}`);
+  const name = isolated((isRow ? rows : columns)[word.index]);
   const verb = isRow ? "attends to" : "is attended to by";
-  return `${name} ${verb} ${told.join(" \u00b7 ")} (${heads})`;
+  return `${name} ${verb} ${weights.join(" \u00b7 ")} (${heads})`;
 }
 
 // ------------------------------------------------------------------------------------ matrix
 
-function look(row, column) {
+function selectCell(row, column) {
   const isInside = row >= 0 && column >= 0 && row < labels("rows").length;
   cell = isInside && column < labels("columns").length ? [row, column] : null;
   draw();
 }
 
 element("matrix").onpointermove = (event) => {
-  const row = Math.floor((event.offsetY - place.top) / place.size);
-  const column = Math.floor((event.offsetX - place.left) / place.size);
-  if (row !== cell?.[0] || column !== cell?.[1]) look(row, column);
+  const row = Math.floor((event.offsetY - layout.top) / layout.size);
+  const column = Math.floor((event.offsetX - layout.left) / layout.size);
+  if (row !== cell?.[0] || column !== cell?.[1]) selectCell(row, column);
 };
-element("matrix").onpointerleave = () => look(-1, -1);
-element("matrix").onblur = () => look(-1, -1);
+element("matrix").onpointerleave = () => selectCell(-1, -1);
+element("matrix").onblur = () => selectCell(-1, -1);
 element("matrix").onkeydown = (event) => {
   const steps = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
   const step = steps[event.key];
@@ -255,7 +256,7 @@ element("matrix").onkeydown = (event) => {
   event.preventDefault();
   const limit = (number, length) => Math.max(0, Math.min(length - 1, number));
   const [row, column] = cell ? [cell[0] + step[0], cell[1] + step[1]] : [0, 0];
-  look(limit(row, labels("rows").length), limit(column, labels("columns").length));
+  selectCell(limit(row, labels("rows").length), limit(column, labels("columns").length));
 };
 
 // ----------------------------------------------------------------------------------- summary
@@ -269,9 +270,9 @@ function showSummary() {
   const heads = attention().summary[state.layer - 1].map((summary, index) => {
     const head = index + 1;
     const only = make("button", { type: "button", textContent: head, title: "this head alone" });
-    only.style.setProperty("--own", `var(${colourName(head)})`);
+    only.style.setProperty("--own", `var(${colorName(head)})`);
     only.onclick = () => change({ heads: new Set([head]) });
-    const small = picture(weightsOf(head), ...size, variable(colourName(head)));
+    const small = picture(weightsOf(head), ...size, variable(colorName(head)));
     small.className = "small";
     const { entropy, distance, diagonal, symbol } = summary;
     const texts = [entropy.toFixed(2), distance.toFixed(1), diagonal.toFixed(2), symbol.toFixed(2)];
@@ -300,7 +301,7 @@ window.onresize = draw;
 matchMedia("(prefers-color-scheme: dark)").onchange = () => show(state);
 element("sentence").append(
   ...sentences.map(({ source }, index) => {
-    return make("option", { value: index + 1, textContent: `${index + 1}: ${apart(source)}` });
+    return make("option", { value: index + 1, textContent: `${index + 1}: ${isolated(source)}` });
   }),
 );
 element("sentence").onchange = (event) => change({ sentence: +event.target.value });

@@ -1,4 +1,4 @@
-"""Lines of input as sentences to look at, with their translations where they have one."""
+"""The input of `nmtkit attention`: sources, with translations if given."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,10 +9,12 @@ from nmtkit.errors import DataError
 
 @dataclass(frozen=True)
 class Pair:
-    """A source and its translation, or None.
+    """A line of input.
 
     Attributes:
-        where: what messages call the line.
+        source: the source text.
+        target: its translation; None if the line has none.
+        where: the name of the line in messages.
     """
 
     source: str
@@ -21,22 +23,22 @@ class Pair:
 
 
 def read_pairs(lines: Iterable[str], input_format: str, name: str) -> Iterator[Pair]:
-    """Turn lines into pairs.
+    """Yield the pair of each line.
 
     Args:
-        lines: `source`, or `source<TAB>translation`; or an object each.
+        lines: `source` or `source<TAB>translation`; or JSON objects.
         input_format: "text" or "json".
-        name: what messages call the input.
+        name: the name of the input in messages.
 
     Raises:
-        DataError: a line is not what it should be, or there is none.
+        DataError: a line is malformed, or there is no line.
     """
     read = _of_object if input_format == "json" else _of_text
     number = 0
     for number, line in enumerate(lines, 1):
         yield read(line, f"{name}, line {number}")
     if number == 0:
-        raise DataError(f"{name}: no line in it; give a source a line")
+        raise DataError(f"{name}: no lines; give a source per line")
 
 
 def _of_text(line: str, where: str) -> Pair:

@@ -1,6 +1,6 @@
-"""Pictures as PNG, by resvg: it shapes every script, and needs nothing of the system but fonts.
+"""Conversion of SVG to PNG by resvg, which shapes every script for which there is a font.
 
-resvg is optional (`nmtkit[plot]`); this module alone knows it.
+A module of its own: resvg is optional (`nmtkit[plot]`), and only this module imports it.
 """
 
 import re
@@ -8,11 +8,10 @@ import re
 from nmtkit.errors import ConfigError
 
 _ZOOM = 3
-"""A pixel of the drawing, 1/96 inch, becomes as many: 288 a inch, which is enough for print."""
-
+"""PNG pixels per pixel of the drawing (1/96 inch): 288 per inch, enough for print."""
 
 _MAX_PIXELS = 100_000_000
-"""Of four bytes each. resvg does not ask whether there is memory for them: it ends the process."""
+"""Four bytes each. resvg ends the process if memory does not suffice."""
 
 _SIZE = re.compile(r'<svg [^>]*?width="(\d+)" height="(\d+)"')
 
@@ -24,14 +23,14 @@ def require_png() -> None:
     except ImportError:
         raise ConfigError(
             "format (png): the package resvg-py is not installed; run `pip install "
-            "'nmtkit[plot]'`, or take --format svg [view.format]"
+            "'nmtkit[plot]'`, or use --format svg [view.format]"
         ) from None
 
 
 def png(svg: str) -> bytes:
-    """Return an SVG file, which begins with its size, as a PNG file.
+    """Convert an SVG file with width and height to a PNG file.
 
-    `require_png` has found the library.
+    The caller has checked `require_png`.
 
     Raises:
         ConfigError: the picture would be too large.
@@ -42,7 +41,7 @@ def png(svg: str) -> bytes:
     if width * height > _MAX_PIXELS:
         raise ConfigError(
             f"format (png): the picture has {width:,} x {height:,} pixels, more than "
-            f"{_MAX_PIXELS:,}; shorten the line, or take --format svg [view.format]"
+            f"{_MAX_PIXELS:,}; shorten the line, or use --format svg [view.format]"
         )
     import resvg_py
 

@@ -1,4 +1,4 @@
-"""What of a sentence is drawn: one attention of one layer, some heads, perhaps one word's lines."""
+"""The part of a sentence's attention that is drawn: kind, layer, heads, word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,20 +9,22 @@ from nmtkit.config.attention import SelectionConfig
 from nmtkit.config.problems import suggestion
 from nmtkit.decoding.attention import aligning_layer
 from nmtkit.errors import ConfigError
-from nmtkit.reporting.attention.sentences import Sentence, View
+from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is drawn.
+    """Attention weights to draw.
 
     Attributes:
-        kind: of the attention.
-        layer: from 1, of num_layers.
-        heads: from 1, of num_heads, in ascending order.
-        rows, columns: the words or subwords, as they are written.
+        kind: "encoder", "decoder" or "memory".
+        layer: the layer, counted from 1.
+        num_layers: number of layers of the model's stack.
+        heads: the heads, counted from 1, ascending.
+        num_heads: number of heads of the model.
+        rows, columns: the words or subwords that attend, and that are attended to.
         weights: (heads, rows, columns).
-        word: the place, from 0, of the row whose lines alone are drawn; None = all rows.
+        word: index of the only row whose lines are drawn; None = all rows.
     """
 
     kind: str
@@ -37,82 +39,82 @@ class Selection:
 
     @property
     def title(self) -> str:
-        """What is drawn, in words."""
+        """The caption: kind of attention, layer and heads."""
         numbers = ", ".join(map(str, self.heads))
         heads = f"head {numbers}" if len(self.heads) == 1 else f"heads {numbers}"
         if len(self.heads) == self.num_heads > 1:
             heads = f"all {self.num_heads} heads"
-        kind = "memory attention" if self.kind == "memory" else f"{self.kind} self-attention"
+        kind = "cross-attention" if self.kind == "memory" else f"{self.kind} self-attention"
         return f"{kind}, layer {self.layer} of {self.num_layers}, {heads}"
 
 
 def select(sentence: Sentence, config: SelectionConfig) -> Selection:
-    """Find what a configuration asks for.
+    """Select the attention weights that a configuration names.
 
     Raises:
         ConfigError: the sentence has no such attention, layer, head or word.
     """
-    view = _view(sentence, config.attention)
-    num_layers, num_heads = view.weights.shape[:2]
+    attention = _attention(sentence, config.attention)
+    num_layers, num_heads = attention.weights.shape[:2]
     layer = config.layer or aligning_layer(num_layers) + 1
     if layer > num_layers:
         raise ConfigError(
             f"layer ({layer}): {config.attention} attention has {_counted(num_layers, 'layer')}; "
-            f"give a number up to that [selection.layer]"
+            f"give 1 to {num_layers} [selection.layer]"
         )
     given = {int(head) for head in config.heads.split(",") if head}
     heads = tuple(sorted(given)) or tuple(range(1, num_heads + 1))
     if heads[-1] > num_heads:
         raise ConfigError(
-            f"heads ({heads[-1]}): the model has {_counted(num_heads, 'head')}; give numbers up "
-            "to that [selection.heads]"
+            f"heads ({heads[-1]}): the model has {_counted(num_heads, 'head')}; give numbers "
+            f"from 1 to {num_heads} [selection.heads]"
         )
     is_joined = config.join_subwords
-    rows = view.rows.words if is_joined else view.rows.pieces
-    weights = (view.joined if is_joined else view.weights)[layer - 1]
+    rows = attention.rows.words if is_joined else attention.rows.pieces
+    weights = (attention.joined if is_joined else attention.weights)[layer - 1]
     return Selection(
-        kind=view.kind,
+        kind=attention.kind,
         layer=layer,
         num_layers=num_layers,
         heads=heads,
         num_heads=num_heads,
         rows=rows,
-        columns=view.columns.words if is_joined else view.columns.pieces,
+        columns=attention.columns.words if is_joined else attention.columns.pieces,
         weights=weights[[head - 1 for head in heads]],
-        word=_place(config.word, rows),
+        word=_row_index(config.word, rows),
     )
 
 
-def _view(sentence: Sentence, kind: str) -> View:
-    for view in sentence.views:
-        if view.kind == kind:
-            return view
+def _attention(sentence: Sentence, kind: str) -> AttentionMap:
+    for attention in sentence.attentions:
+        if attention.kind == kind:
+            return attention
     raise ConfigError(
-        f"attention ({kind}): the line has no translation; give it behind a tab, or add "
+        f"attention ({kind}): the line has no translation; add it after a tab, or add "
         "--translate [selection.attention]"
     )
 
 
-def _place(word: str, rows: Sequence[str]) -> int | None:
-    """Return the place of the word that a text names, by itself or by its place from 1."""
+def _row_index(word: str, rows: Sequence[str]) -> int | None:
+    """Return the index of the row with a text, or at a position counted from 1."""
     if not word:
         return None
     words = [row.strip("\u2581") for row in rows]
-    places = [place for place, row in enumerate(words) if row == word]
-    numbers = ", ".join(str(place + 1) for place in places)
-    stands = f"word ({word!r}) stands at the place{'s' * (len(places) > 1)} {numbers}"
+    found = [index for index, row in enumerate(words) if row == word]
+    numbers = ", ".join(str(index + 1) for index in found)
+    at = f"word ({word!r}) is at position{'s' * (len(found) > 1)} {numbers}"
     if word.isdecimal() and 1 <= int(word) <= len(rows):
-        named = int(word) - 1
-        if not places or named in places:
-            return named
+        index = int(word) - 1
+        if not found or index in found:
+            return index
         raise ConfigError(
-            f"{stands}, but place {named + 1} has {words[named]!r}; give the place that is meant "
-            f"with a zero before it, such as 0{places[0] + 1} [selection.word]"
+            f"{at}, but position {index + 1} has {words[index]!r}; give the position with a zero "
+            f"in front, such as 0{found[0] + 1} [selection.word]"
         )
-    if len(places) == 1:
-        return places[0]
-    if places:
-        raise ConfigError(f"{stands}; give one of these numbers [selection.word]")
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(f"{at}; give one of these numbers [selection.word]")
     raise ConfigError(
         f"word ({word!r}) is none of the {len(rows)} that attend; {suggestion(word, rows)} "
         "[selection.word]"

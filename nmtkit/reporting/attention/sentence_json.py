@@ -1,6 +1,6 @@
-"""Sentences as JSON: weights, and what each head does in four numbers.
+"""Sentences as JSON: attention weights, and a summary of each head in four numbers.
 
-The weights are numbers for programs, or packed for a page.
+Weights are lists of numbers for programs, or packed as base64 for the page.
 """
 
 import base64
@@ -13,27 +13,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmtkit.reporting.attention.sentences import Sentence, View
+from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
 
 _DIGITS = 6
-"""Behind the point; float32 has about as many."""
+"""Decimal places; float32 has about this precision."""
 
 _ONE = 2**16 - 1
-"""What stands for the weight 1 in a page."""
+"""The number that stands for weight 1 in the page."""
 
 
 @dataclass(frozen=True)
 class HeadSummary:
-    """Means over the tokens that attend.
+    """The summary of a head: means over the tokens that attend.
 
-    A token's own place is where it stands itself or, in a sequence of another length, what stands
-    as far along.
+    A token's own position is its index or, in a sequence of another length, the proportional one.
 
     Attributes:
-        entropy: of the weights, in bits: 0 where all goes to one token.
-        distance: in tokens, from the own place to what is attended to.
-        diagonal: the share that goes to the own place.
-        symbol: the share that goes to the end symbol, or to the begin symbol in the decoder.
+        entropy: entropy of the weights, in bits; 0 if one token gets all weight.
+        distance: mean distance from the own position to the attended one, in tokens.
+        diagonal: weight of the own position.
+        symbol: weight of the end symbol, or of the begin symbol in the decoder.
     """
 
     entropy: float
@@ -43,31 +42,31 @@ class HeadSummary:
 
 
 def json_line(sentence: Sentence) -> str:
-    """Return an object of everything that is known of a sentence."""
+    """Return a sentence as a line of JSON."""
     return json.dumps(as_object(sentence, _as_lists), ensure_ascii=False)
 
 
 def as_object(sentence: Sentence, written: Callable[[Tensor], Any]) -> dict[str, Any]:
-    """Return a sentence as JSON can hold it.
+    """Return a sentence as a JSON object.
 
     Args:
         sentence: the sentence.
-        written: turns weights (L, H, T, S) into their form.
+        written: converts weights (L, H, T, S) to a JSON value.
     """
     return {
         "source": sentence.source,
         "translation": sentence.target,
-        "attentions": [_view(view, written) for view in sentence.views],
+        "attentions": [_attention(attention, written) for attention in sentence.attentions],
     }
 
 
 def packed(weights: Tensor) -> str:
-    """Return weights as base64 of 16-bit numbers, little end first, of which 65535 means 1."""
+    """Return weights as base64 of 16-bit little-endian numbers; 65535 means 1."""
     numbers = (weights * _ONE).round().to(torch.int32).numpy().astype("<u2")
     return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
-def summarise(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
+def summarize(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
     """Summarise the heads of each layer.
 
     Args:
@@ -75,9 +74,9 @@ def summarise(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
         symbol: the column of the end symbol, or of the begin symbol.
     """
     num_rows, num_columns = weights.shape[2:]
-    own = torch.arange(num_rows) * (num_columns - 1) / max(1, num_rows - 1)  # (T,)
-    distances = (torch.arange(num_columns) - own[:, None]).abs()  # (T, S)
-    diagonal = torch.nn.functional.one_hot(own.round().long(), num_columns)
+    positions = torch.arange(num_rows) * (num_columns - 1) / max(1, num_rows - 1)  # (T,)
+    distances = (torch.arange(num_columns) - positions[:, None]).abs()  # (T, S)
+    diagonal = torch.nn.functional.one_hot(positions.round().long(), num_columns)
     numbers = torch.stack(
         [
             torch.special.entr(weights).sum(-1) / math.log(2),
@@ -90,21 +89,21 @@ def summarise(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
     return [[HeadSummary(*head) for head in layer] for layer in numbers.mean(2).tolist()]
 
 
-def _view(view: View, written: Callable[[Tensor], Any]) -> dict[str, Any]:
-    symbol = 0 if view.kind == "decoder" else len(view.columns.pieces) - 1
+def _attention(attention: AttentionMap, written: Callable[[Tensor], Any]) -> dict[str, Any]:
+    symbol = 0 if attention.kind == "decoder" else len(attention.columns.pieces) - 1
     summaries = [
         [{name: round(number, _DIGITS) for name, number in asdict(head).items()} for head in layer]
-        for layer in summarise(view.weights, symbol)
+        for layer in summarize(attention.weights, symbol)
     ]
     return {
-        "kind": view.kind,
-        "rows": asdict(view.rows),
-        "columns": asdict(view.columns),
+        "kind": attention.kind,
+        "rows": asdict(attention.rows),
+        "columns": asdict(attention.columns),
         "summary": summaries,
-        "weights": written(view.weights),
+        "weights": written(attention.weights),
     }
 
 
 def _as_lists(weights: Tensor) -> Any:
-    # Numbers of float32 would be written with the digits of float64.
+    # Rounded as float64: json would write all digits of a rounded float32.
     return torch.round(weights.double(), decimals=_DIGITS).tolist()

@@ -1,4 +1,4 @@
-"""A sentence as a model attends to it: tokens, words, and the weights between them."""
+"""Attention weights of a model in a sentence, with tokens and words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.schema import AttentionRecipe, SearchConfig
-from nmtkit.decoding.attention import all_weights, joined, with_end
+from nmtkit.decoding.attention import all_attention_weights, pool_words, with_end
 from nmtkit.decoding.batching import longest_translation
 from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.search import beam_search
@@ -23,11 +23,11 @@ from nmtkit.text.codec import Vocabulary
 
 @dataclass(frozen=True)
 class Tokens:
-    """A sequence as the model sees it, and the words that it spells.
+    """The tokens of a sequence and the words that they form.
 
     Attributes:
         pieces: the tokens as the vocabulary writes them.
-        word_of: the word, from 0, that each is part of; begin and end symbol are words too.
+        word_of: for each token, the index of its word; begin and end symbols are words too.
         words: the text of each word.
     """
 
@@ -37,13 +37,13 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class View:
-    """One of the three attentions, in a sentence.
+class AttentionMap:
+    """The weights of one of the three attentions in a sentence.
 
     Attributes:
         kind: "encoder", "decoder" or "memory".
-        rows, columns: what attends, and what is attended to.
-        weights: (L, H, T, S) float32, rows of which sum to 1.
+        rows, columns: the tokens that attend, and those that are attended to.
+        weights: (L, H, T, S) float32; each row sums to 1.
     """
 
     kind: str
@@ -53,74 +53,73 @@ class View:
 
     @cached_property
     def joined(self) -> Tensor:
-        """The weights between words: (L, H, words of the rows, words of the columns)."""
-        return joined(self.weights, self.rows.word_of, self.columns.word_of)
+        """The weights between words: (L, H, words of `rows`, words of `columns`)."""
+        return pool_words(self.weights, self.rows.word_of, self.columns.word_of)
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A line of input: its source, its translation if there is one, and what attends to what."""
+    """A source, its translation or None, and the attention weights between their tokens."""
 
     source: str
     target: str | None
-    views: tuple[View, ...]
+    attentions: tuple[AttentionMap, ...]
 
     @property
     def num_weights(self) -> int:
-        """How many weights there are, of all attentions, layers and heads."""
-        return sum(view.weights.numel() for view in self.views)
+        """Number of weights of all attentions, layers and heads."""
+        return sum(attention.weights.numel() for attention in self.attentions)
 
 
-class Observer:
-    """A model with its codec, whose attention is looked at."""
+class AttentionExtractor:
+    """Computes the attention weights of a model."""
 
     def __init__(self, loaded: LoadedModel, recipe: AttentionRecipe) -> None:
-        """Take a model that is as it was loaded, and what to do with it."""
+        """Use a loaded model with the settings of a recipe."""
         self._model = loaded.model
         self._codec = loaded.codec
         self._search = recipe.search if recipe.view.translate else None
         self._max_weights = recipe.view.max_weights
 
-    def observe(self, pair: Pair) -> Sentence:
-        """Run the model over a pair, having it translate first if that is asked for.
+    def extract(self, pair: Pair) -> Sentence:
+        """Compute the attention weights of a pair; translate its source first with --translate.
 
         Raises:
-            DataError: a side is too long; or there is a translation already, where one is to be
-                found.
-            DamagedError: the model computes no numbers.
+            DataError: a side is too long, or the pair has a translation despite --translate.
+            DamagedError: the model computes values that are not finite.
         """
         source = self._codec.encode_source(pair.source)
         self._check_size(pair, source, None)
         target, text = self._target(pair, source)
         self._check_size(pair, source, target)
-        weights = all_weights(self._model, source, target)
-        words = self._codec.source.words(source[:-1])
-        own = _tokens(self._codec.source, source, with_end(words))
-        views = [View("encoder", own, own, weights.encoder)]
+        weights = all_attention_weights(self._model, source, target)
+        words = self._codec.source.word_indices(source[:-1])
+        source_tokens = _tokens(self._codec.source, source, with_end(words))
+        attentions = [AttentionMap("encoder", source_tokens, source_tokens, weights.encoder)]
         if target is not None and weights.decoder is not None and weights.memory is not None:
             vocabulary = self._codec.target
-            word_of = with_end(vocabulary.words(target[:-1]))
-            # What the decoder reads is what it has written, one place later.
+            word_of = with_end(vocabulary.word_indices(target[:-1]))
+            # The decoder reads its output shifted by one position.
             read = _tokens(vocabulary, [BOS_ID, *target[:-1]], [0, *(1 + w for w in word_of[:-1])])
-            views.append(View("decoder", read, read, weights.decoder))
+            attentions.append(AttentionMap("decoder", read, read, weights.decoder))
             written = _tokens(vocabulary, target, word_of)
-            views.append(View("memory", written, own, weights.memory))
-        return Sentence(pair.source, text, tuple(views))
+            attentions.append(AttentionMap("memory", written, source_tokens, weights.memory))
+        return Sentence(pair.source, text, tuple(attentions))
 
     def _target(self, pair: Pair, source: Ids) -> tuple[list[int] | None, str | None]:
-        """Return the ids and the text of the translation, given or found."""
+        """Return the ids and the text of the translation, given or found; both may be None."""
         if self._search is None:
             given = None if pair.target is None else self._codec.encode_target(pair.target)
             return given, pair.target
         if pair.target is not None:
             raise DataError(
-                f"{pair.where}: has a translation already; leave it out, or leave out --translate"
+                f"{pair.where}: already has a translation; remove it, or leave out --translate"
             )
-        found = _translate(self._model, source, self._search)
-        return found, self._codec.decode_target(found)
+        target = _translate(self._model, source, self._search)
+        return target, self._codec.decode_target(target)
 
     def _check_size(self, pair: Pair, source: Ids, target: Ids | None) -> None:
-        """Refuse what the model cannot read, or what has more weights than are wanted."""
+        """Raise DataError if the model cannot read a side, or there are more than --max-weights."""
         config = self._model.config
         num_source, num_target = len(source), len(target or ())
         longest = config.longest_sequence
@@ -142,7 +141,7 @@ class Observer:
 
 @torch.inference_mode()
 def _translate(model: Transformer, source: Ids, search: SearchConfig) -> list[int]:
-    """Return the ids of the best translation; a blank line's is blank."""
+    """Return the ids of the best translation; a blank line stays blank."""
     if list(source) == [EOS_ID]:
         return [EOS_ID]
     memory = model.encode(pack_sequences([source], model.output_weight.device))

@@ -1,4 +1,4 @@
-"""The flow of `nmtkit attention`: lines -> pairs -> sentences -> a page, objects, or a picture."""
+"""The flow of `nmtkit attention`: lines -> pairs -> sentences -> a page, JSON, or a picture."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -13,60 +13,62 @@ from nmtkit.reporting.attention.pairs import Pair, read_pairs
 from nmtkit.reporting.attention.png import png, require_png
 from nmtkit.reporting.attention.selection import select
 from nmtkit.reporting.attention.sentence_json import as_object, json_line, packed
-from nmtkit.reporting.attention.sentences import Observer, Sentence
+from nmtkit.reporting.attention.sentences import AttentionExtractor, Sentence
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.model_path import load_model
 
 
 def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -> Iterator[bytes]:
-    """Look at a model's attention in some sentences.
+    """Write a model's attention weights in some sentences as a page, a picture or JSON.
 
     Args:
-        path: of a model, a checkpoint or a run.
-        recipe: what to show, and how.
-        lines: the sentences; see `read_pairs`. No more are read than are shown.
-        name: what messages call the lines.
+        path: the folder of a model, a checkpoint or a run.
+        recipe: the settings.
+        lines: the sentences, as for `read_pairs`; a picture reads them only up to its own.
+        name: the name of the input in messages.
 
     Yields:
-        the bytes of the page or the picture, or of an object a line.
+        the page, the picture, or a line of JSON per sentence, as bytes.
 
     Raises:
-        ConfigError: what is asked for is not there, or PNG cannot be written here.
-        DataError: a line is not what it should be, or too long.
-        DamagedError: there is no model, or it is not whole.
+        ConfigError: the selected part does not exist, or PNG needs a missing package.
+        DataError: a line is malformed or too long.
+        DamagedError: there is no model, or it is damaged.
     """
     form = recipe.view.format
     if form == "png":
         require_png()
-    observer = Observer(load_model(path, set_up(recipe.runtime)), recipe)
+    extractor = AttentionExtractor(load_model(path, set_up(recipe.runtime)), recipe)
     pairs = read_pairs(lines, recipe.view.input_format, name)
     if form == "json":
         for pair in pairs:
-            yield f"{json_line(observer.observe(pair))}\n".encode()
+            yield f"{json_line(extractor.extract(pair))}\n".encode()
     elif form == "html":
-        yield _page(str(path), recipe, observer, pairs).encode()
+        yield _page(str(path), recipe, extractor, pairs).encode()
     else:
-        svg = _picture(recipe, observer, pairs)
+        svg = _picture(recipe, extractor, pairs)
         yield png(svg) if form == "png" else svg.encode()
 
 
-def _picture(recipe: AttentionRecipe, observer: Observer, pairs: Iterator[Pair]) -> str:
-    """Draw the selected sentence alone."""
+def _picture(recipe: AttentionRecipe, extractor: AttentionExtractor, pairs: Iterator[Pair]) -> str:
+    """Draw the selected sentence as SVG."""
     wanted = recipe.selection.sentence
     first = list(islice(pairs, wanted))
     if len(first) < wanted:
         raise _no_such_sentence(wanted, len(first))
-    selection = select(observer.observe(first[-1]), recipe.selection)
+    selection = select(extractor.extract(first[-1]), recipe.selection)
     return draw(selection, recipe.selection.drawing)
 
 
-def _page(title: str, recipe: AttentionRecipe, observer: Observer, pairs: Iterable[Pair]) -> str:
-    """Make a page of all sentences, which shows what is selected first."""
+def _page(
+    title: str, recipe: AttentionRecipe, extractor: AttentionExtractor, pairs: Iterable[Pair]
+) -> str:
+    """Return the page of all sentences, which shows the selection first."""
     limit = recipe.view.max_weights
     sentences: list[Sentence] = []
     num_weights = 0
     for pair in pairs:
-        sentences.append(observer.observe(pair))
+        sentences.append(extractor.extract(pair))
         num_weights += sentences[-1].num_weights
         if num_weights > limit:
             raise DataError(

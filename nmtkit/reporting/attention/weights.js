@@ -1,11 +1,11 @@
-// Attention weights as the page holds them: packed until they are looked at, joined on demand.
+// Attention weights: unpacked, and joined to words, when first needed.
 
-const ONE = 65535; // what stands for the weight 1
+const ONE = 65535; // stands for weight 1
 
-/** How dark a weight is where small ones are to be seen as well: its square root. */
+/** The opacity of a weight: its square root, so that small weights are visible. */
 const darkness = Math.sqrt;
 
-/** One attention of one sentence, of all layers and heads. */
+/** One of the attentions of a sentence: all layers and heads. */
 class Attention {
   constructor({ kind, rows, columns, summary, weights }) {
     this.kind = kind;
@@ -18,12 +18,12 @@ class Attention {
     this.known = new Map();
   }
 
-  /** The words of a side, "rows" or "columns", or its subwords. */
+  /** Return the words or subwords of a side, "rows" or "columns". */
   labels(side, between) {
     return between === "words" ? this[side].words : this[side].pieces;
   }
 
-  /** The weights of a head, row by row; layer and head are numbered from 1. */
+  /** Return the weights of a head, row by row; layer and head count from 1. */
   weights(layer, head, between) {
     const key = `${layer} ${head} ${between}`;
     if (!this.known.has(key)) this.known.set(key, this.find(layer, head, between));
@@ -39,7 +39,7 @@ class Attention {
   }
 }
 
-/** Base64 of 16-bit numbers, little end first, as numbers. */
+/** Decode base64 of 16-bit little-endian numbers. */
 function unpack(text) {
   const characters = atob(text);
   const numbers = new Uint16Array(characters.length / 2);
@@ -49,7 +49,7 @@ function unpack(text) {
   return numbers;
 }
 
-/** A word gets the sum of what its subwords get, and gives the mean of what they give. */
+/** Join subwords to words: sum over the columns of a word, mean over its rows. */
 function join(weights, rows, columns) {
   const width = columns.words.length;
   const joined = new Float32Array(rows.words.length * width);
@@ -64,7 +64,7 @@ function join(weights, rows, columns) {
   return joined;
 }
 
-/** The mean of the weights of some heads, at least one. */
+/** Return the mean weights of at least one head. */
 function mean(heads) {
   const sum = new Float32Array(heads[0].length);
   for (const weights of heads) weights.forEach((weight, i) => (sum[i] += weight));

@@ -21,7 +21,7 @@ def probe() -> Command:
     return command
 
 
-def test_help_lists_own_options_first_then_examples_as_typed() -> None:
+def test_help_lists_own_options_first_then_verbatim_examples() -> None:
     text = CliRunner().invoke(probe(), ["--help"]).stdout
     parts = ["Probe.", "Options:", "--own", "--debug", "--help"]
     places = [text.index(part) for part in [*parts, "Examples:"]]
@@ -45,18 +45,18 @@ def test_a_count_is_at_least_one_or_not_given() -> None:
             at_least_one(context, option, number)
 
 
-def test_counts_are_read_in_their_order_and_each_once() -> None:
+def test_counts_are_read_in_order_without_repetitions() -> None:
     command = probe()
     context, option = click.Context(command), command.params[0]
     assert read_counts(context, option, None) is None
     for text, counts in (("7", [7]), ("5,20,10", [5, 20, 10]), ("2, 1,2", [2, 1])):
         assert read_counts(context, option, text) == counts
     for text in ("0", "a", "", "5,", "5,-1", "5;6", "1.5"):
-        with pytest.raises(click.BadParameter, match=f"'{text}' is not a list of numbers from 1 "):
+        with pytest.raises(click.BadParameter, match=f"'{text}' is not a list of positive numbers"):
             read_counts(context, option, text)
 
 
-def test_of_options_that_exclude_each_other_one_is_given_or_none() -> None:
+def test_at_most_one_of_exclusive_options_is_accepted() -> None:
     assert given_one({"--one": None, "--two": None}) is None
     assert given_one({"--one": None, "--two": 2}) == "--two"
     with pytest.raises(click.UsageError, match="--one and --three exclude each other; give one of"):

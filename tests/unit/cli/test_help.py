@@ -38,7 +38,7 @@ def options_of(name: str) -> dict[str, click.Option]:
 
 
 def flags_in(text: str) -> list[str]:
-    """Return the long flags that a help lists, without those that its texts name."""
+    """Return the long flags that a help lists, without those in its texts."""
     listed = re.findall(r"^  (-\S+.*?)(?:   ?\S|$)", text.split("\nExamples:")[0], re.M)
     return [flag for line in listed for flag in re.findall(r"--[a-z][a-z0-9-]*", line)]
 
@@ -54,7 +54,7 @@ def test_help_is_one_screen(name: str) -> None:
     lines = output(name, "--help").rstrip("\n").split("\n")
     assert len(lines) <= HEIGHT
     examples = lines.index("Examples:")
-    # Examples are shown as they are typed.
+    # Examples are verbatim, in lines of any length.
     assert all(len(line) <= WIDTH for line in [*lines[:examples], lines[-1]])
 
 
@@ -69,13 +69,13 @@ def test_help_shows_the_common_options_in_their_order_and_counts_the_others(name
 
 
 @pytest.mark.parametrize("name", COMMON)
-def test_help_shows_whatever_a_command_cannot_do_without(name: str) -> None:
+def test_help_shows_all_required_options(name: str) -> None:
     required = {key for key, one in options_of(name).items() if "[required]" in str(one.help)}
     assert required <= set(COMMON[name])
 
 
 @pytest.mark.parametrize("name", COMMON)
-def test_every_text_of_help_is_whole(name: str) -> None:
+def test_no_text_of_help_is_truncated(name: str) -> None:
     text = output(name, "--help").split("Options:")[1].split("Examples:")[0]
     for opening, closing in ("()", "[]"):
         assert text.count(opening) == text.count(closing)
@@ -91,7 +91,7 @@ def test_help_all_shows_every_flag_and_completion_offers_it(name: str) -> None:
     assert {one.opts[-1] for one in options if "--" in one.opts[-1]} <= offered
 
 
-def test_help_all_lists_own_options_first_then_topics_then_examples_as_typed() -> None:
+def test_help_all_lists_own_options_then_topics_then_verbatim_examples() -> None:
     @recipe_command("probe", ScoreRecipe, {}, "probe | tail \\\n    --lines 1\n\n# another")
     @click.option("--own", help="Its own.")
     def command(recipe: ScoreRecipe, own: str) -> None:
@@ -100,7 +100,7 @@ def test_help_all_lists_own_options_first_then_topics_then_examples_as_typed() -
     text = CliRunner().invoke(command, ["--help-all"]).stdout
     parts = ["Probe.", "Options:", "--own", "--help-all", "--debug", "-h, --help"]
     parts += ["Configuration:", "--config", "Metrics against a reference:", "--metric"]
-    parts += ["The machine:", "--device", "Examples:"]
+    parts += ["Device:", "--device", "Examples:"]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     assert text.endswith("Examples:\n  probe | tail \\\n      --lines 1\n\n  # another\n")
@@ -108,6 +108,6 @@ def test_help_all_lists_own_options_first_then_topics_then_examples_as_typed() -
 
 def test_help_leaves_out_defaults_that_are_0_or_off_and_details() -> None:
     text = " ".join(output("train", "--help").split())
-    assert "all sessions of the run together. --schedule" in text
-    assert "Largest update. [default: 25,000 tokens]" in text
+    assert "this much training time. --schedule" in text
+    assert "Batch size per update, over all devices. [default: 25,000 tokens]" in text
     assert "one process per device. [default: auto]" in text

@@ -7,20 +7,22 @@ from nmtkit import errors
 from nmtkit_cli import main
 
 KINDS = [
-    kind for kind in errors.NmtkitError.__subclasses__() if kind is not errors.ToldElsewhereError
+    kind
+    for kind in errors.NmtkitError.__subclasses__()
+    if kind is not errors.ReportedElsewhereError
 ]
 
 
 class OutOfMemoryError(RuntimeError):
-    """Stands for torch's error of the same name."""
+    """A stand-in for the error of torch with this name."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_error_of_ours_is_one_line_and_ends_with_its_own_code(
+def test_an_nmtkit_error_is_one_line_with_its_exit_code(
     kind: type[errors.NmtkitError], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.report(kind("what is wrong:\nhow to mend it")) == kind.exit_code
-    assert capsys.readouterr() == ("", "nmtkit: error: what is wrong: how to mend it\n")
+    assert main.report(kind("what is wrong:\nhow to fix it")) == kind.exit_code
+    assert capsys.readouterr() == ("", "nmtkit: error: what is wrong: how to fix it\n")
 
 
 def test_every_exit_code_is_explained_in_the_help() -> None:
@@ -28,11 +30,11 @@ def test_every_exit_code_is_explained_in_the_help() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "expected"),
     [
-        (MemoryError(), 5, "out of memory; take smaller batches or a larger machine"),
-        (OutOfMemoryError("CUDA out of memory. Tried"), 5, "out of memory; take smaller"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 5, "out of memory; take"),
+        (MemoryError(), 5, "out of memory; use smaller batches or a larger machine"),
+        (OutOfMemoryError("CUDA out of memory. Tried"), 5, "out of memory; use smaller"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 5, "out of memory; use"),
         (
             OSError(errno.ENOSPC, "No space left on device"),
             5,
@@ -49,12 +51,12 @@ def test_every_exit_code_is_explained_in_the_help() -> None:
         (click.UsageError("Missing it."), 2, "Missing it. (see `nmtkit --help`)"),
     ],
 )
-def test_another_error_is_one_line_with_the_code_of_its_kind(
-    error: Exception, code: int, told: str, capsys: pytest.CaptureFixture[str]
+def test_another_error_is_one_line_with_the_exit_code_of_its_kind(
+    error: Exception, code: int, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.report(error) == code
     captured = capsys.readouterr()
-    assert captured.err.startswith(f"nmtkit: error: {told}")
+    assert captured.err.startswith(f"nmtkit: error: {expected}")
     assert captured.err.count("\n") == 1
 
 
@@ -77,7 +79,7 @@ def test_only_debug_shows_a_traceback(capsys: pytest.CaptureFixture[str]) -> Non
         assert text.splitlines()[-1].startswith("nmtkit: error: no metric 'x'; known are: bleu,")
 
 
-def test_every_command_is_listed_and_is_what_its_name_says() -> None:
+def test_every_listed_command_has_its_name() -> None:
     context = click.Context(main.group, **main.group.context_settings)
     for name in main.COMMANDS:
         command = main.group.get_command(context, name)

@@ -24,7 +24,7 @@ from nmtkit_cli.options import changed_flags, recipe_command
 
 
 def probe(taken: list[TrainRecipe]) -> Command:
-    """Make a command that keeps the recipe it is given."""
+    """Return a command that appends its recipe to a list."""
 
     @recipe_command("probe", TrainRecipe, {"seed": "-x"}, "probe data")
     @click.argument("data", metavar="DATA", required=False)
@@ -68,7 +68,7 @@ def test_a_flag_that_is_not_given_leaves_the_default() -> None:
     assert recipe_for() == TrainRecipe()
 
 
-def test_flags_win_over_the_file_the_file_over_the_preset_the_preset_over_defaults(
+def test_flags_override_the_file_the_preset_and_the_defaults(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "recipe.toml"
@@ -85,7 +85,7 @@ def test_switches_turn_settings_on_and_off() -> None:
     assert recipe_for("--tie-embeddings").model.tie_embeddings
 
 
-def test_changed_flags_are_those_of_other_values_than_the_defaults() -> None:
+def test_changed_flags_are_those_that_differ_from_defaults() -> None:
     assert changed_flags(recipe_for(), ("model", "seed")) == []
     recipe = recipe_for("--no-tie-embeddings", "--dropout", "0.3", "--seed", "1", "--keep", "9")
     assert changed_flags(recipe, ("model", "seed")) == ["--dropout", "--tie-embeddings"]
@@ -111,7 +111,7 @@ def test_a_repeated_flag_is_a_list() -> None:
     assert taken[0].corpus.train == ("a", "b")
 
 
-def test_wrong_values_of_several_flags_are_told_at_once() -> None:
+def test_one_error_has_the_wrong_values_of_all_flags() -> None:
     with pytest.raises(ConfigError) as caught:
         recipe_for("--dropout", "much", "--heads", "1.5", "--norm", "prer", "--keep", "0")
     message = str(caught.value)
@@ -121,7 +121,7 @@ def test_wrong_values_of_several_flags_are_told_at_once() -> None:
     assert "keep (0) must be a whole number of at least 1" in message
 
 
-def test_what_is_printed_reads_back_as_the_identical_recipe() -> None:
+def test_the_printed_recipe_is_read_back_unchanged() -> None:
     arguments = ["--preset", "big", "--dropout", "0.25", "--print-config"]
     taken: list[TrainRecipe] = []
     result = CliRunner().invoke(probe(taken), arguments, catch_exceptions=False)
@@ -133,13 +133,13 @@ def test_what_is_printed_reads_back_as_the_identical_recipe() -> None:
     }
 
 
-def test_a_parameter_of_the_command_itself_is_compulsory() -> None:
+def test_a_parameter_of_the_command_itself_is_required() -> None:
     with pytest.raises(click.MissingParameter, match=r"(?i)missing parameter: data"):
         probe([]).main([], standalone_mode=False)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (None, r"recipe\.toml: No such file or directory; check --config"),
         (b"\xff", r"recipe\.toml: not UTF-8 \(invalid start byte\); save it as UTF-8"),
@@ -147,16 +147,16 @@ def test_a_parameter_of_the_command_itself_is_compulsory() -> None:
     ],
 )
 def test_a_configuration_file_that_cannot_be_read_is_named(
-    tmp_path: Path, content: bytes | None, told: str
+    tmp_path: Path, content: bytes | None, expected: str
 ) -> None:
     file = tmp_path / "recipe.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         recipe_for("--config", str(file))
 
 
-def test_a_byte_order_mark_before_a_configuration_is_no_part_of_it(tmp_path: Path) -> None:
+def test_a_byte_order_mark_of_a_configuration_file_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_bytes(b"\xef\xbb\xbf" + dumps(TrainRecipe()).encode())
     assert recipe_for("--config", str(file)) == TrainRecipe()
@@ -164,13 +164,13 @@ def test_a_byte_order_mark_before_a_configuration_is_no_part_of_it(tmp_path: Pat
 
 def test_help_groups_settings_under_their_sections_with_defaults_and_units() -> None:
     text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
-    assert "The Transformer's shape: --encoder-layers NUMBER" in text
-    assert "end symbols counted. [default: 25,000 tokens]" in text
+    assert "Model: --encoder-layers NUMBER" in text
+    assert "end symbols count. [default: 25,000 tokens]" in text
     assert "Examples: probe data" in text
 
 
 @pytest.mark.parametrize("recipe_type", [PreprocessRecipe, TrainRecipe, TranslateRecipe])
-def test_every_text_that_is_no_choice_says_what_stands_for_it(
+def test_every_text_without_choices_has_a_metavar(
     recipe_type: type[Recipe],
 ) -> None:
     for field in fields_of(recipe_type).values():
@@ -178,11 +178,11 @@ def test_every_text_that_is_no_choice_says_what_stands_for_it(
         assert field.setting.metavar or not is_free, field.name
 
 
-def test_help_says_what_the_presets_are_and_what_wins_over_them() -> None:
+def test_help_names_the_presets_and_what_overrides_them() -> None:
     text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
     assert "base, big, big-en-fr: the paper's models; table3-A1 to -A4, " in text
     assert "small: 3+3 layers of 256, for a CPU." in text
-    assert "whatever the file of --config names wins over it, and flags win over both." in text
+    assert "a named set of values, which --config and flags override." in text
 
 
 def completions(incomplete: str, *arguments: str) -> list[Any]:
@@ -198,6 +198,6 @@ def test_completion_offers_flags_choices_and_files() -> None:
     assert [item.type for item in completions("p", "--config")] == ["file"]
 
 
-def test_completion_of_presets_takes_them_in_whatever_case() -> None:
+def test_completion_of_presets_ignores_case() -> None:
     for begun in ("table3-a1", "TABLE3-A1"):
         assert [item.value for item in completions(begun, "--preset")] == ["table3-A1"]

@@ -8,8 +8,8 @@ from nmtkit_cli import average_checkpoints, preprocess
 from nmtkit_cli.command import usable_cores
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells on which cores one may run")
-def test_only_the_cores_that_this_process_may_run_on_count() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has sched_getaffinity")
+def test_usable_cores_are_those_of_this_process() -> None:
     permitted = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(permitted)})
@@ -19,9 +19,9 @@ def test_only_the_cores_that_this_process_may_run_on_count() -> None:
     assert usable_cores() == len(permitted)
 
 
-def test_help_tells_defaults_in_words_and_no_ranges() -> None:
+def test_help_shows_defaults_in_words_and_no_ranges() -> None:
     text = " ".join(CliRunner().invoke(preprocess.command, ["--help-all"]).stdout.split())
-    assert "the dataset is the same. [default: one a core] --shard" in text
+    assert "the dataset does not depend on it. [default: one per core] --shard" in text
     text = CliRunner().invoke(average_checkpoints.command, ["--help"]).stdout
     assert "x>=1" not in text
 
@@ -31,4 +31,4 @@ def test_a_shard_is_the_i_th_of_n_parts(text: str) -> None:
     arguments = ["-s", "en", "-t", "de", "--train", "x", "--valid", "x", "--out", "y"]
     result = CliRunner().invoke(preprocess.command, [*arguments, "--shard", text])
     assert result.exit_code == 2
-    assert f"{text!r} is not the I-th of N parts, such as 2/4" in result.stderr
+    assert f"{text!r} is not part I of N; give one such as 2/4" in result.stderr

@@ -34,7 +34,7 @@ def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("is_buffered", [True, False])
-def test_all_of_the_output_goes_into_a_pipe_that_takes_a_part_of_it_or_nothing(
+def test_a_pipe_that_accepts_parts_gets_all_of_the_output(
     is_buffered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading, writing = os.pipe()
@@ -55,12 +55,12 @@ def test_all_of_the_output_goes_into_a_pipe_that_takes_a_part_of_it_or_nothing(
     click.echo(text, nl=False)
     sys.stdout.write(text)
     os.close(writing)
-    assert len(received) > 1  # it was full
+    assert len(received) > 1  # the pipe was full
     with os.fdopen(reading, "rb") as pipe:
         assert (b"".join(received) + pipe.read()).decode() == text * 3
 
 
-def test_output_has_the_encoding_and_the_file_that_it_had(
+def test_standard_output_keeps_its_encoding_and_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (tmp_path / "out").open("w", encoding="latin-1", errors="replace") as out:
@@ -79,7 +79,7 @@ def test_a_closed_standard_output_stays_closed(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("number", "units", "told"),
+    ("number", "units", "expected"),
     [
         (1, "lines", "1 line"),
         (0, "lines", "0 lines"),
@@ -89,8 +89,8 @@ def test_a_closed_standard_output_stays_closed(monkeypatch: pytest.MonkeyPatch) 
         (0.98, "", "0.98"),
     ],
 )
-def test_a_number_is_told_with_its_unit(number: float, units: str, told: str) -> None:
-    assert streams.counted(number, units) == told
+def test_a_number_is_shown_with_its_unit(number: float, units: str, expected: str) -> None:
+    assert streams.counted(number, units) == expected
 
 
 def test_a_warning_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,9 @@ def test_progress_is_reported_after_some_seconds_and_at_the_end(
     assert capsys.readouterr().err == ""
 
 
-def test_progress_that_was_never_reported_has_no_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_that_was_never_reported_prints_no_last_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     progress = streams.Progress("scored", Clock())
     progress.add(2, 1000)
     progress.end()

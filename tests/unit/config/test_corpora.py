@@ -24,7 +24,7 @@ def texts(*train: str, tag: tuple[str, ...] = ()) -> list[TrainingText]:
         ("=2", "=2", 1.0),
     ],
 )
-def test_a_number_behind_the_last_equals_sign_is_a_weight(
+def test_a_number_after_the_last_equals_sign_is_a_weight(
     entry: str, prefix: str, weight: float
 ) -> None:
     assert texts(entry) == [TrainingText(prefix, weight, "")]
@@ -47,12 +47,12 @@ def test_a_tag_goes_to_the_text_of_its_prefix() -> None:
         ("news", ("<bt>",), "tag ('<bt>') must be"),
     ],
 )
-def test_what_cannot_be_is_told(train: str, tag: tuple[str, ...], expected: str) -> None:
+def test_bad_weights_and_tags_are_refused(train: str, tag: tuple[str, ...], expected: str) -> None:
     values = {"source_lang": "en", "target_lang": "de", "valid": "dev"}
     with pytest.raises(ConfigError, match=re.escape(expected)):
         build(PreprocessRecipe, {**values, "train": (train,), "tag": tag})
 
 
-def test_good_ones_are_no_problem() -> None:
+def test_good_weights_and_tags_are_accepted() -> None:
     config = CorpusConfig(train=("a=0.001", "b=1000", "c"), tag=("a=<bt>", "c=x"))
     assert not list(corpus_problems(config))

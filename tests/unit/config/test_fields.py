@@ -29,7 +29,7 @@ def test_no_two_sections_of_a_recipe_share_a_field_name(
 
 
 @pytest.mark.parametrize("recipe_type", RECIPES)
-def test_every_default_is_of_its_fields_kind_and_permitted(
+def test_every_default_has_its_fields_type_and_is_valid(
     recipe_type: type[Recipe],
 ) -> None:
     for field in fields_of(recipe_type).values():
@@ -46,7 +46,7 @@ def test_values_of_the_default_recipe_are_the_defaults() -> None:
     assert values_of(TrainRecipe()) == defaults
 
 
-def test_a_recipe_of_values_has_them_in_their_sections_and_defaults_elsewhere() -> None:
+def test_a_recipe_from_values_has_defaults_for_the_others() -> None:
     recipe = recipe_of(TrainRecipe, {"heads": 4, "keep": 2})
     default = TrainRecipe()
     assert recipe == dataclasses.replace(

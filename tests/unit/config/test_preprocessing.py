@@ -23,7 +23,7 @@ def test_a_target_is_segmented_as_the_source_unless_it_says_otherwise(
         (VocabularyConfig(segmentation="bpe", target_segmentation="unigram"), False),
     ],
 )
-def test_sides_share_a_vocabulary_unless_something_separates_them(
+def test_sides_share_a_vocabulary_unless_a_setting_separates_them(
     config: VocabularyConfig, expected: bool
 ) -> None:
     assert is_shared(config) == expected

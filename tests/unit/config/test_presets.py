@@ -6,19 +6,19 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build, dumps, loads
 from nmtkit.reporting.paper import TABLE_3
 
-# What does not describe the model or how it learns: table 3 of the paper says nothing of it.
+# Settings that table 3 of the paper does not give: they do not describe the model or its training.
 SCHEDULE = {"max_updates", "save_every", "validate_every", "keep"}
 UPDATES_IN_HALF_AN_HOUR = 4500  # of `small` on two cores; benchmarks/README.md
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_is_a_recipe_that_survives_its_file(name: str) -> None:
+def test_every_preset_is_a_recipe_that_a_file_preserves(name: str) -> None:
     recipe = build(TrainRecipe, PRESETS[name])
     assert loads(dumps(recipe), TrainRecipe, name) == recipe
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_sets_what_it_names_and_nothing_else(name: str) -> None:
+def test_a_preset_sets_only_the_settings_that_it_names(name: str) -> None:
     defaults = values_of(TrainRecipe())
     assert values_of(build(TrainRecipe, PRESETS[name])) == {**defaults, **PRESETS[name]}
 
@@ -42,7 +42,7 @@ def test_big_is_the_paper_s_big_model() -> None:
     assert recipe.training.max_updates == 300_000
 
 
-# Table 3: what it tells of base, and of each row what it has differently.
+# Table 3: the row base, and the differences of the other rows.
 SHAPE = {
     **{"layers": 6, "model_size": 512, "feed_forward_size": 2048, "heads": 8, "key_size": 64},
     **{"value_size": 64, "dropout": 0.1, "label_smoothing": 0.1, "positions": "sinusoidal"},
@@ -72,7 +72,7 @@ ROWS: dict[str, dict[str, object]] = {
 
 
 def trained_by(name: str) -> tuple[dict[str, object], dict[str, Value]]:
-    """Return what table 3 tells of a preset's model, and all other settings."""
+    """Return the settings of a preset that table 3 describes, and all others."""
     values = values_of(build(TrainRecipe, PRESETS[name]))
     assert values["encoder_layers"] == values.pop("decoder_layers")
     model = build(TrainRecipe, PRESETS[name]).model
@@ -83,14 +83,14 @@ def trained_by(name: str) -> tuple[dict[str, object], dict[str, Value]]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_rows_of_table_3_are_the_paper_s_and_else_as_base(name: str) -> None:
-    told, rest = trained_by(name)
-    assert told == {**SHAPE, **ROWS[name]}
+def test_rows_of_table_3_differ_from_base_as_in_the_paper(name: str) -> None:
+    described, rest = trained_by(name)
+    assert described == {**SHAPE, **ROWS[name]}
     if name != "big":
         assert rest == trained_by("base")[1]
 
 
-def test_there_is_a_preset_for_each_row_of_table_3_and_each_is_a_model_of_its_own() -> None:
+def test_each_row_of_table_3_has_a_preset_and_no_two_are_equal() -> None:
     assert list(PRESET_OF_ROW) == list(TABLE_3)
     assert list(PRESET_OF_ROW.values()) == list(ROWS)
     recipes = [build(TrainRecipe, values) for values in PRESETS.values()]
@@ -104,12 +104,16 @@ def test_english_french_is_big_with_the_dropout_of_base() -> None:
 @pytest.mark.parametrize("name", ["wsj", "wsj-semi"])
 def test_parsers_have_the_shape_and_the_search_of_section_6_3(name: str) -> None:
     recipe = build(TrainRecipe, PRESETS[name])
-    told, _ = trained_by(name)
-    assert (told["layers"], told["model_size"]) == (4, 1024)
+    described, _ = trained_by(name)
+    assert (described["layers"], described["model_size"]) == (4, 1024)
     # All other parameters remained unchanged from base.
-    assert (told["feed_forward_size"], told["heads"], told["label_smoothing"]) == (2048, 8, 0.1)
+    assert (described["feed_forward_size"], described["heads"], described["label_smoothing"]) == (
+        2048,
+        8,
+        0.1,
+    )
     search = recipe.search
-    assert (search.beam, search.length_penalty, search.extra_length) == (21, 0.3, 300)
+    assert (search.beam, search.length_penalty, search.max_length_offset) == (21, 0.3, 300)
     assert recipe.model.attention_dropout == recipe.model.dropout
 
 

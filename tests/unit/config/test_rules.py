@@ -21,7 +21,7 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "expected"),
     [
         (
             {"heads": 6},
@@ -43,17 +43,17 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         ),
         (
             {"window": 2046, "positions": "learned"},
-            "window (2046) restricts nothing, as the 1024 learned positions are within it; leave "
-            "it out, or take less than 2046 [model.window]",
+            "window (2046) has no effect, as all 1024 learned positions are within it; leave it "
+            "out, or give less than 2046 [model.window]",
         ),
-        ({"window": 1, "positions": "learned", "max_positions": 1}, "window (1) restricts nothing"),
+        ({"window": 1, "positions": "learned", "max_positions": 1}, "window (1) has no effect"),
         (
             {"window": -8},
             "window (-8) must be a whole number of at least 0, below 2**63 [model.window]",
         ),
         (
             {"compile": "on", "deterministic": True},
-            "compile ('on') chooses among kernels by their speed, so that equal runs differ; leave "
+            "compile ('on') chooses kernels by their speed, so equal runs differ; leave "
             "out --compile or --deterministic [engine.compile]",
         ),
         (
@@ -62,7 +62,8 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         ),
         (
             {"schedule": "constant"},
-            "schedule ('constant') needs its peak; give --learning-rate, such as 0.0005 "
+            "schedule ('constant') needs a peak learning rate; give --learning-rate, such as "
+            "0.0005 "
             "[training.learning_rate]",
         ),
         (
@@ -104,8 +105,8 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         ),
         (
             {"patience": 3, "validate_every": 0},
-            "patience (3) counts validations and validate_every is 0; give --validate-every or "
-            "leave --patience out [validation.patience]",
+            "patience (3) counts validations, and validate_every is 0; give --validate-every, "
+            "or leave out --patience [validation.patience]",
         ),
         (
             {"beam": 8, "validate_metrics": "none"},
@@ -117,29 +118,32 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "subword_alpha (0.2) has no effect without --subword-sampling; leave it out "
             "[training.subword_alpha]",
         ),
-        ({"extra_length": 8, "validate_every": 0}, "extra_length (8) has no effect in training"),
+        (
+            {"max_length_offset": 8, "validate_every": 0},
+            "max_length_offset (8) has no effect in training",
+        ),
     ],
 )
-def test_settings_of_training_that_contradict_each_other_are_refused(
-    values: Mapping[str, Value], told: str
+def test_contradictory_settings_of_training_are_refused(
+    values: Mapping[str, Value], expected: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         build(TrainRecipe, values)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "expected"),
     [
         (
             {"target_lang": "en"},
-            "source_lang and target_lang are both 'en', so that one file would be both sides; "
-            "name two languages [corpus.target_lang]",
+            "source_lang and target_lang are both 'en', so both sides are the same file; give "
+            "two languages [corpus.target_lang]",
         ),
         (
             {"max_ratio": 0.5},
-            "max_ratio (0.5) must be 0 to keep all pairs, or else at least 1: it is the longer "
-            "side's length divided by the shorter's [filters.max_ratio]",
+            "max_ratio (0.5) must be at least 1, or 0 to keep all pairs: it is the length of "
+            "the longer side divided by that of the shorter [filters.max_ratio]",
         ),
         (
             {"min_count": 2},
@@ -148,7 +152,7 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ),
         (
             {"segmentation": "words", "sample_lines": 10},
-            "sample_lines (10) has no effect where no vocabulary of SentencePiece is learnt",
+            "sample_lines (10) has no effect where no SentencePiece vocabulary is learnt",
         ),
         (
             {**BOTH_GIVEN, "vocab_size": 100},
@@ -168,8 +172,8 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ),
         (
             {**OWN_TARGET, "target_vocab_size": 500},
-            "target_vocab_size (500) has no effect where no vocabulary of the target's own is "
-            "learnt",
+            "target_vocab_size (500) has no effect where no separate vocabulary of the target "
+            "is learnt",
         ),
         (
             {**OWN_SOURCE, "vocab_size": 600, "target_vocab_size": 500},
@@ -181,7 +185,7 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ),
         (
             {"source_vocabulary": "s", "target_segmentation": "words", "sample_lines": 5},
-            "sample_lines (5) has no effect where no vocabulary of SentencePiece is learnt",
+            "sample_lines (5) has no effect where no SentencePiece vocabulary is learnt",
         ),
         (
             {"target_vocabulary": "t", "target_segmentation": "words", "min_count": 5},
@@ -189,11 +193,11 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ),
         (
             {"separate_vocabularies": True, "target_segmentation": "words"},
-            "separate_vocabularies (True) has no effect where each side has its own, or both are",
+            "separate_vocabularies (True) has no effect where the vocabularies are separate anyway",
         ),
         (
             {**BOTH_GIVEN, "separate_vocabularies": True},
-            "separate_vocabularies (True) has no effect where each side has its own, or both are",
+            "separate_vocabularies (True) has no effect where the vocabularies are separate anyway",
         ),
         (
             {"target_vocabulary": "t.model"},
@@ -204,32 +208,32 @@ def test_settings_of_training_that_contradict_each_other_are_refused(
         ({"source_vocabulary": "s.model"}, "source_vocabulary is given without target_vocabulary"),
         (
             {"target_vocab_size": 100},
-            "target_vocab_size (100) has no effect where no vocabulary of the target's own is "
-            "learnt",
+            "target_vocab_size (100) has no effect where no separate vocabulary of the target "
+            "is learnt",
         ),
         (
             {"target_segmentation": "trees", "target_vocab_size": 100},
-            "target_vocab_size (100) has no effect where no vocabulary of the target's own is "
-            "learnt",
+            "target_vocab_size (100) has no effect where no separate vocabulary of the target "
+            "is learnt",
         ),
         (
             {"target_segmentation": "tagged-trees", "tokenizer": "moses"},
-            "tokenizer ('moses'): the words of parses are those of the text as it stands; leave it "
-            "out, and cut raw text by `nmtkit trees tokenize` [vocabulary.tokenizer]",
+            "tokenizer ('moses'): a parse has the words of the source unchanged; leave it out, and "
+            "split raw text with `nmtkit trees tokenize` [vocabulary.tokenizer]",
         ),
         (
             {"target_segmentation": "words", "target_vocab_size": 7},
-            "target_vocab_size (7) must be 0 for that of the source, or at least 8 "
+            "target_vocab_size (7) must be at least 8, or 0 for the size of the source's "
             "[vocabulary.target_vocab_size]",
         ),
     ],
 )
-def test_settings_of_preprocessing_that_contradict_each_other_are_refused(
-    values: Mapping[str, Value], told: str
+def test_contradictory_settings_of_preprocessing_are_refused(
+    values: Mapping[str, Value], expected: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         build(PreprocessRecipe, CORPUS, values)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +252,7 @@ def test_settings_of_preprocessing_that_contradict_each_other_are_refused(
         {"validate_metrics": "bleu, ter", "best_metric": "ter"},
     ],
 )
-def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) -> None:
+def test_consistent_settings_of_training_are_accepted(values: Mapping[str, Value]) -> None:
     build(TrainRecipe, values)
 
 
@@ -272,7 +276,7 @@ def test_settings_of_training_that_agree_are_taken(values: Mapping[str, Value]) 
         {**BOTH_GIVEN, "segmentation": "words", "target_segmentation": "bpe"},
     ],
 )
-def test_settings_of_preprocessing_that_agree_are_taken(values: Mapping[str, Value]) -> None:
+def test_consistent_settings_of_preprocessing_are_accepted(values: Mapping[str, Value]) -> None:
     build(PreprocessRecipe, CORPUS, values)
 
 
@@ -292,22 +296,22 @@ def test_a_suggested_number_of_heads_is_accepted(heads: int, half_size: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "expected"),
     [
         (
             {"heads": "5,a"},
-            "heads ('5,a') must be numbers from 1 on with commas between them, such as 5,6 "
-            "[selection.heads]",
+            "heads ('5,a') must be comma-separated positive numbers, such as 5,6 [selection.heads]",
         ),
-        ({"heads": "0"}, "heads ('0') must be numbers from 1 on"),
-        ({"heads": "1,,2"}, "heads ('1,,2') must be numbers from 1 on"),
+        ({"heads": "0"}, "heads ('0') must be comma-separated positive numbers"),
+        ({"heads": "1,,2"}, "heads ('1,,2') must be comma-separated positive numbers"),
         (
             {"format": "json", "layer": 5},
-            "layer (5) has no effect in json, which has everything; leave it out [selection.layer]",
+            "layer (5) has no effect in json, which contains everything; leave it out "
+            "[selection.layer]",
         ),
         (
             {"drawing": "matrix", "word": "making"},
-            "word (making) has no effect on a matrix, which shows all of them; leave it out",
+            "word (making) has no effect on a matrix, which shows all words; leave it out",
         ),
         ({"beam": 8}, "beam (8) has no effect without --translate; leave it out [search.beam]"),
         (
@@ -316,12 +320,12 @@ def test_a_suggested_number_of_heads_is_accepted(heads: int, half_size: int) -> 
         ),
     ],
 )
-def test_settings_of_attention_that_contradict_each_other_are_refused(
-    values: Mapping[str, Value], told: str
+def test_contradictory_settings_of_attention_are_refused(
+    values: Mapping[str, Value], expected: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         build(AttentionRecipe, values)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -332,5 +336,5 @@ def test_settings_of_attention_that_contradict_each_other_are_refused(
         {"format": "png", "drawing": "matrix"},
     ],
 )
-def test_settings_of_attention_that_agree_are_taken(values: Mapping[str, Value]) -> None:
+def test_consistent_settings_of_attention_are_accepted(values: Mapping[str, Value]) -> None:
     build(AttentionRecipe, values)

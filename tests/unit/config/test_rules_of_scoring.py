@@ -33,10 +33,10 @@ from nmtkit.errors import ConfigError
         ),
         (
             {"metric": "paper-bleu"},
-            "metric paper-bleu needs to know the languages; give --language-pair, such as en-de "
+            "metric paper-bleu needs the languages; give --language-pair, such as en-de "
             "[metrics.language_pair]",
         ),
-        ({"test_set": "wmt17"}, "test_set needs to know the languages; give --language-pair"),
+        ({"test_set": "wmt17"}, "test_set needs the languages; give --language-pair"),
         (
             {"language_pair": "de"},
             "language_pair ('de') must be two languages and a hyphen, such as en-de "
@@ -44,8 +44,8 @@ from nmtkit.errors import ConfigError
         ),
         (
             {"metric": "brackets,bleu"},
-            "metric ('brackets,bleu'): some metrics compare trees, others text; score by each kind "
-            "in a call of its own [metrics.metric]",
+            "metric ('brackets,bleu'): some metrics compare trees, others text; score each kind "
+            "with a separate command [metrics.metric]",
         ),
         *(
             (
@@ -69,7 +69,7 @@ from nmtkit.errors import ConfigError
         ),
         (
             {"paired_bs": True, "confidence": True},
-            "confidence (True) has no effect with --paired-bs, which tells intervals anyway;",
+            "confidence (True) has no effect with --paired-bs, which prints intervals anyway;",
         ),
         ({"trials": 5}, "trials (5) has no effect without --paired-ar; leave it out"),
         (
@@ -77,7 +77,10 @@ from nmtkit.errors import ConfigError
             "resamples (5) has no effect without --confidence or --paired-bs; leave it out",
         ),
         *(
-            ({"sentence": True, **values}, f"{next(iter(values))} ({text}) has no effect with --se")
+            (
+                {"sentence_level": True, **values},
+                f"{next(iter(values))} ({text}) has no effect with --se",
+            )
             for values, text in (
                 ({"confidence": True}, "True"),
                 ({"paired_bs": True}, "True"),
@@ -88,7 +91,7 @@ from nmtkit.errors import ConfigError
         ),
     ],
 )
-def test_settings_of_scoring_that_contradict_each_other_are_refused(
+def test_contradictory_settings_of_scoring_are_refused(
     values: Mapping[str, Value], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -101,12 +104,12 @@ def test_settings_of_scoring_that_contradict_each_other_are_refused(
     [
         {"metric": "bleu, ter", "lowercase": True, "tokenize": "char"},
         {"metric": "moses-bleu,paper-bleu", "language_pair": "en-de"},
-        {"test_set": "wmt17", "language_pair": "en-de", "sentence": True},
-        {"metric": "brackets", "prm": "new.prm", "sentence": True},
+        {"test_set": "wmt17", "language_pair": "en-de", "sentence_level": True},
+        {"metric": "brackets", "prm": "new.prm", "sentence_level": True},
         {"metric": "brackets", "paired_ar": True, "by_length": True},
         {"paired_bs": True, "resamples": 5},
         {"paired_ar": True, "trials": 5, "confidence": True, "resamples": 5, "by_length": True},
     ],
 )
-def test_settings_of_scoring_that_agree_are_taken(values: Mapping[str, Value]) -> None:
+def test_consistent_settings_of_scoring_are_accepted(values: Mapping[str, Value]) -> None:
     build(ScoreRecipe, values)

@@ -15,7 +15,7 @@ from nmtkit.errors import ConfigError
 AnyType = type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
 RECIPES: list[AnyType] = [PreprocessRecipe, TrainRecipe, TranslateRecipe]
 
-# Text without what no UTF-8 file, or no path, can hold.
+# Text that UTF-8 files and paths can contain.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
@@ -37,9 +37,7 @@ def permitted(field: Field) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize("recipe_type", RECIPES)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)
-def test_what_is_written_reads_as_the_same_values(
-    recipe_type: AnyType, data: st.DataObject
-) -> None:
+def test_written_values_are_read_back_unchanged(recipe_type: AnyType, data: st.DataObject) -> None:
     strategies = {name: permitted(field) for name, field in fields_of(recipe_type).items()}
     recipe = recipe_of(recipe_type, data.draw(st.fixed_dictionaries(strategies)))
     assert recipe_of(recipe_type, read_values(dumps(recipe), recipe_type, "file")) == recipe
@@ -53,7 +51,7 @@ def test_what_is_written_reads_as_the_same_values(
     is_learned=st.booleans(),
 )
 @settings(max_examples=25, deadline=None)
-def test_a_written_recipe_loads_as_itself(
+def test_a_written_recipe_is_read_back_unchanged(
     heads: int, factor: int, save_every: int, dropout: float, is_learned: bool
 ) -> None:
     recipe = build(
@@ -72,14 +70,14 @@ def test_the_file_names_every_setting_in_its_section() -> None:
     }
 
 
-def test_a_later_layer_wins_over_an_earlier_one_and_all_over_the_default() -> None:
+def test_later_layers_override_earlier_ones_and_defaults() -> None:
     recipe = build(TrainRecipe, {"heads": 4, "keep": 2}, {"heads": 2}, {})
     assert recipe.model.heads == 2
     assert recipe.checkpoints.keep == 2
     assert recipe.checkpoints.save_every == TrainRecipe().checkpoints.save_every
 
 
-def test_whole_numbers_stand_for_fractions_but_not_the_other_way_round() -> None:
+def test_whole_numbers_are_valid_floats_but_not_the_reverse() -> None:
     recipe = loads("[model]\ndropout = 0\n", TrainRecipe, "file")
     assert values_of(recipe)["dropout"] == 0.0
     assert isinstance(recipe.model.dropout, float)
@@ -100,15 +98,15 @@ def test_a_key_with_one_wrong_letter_is_refused_with_a_suggestion(
     assume(wrong not in fields)
     with pytest.raises(ConfigError) as caught:
         read_values(f"[{fields[key].section}]\n{wrong} = 1\n", recipe_type, "file")
-    told, _, suggested = str(caught.value).removesuffix("'?").partition("; did you mean '")
-    assert told == f"file: unknown key '{wrong}' in [{fields[key].section}]"
+    expected, _, suggested = str(caught.value).removesuffix("'?").partition("; did you mean '")
+    assert expected == f"file: unknown key '{wrong}' in [{fields[key].section}]"
     likeness = {name: SequenceMatcher(None, name, wrong).ratio() for name in (suggested, key)}
     assert suggested in fields
     assert likeness[suggested] >= likeness[key]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("[model\n", "file: not valid TOML: Expected ']' at the end of a table declaration"),
         ("[model]\nheads = 1\nheads = 2\n", "not valid TOML: Cannot overwrite a value (at line 3"),
@@ -116,21 +114,23 @@ def test_a_key_with_one_wrong_letter_is_refused_with_a_suggestion(
         ("[modle]\nheads = 8\n", "file: unknown section [modle]; did you mean 'model'?"),
         ("[xyzzy]\n", "file: unknown section [xyzzy]; known are: model, training, checkpoints,"),
         ("model = 3\n", "file: 'model' must be a section; write [model] with its settings below"),
-        ("heads = 8\n", "file: 'heads' stands outside any section; move it to [model]"),
+        ("heads = 8\n", "file: 'heads' is outside any section; move it to [model]"),
         ("haeds = 8\n", "unknown key 'haeds' outside any section; did you mean 'heads'?"),
-        ("[search]\nheads = 8\n", "file: 'heads' stands in [search]; move it to [model]"),
+        ("[search]\nheads = 8\n", "file: 'heads' is in [search]; move it to [model]"),
         ("[[model]]\nheads = 8\n", "file: 'model' must be a section"),
         ("[model.heads]\nx = 8\n", "file: heads ({'x': 8}) must be a whole number"),
     ],
 )
-def test_a_malformed_file_is_refused_naming_place_and_remedy(text: str, told: str) -> None:
+def test_the_error_of_a_malformed_file_says_where_and_how_to_fix_it(
+    text: str, expected: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         loads(text, TrainRecipe, "file")
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_all_problems_of_a_file_are_told_at_once() -> None:
+def test_one_error_has_all_problems_of_a_file() -> None:
     text = """
         [model]
         droput = 0.1
@@ -149,7 +149,7 @@ def test_all_problems_of_a_file_are_told_at_once() -> None:
         "recipe.toml: unknown key 'droput' in [model]; did you mean 'dropout'?"
     )
     for part in (
-        "'beam' stands in [training]; move it to [search]",
+        "'beam' is in [training]; move it to [search]",
         "unknown section [traning]; did you mean 'training'?",
         "norm ('prex') must be one of: post, pre; did you mean 'pre'? [model.norm]",
         "length_penalty (-1) must be a number from 0 to 10 [search.length_penalty]",
@@ -159,12 +159,12 @@ def test_all_problems_of_a_file_are_told_at_once() -> None:
         assert part in message
 
 
-def test_a_layer_file_may_leave_out_what_is_required() -> None:
+def test_a_layer_file_may_omit_required_settings() -> None:
     values: dict[str, Value] = read_values('[corpus]\ntrain = ["a"]\n', PreprocessRecipe, "file")
     assert values == {"train": ("a",)}
 
 
-def test_a_setting_with_a_problem_is_not_judged_twice() -> None:
+def test_a_setting_with_a_problem_is_reported_once() -> None:
     with pytest.raises(ConfigError) as caught:
         loads('[model]\nheads = "many"\nmodel_size = 510\n', TrainRecipe, "file")
     assert str(caught.value) == (
@@ -178,7 +178,7 @@ def test_unknown_names_in_a_layer_are_refused() -> None:
 
 
 @pytest.mark.parametrize("recipe_type", RECIPES)
-def test_a_setting_alone_is_written_as_within_its_recipe(recipe_type: AnyType) -> None:
+def test_a_single_setting_is_written_as_in_its_recipe(recipe_type: AnyType) -> None:
     recipe = recipe_type()
     values = values_of(recipe)
     lines = [

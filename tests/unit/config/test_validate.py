@@ -69,7 +69,7 @@ TRAIN = [
 ]
 TRANSLATE = [
     ("search", "beam", "0", "a whole number of at least 1"),
-    ("search", "extra_length", "0", "a whole number from 1 to 1000000"),
+    ("search", "max_length_offset", "0", "a whole number from 1 to 1000000"),
     ("translation", "batch_size", "0", "a whole number of at least 1"),
     ("translation", "max_source_length", "1", "a whole number of at least 2"),
     ("translation", "on_too_long", '"cut"', "one of: split, truncate, error"),
@@ -93,7 +93,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("recipe_type", "section", "key", "literal", "expected"), TABLE)
-def test_a_bad_value_is_told_with_its_key_and_what_is_expected(
+def test_the_error_of_a_bad_value_names_key_and_valid_values(
     recipe_type: type[PreprocessRecipe | TrainRecipe | TranslateRecipe],
     section: str,
     key: str,
@@ -109,18 +109,18 @@ def test_a_bad_value_is_told_with_its_key_and_what_is_expected(
 
 
 @pytest.mark.parametrize("text", ["no\udcffbytes", "null\0"])
-def test_text_that_no_file_can_hold_is_refused(text: str) -> None:
+def test_text_with_null_or_undecodable_bytes_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"valid \('.*'\) must be UTF-8 text \[corpus\.valid\]"):
         build(PreprocessRecipe, {"valid": text})
 
 
-def test_a_long_value_is_cut_in_the_message() -> None:
+def test_a_long_value_is_truncated_in_the_message() -> None:
     with pytest.raises(ConfigError) as caught:
         build(TrainRecipe, {"norm": "x" * 10_000})
     assert len(str(caught.value)) < 150
 
 
-def test_everything_that_is_missing_is_told() -> None:
+def test_all_missing_settings_are_reported() -> None:
     values: dict[str, Value] = {"train": ("corpus",), "source_lang": ""}
     with pytest.raises(ConfigError) as caught:
         build(PreprocessRecipe, values)

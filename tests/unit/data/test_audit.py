@@ -24,7 +24,7 @@ def test_counts_of_texts_add_up() -> None:
     assert total.target == SideCounts(55, 2, 11)
 
 
-def test_no_text_adds_nothing() -> None:
+def test_adding_zero_counts_changes_nothing() -> None:
     assert FIRST + PairCounts.none() == PairCounts.none() + FIRST == FIRST
 
 
@@ -51,19 +51,19 @@ def test_the_table_shows_pairs_and_tokens_aligned() -> None:
     ]
 
 
-def test_the_table_shows_texts_of_which_nothing_was_kept() -> None:
+def test_the_table_shows_texts_without_kept_pairs() -> None:
     assert table([("x", PairCounts.none())], "unknown")[-1].split() == [
         "x", "target", "0", "0.0", "0", "0.000%",
     ]  # fmt: skip
 
 
-def test_a_few_of_each_reason_are_kept_in_their_order() -> None:
+def test_the_first_examples_of_each_reason_are_kept_in_order() -> None:
     examples = [Example.of("empty" if i % 2 else "ratio", i, ("", "x")) for i in range(20)]
     assert [one.line for one in first_of_each(examples)] == [0, 1, 2, 3, 4, 5]
     assert first_of_each(first_of_each(examples)) == first_of_each(examples)
 
 
-def test_long_lines_are_cut() -> None:
+def test_long_lines_are_truncated() -> None:
     example = Example.of("too long", 1, ("a" * 80, "b" * 81))
     assert example.source == "a" * 80
     assert example.target == "b" * 77 + "..."
@@ -72,17 +72,17 @@ def test_long_lines_are_cut() -> None:
 def test_a_dataset_is_described_by_its_table_and_examples(tmp_path: Path) -> None:
     more = write_pairs(tmp_path, "more", [("", "A"), ("b", "B")])
     recipe = with_more(tmp_path, f"{more}=2", tag=(f"{more}=<bt>",))
-    told: list[str] = []
-    prepared(recipe, tmp_path / "data", told.append)
+    reports: list[str] = []
+    prepared(recipe, tmp_path / "data", reports.append)
     lines = list(describe(tmp_path / "data", check=True))
-    table = told[-11:]
+    table = reports[-11:]
     assert table[0].startswith("pairs")
     assert table[2].startswith(f"{more}=2 <bt>  ")
     start = lines.index(table[0])
     assert lines[start : start + len(table)] == table
     assert lines[-1] == f"empty: {more}:1: '' | 'A'"
     assert "train        11 pairs in 1 shards" in lines
-    assert lines[6] == "checked      every file is what was written"
+    assert lines[6] == "checked      every file matches its hash"
 
 
 def test_hashes_are_checked_on_request(tmp_path: Path) -> None:

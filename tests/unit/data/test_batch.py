@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmtkit.data.batch import gather, sent
+from nmtkit.data.batch import gather, to_device
 from nmtkit.data.binary import Pairs, Side
 from nmtkit.symbols import BOS_ID, EOS_ID
 
@@ -47,7 +47,7 @@ def test_the_decoder_reads_the_begin_symbol_and_all_but_the_last_token(pairs: Pa
     assert [t.tolist() for t in read] == [[BOS_ID, *TARGETS[i][:-1]] for i in (0, 3, 2)]
 
 
-def test_ids_of_a_batch_are_int64_and_its_own(pairs: Pairs) -> None:
+def test_ids_of_a_batch_are_int64_copies(pairs: Pairs) -> None:
     batch = gather(pairs, np.array([0]), CPU)
     for ids in (batch.source.values, batch.target_in.values, batch.target_out):
         assert ids.dtype == torch.int64
@@ -55,9 +55,9 @@ def test_ids_of_a_batch_are_int64_and_its_own(pairs: Pairs) -> None:
     assert pairs.source[0].tolist() == SOURCES[0]
 
 
-def test_what_is_sent_to_a_device_as_one_arrives_as_it_was(pairs: Pairs) -> None:
+def test_copying_to_a_device_keeps_all_tensors(pairs: Pairs) -> None:
     batch = gather(pairs, np.array([2, 1, 3]), CPU)
-    arrived = sent(batch, CPU)
+    arrived = to_device(batch, CPU)
     assert torch.equal(arrived.source.values, batch.source.values)
     assert torch.equal(arrived.target_in.values, batch.target_in.values)
     assert torch.equal(arrived.target_out, batch.target_out)
@@ -77,7 +77,7 @@ def test_what_is_sent_to_a_device_as_one_arrives_as_it_was(pairs: Pairs) -> None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_a_batch_is_sent_to_a_gpu_without_waiting_for_it(pairs: Pairs) -> None:
+def test_copying_a_batch_to_a_gpu_does_not_wait(pairs: Pairs) -> None:
     gpu = torch.device("cuda", 0)
     indices = np.array([0, 2, 3])
     gather(pairs, indices, gpu)  # the first time, memory is taken

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from nmtkit.data.binary import FORMAT, ID_TYPES, VERSION, Dataset
+from nmtkit.data.prepare import Sizes
 from nmtkit.errors import DamagedError
 from nmtkit.storage.manifest import describe
 from nmtkit.symbols import EOS_ID
 from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_dataset
 
-MEND = "; restore the folder from a copy, or "
+RESTORE = "; restore the folder from a copy, or "
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_ids_are_mapped_and_cannot_be_changed(folder: Path) -> None:
         side.ids[0] = 1
 
 
-def test_every_file_that_is_cut_or_missing_is_named(folder: Path) -> None:
+def test_every_truncated_or_missing_file_is_named(folder: Path) -> None:
     for path in files(folder):
         if path.name == "manifest.json":
             continue
@@ -75,7 +76,7 @@ def test_every_file_that_is_cut_or_missing_is_named(folder: Path) -> None:
 
 
 def seal_again(folder: Path) -> None:
-    """Give a changed folder a manifest that fits, as one has who means to deceive."""
+    """Write a manifest that matches a changed folder, as in a deliberate manipulation."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     own = ("format", "version", "nmtkit", "files", "sha256")
@@ -101,13 +102,13 @@ def test_every_flipped_bit_is_found_before_it_is_used(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 5, -1])
-def test_offsets_that_cannot_be_are_found_at_opening(folder: Path, place: int) -> None:
+def test_invalid_offsets_are_found_at_opening(folder: Path, place: int) -> None:
     path = folder / "train.00000.target.offsets"
     offsets = np.fromfile(path, np.uint32)
     offsets[place] += 100
     path.write_bytes(offsets.tobytes())
     seal_again(folder)
-    expected = f"{path}: damaged, offsets are out of order{MEND}run `nmtkit preprocess` again"
+    expected = f"{path}: damaged, offsets are out of order{RESTORE}run `nmtkit preprocess` again"
     with pytest.raises(DamagedError, match=re.escape(expected)):
         Dataset.open(folder)
 
@@ -122,12 +123,12 @@ def test_an_empty_sequence_is_found_at_opening(folder: Path) -> None:
         Dataset.open(folder)
 
 
-def test_an_id_beyond_the_vocabulary_is_found_when_ids_are_first_asked_for(folder: Path) -> None:
+def test_an_id_outside_the_vocabulary_is_found_at_first_use(folder: Path) -> None:
     path = folder / "train.00000.source.ids"
     change_bytes(path, lambda data: data.__setitem__(slice(4, 6), b"\xff\xff"))
     seal_again(folder)
     dataset = Dataset.open(folder)
-    expected = f"{path}: id 65535 in a vocabulary of {dataset.codec.source.size}{MEND}"
+    expected = f"{path}: id 65535 in a vocabulary of {dataset.codec.source.size}{RESTORE}"
     with pytest.raises(DamagedError, match=re.escape(expected)):
         dataset.train[0].source[0]
     assert dataset.train[0].target[0].tolist()
@@ -148,11 +149,11 @@ def test_damaged_validation_text_is_found_at_opening(folder: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b" ", b"\n"))
     seal_again(folder)
-    with pytest.raises(DamagedError, match=re.escape(f"{path}: damaged, not 3 lines{MEND}")):
+    with pytest.raises(DamagedError, match=re.escape(f"{path}: damaged, not 3 lines{RESTORE}")):
         Dataset.open(folder)
     path.write_bytes(whole.replace(b"A", b"\xff"))
     seal_again(folder)
-    with pytest.raises(DamagedError, match=re.escape(f"{path}: damaged, not valid UTF-8{MEND}")):
+    with pytest.raises(DamagedError, match=re.escape(f"{path}: damaged, not valid UTF-8{RESTORE}")):
         Dataset.open(folder)
 
 
@@ -163,16 +164,13 @@ def test_a_dataset_of_a_later_version_is_refused(folder: Path) -> None:
         Dataset.open(folder)
 
 
-def test_a_folder_that_is_no_dataset_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_dataset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DamagedError, match=re.escape(f"{tmp_path / 'manifest.json'}: missing")):
         Dataset.open(tmp_path)
 
 
-def test_only_the_shard_last_asked_for_stays_mapped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    train = Dataset.open(tiny_dataset(tmp_path)).train
+def test_only_the_last_used_shard_stays_mapped(tmp_path: Path) -> None:
+    train = Dataset.open(tiny_dataset(tmp_path, sizes=Sizes(shard=4))).train
     assert len(train) == 3
     first = weakref.ref(train[0])
     assert train[0] is first()
@@ -180,9 +178,8 @@ def test_only_the_shard_last_asked_for_stays_mapped(
     assert first() is None
 
 
-def test_shards_are_indexed_like_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    train = Dataset.open(tiny_dataset(tmp_path)).train
+def test_shards_are_indexed_like_a_list(tmp_path: Path) -> None:
+    train = Dataset.open(tiny_dataset(tmp_path, sizes=Sizes(shard=4))).train
     sizes = [len(shard) for shard in train]
     assert sum(sizes) == len(TRAIN_LINES)
     assert [len(shard) for shard in train[1:]] == sizes[1:]

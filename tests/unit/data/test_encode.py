@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import SideCounts
 from nmtkit.data.binary import Sequences
-from nmtkit.data.encode import Encoder, deal, encode_in_order
+from nmtkit.data.encode import Encoder, assign_shards, encode_in_order
 from nmtkit.text.corpus import Chunk
 from tests.tiny import WORDS, tiny_codec, tiny_encoder
 
@@ -26,25 +26,27 @@ def split(sequences: Sequences) -> list[list[int]]:
 
 @settings(deadline=None)
 @given(SEEDS, st.integers(0, 10**9), st.lists(st.integers(0, 50), max_size=5), st.integers(1, 9))
-def test_dealing_does_not_depend_on_how_pairs_are_cut_into_chunks(
+def test_shards_of_pairs_do_not_depend_on_chunks(
     seed: int, first: int, sizes: list[int], num_shards: int
 ) -> None:
-    whole = deal(seed, first, sum(sizes), num_shards)
+    whole = assign_shards(seed, first, sum(sizes), num_shards)
     starts = np.cumsum([first, *sizes])
-    parts = [deal(seed, int(s), n, num_shards) for s, n in zip(starts, sizes, strict=False)]
+    parts = [
+        assign_shards(seed, int(s), n, num_shards) for s, n in zip(starts, sizes, strict=False)
+    ]
     assert np.concatenate([*parts, np.zeros(0)]).tolist() == whole.tolist()
     assert set(whole.tolist()) <= set(range(num_shards))
 
 
-def test_dealing_is_even_and_depends_on_the_seed() -> None:
+def test_shards_are_even_and_depend_on_the_seed() -> None:
     num_pairs, num_shards = 70_000, 7
-    dealt = deal(1, 0, num_pairs, num_shards)
-    sizes = np.bincount(dealt)
+    shards = assign_shards(1, 0, num_pairs, num_shards)
+    sizes = np.bincount(shards)
     # 6 standard deviations of a binomial count.
     assert abs(sizes - num_pairs / num_shards).max() < 6 * (num_pairs / num_shards) ** 0.5
-    assert (dealt == deal(2, 0, num_pairs, num_shards)).mean() < 0.2
-    # Not in turn either: what follows shard 0 is as mixed as everything else.
-    assert len(set(dealt[1:][dealt[:-1] == 0].tolist())) == num_shards
+    assert (shards == assign_shards(2, 0, num_pairs, num_shards)).mean() < 0.2
+    # Not round robin either: the shards after shard 0 are as mixed as all others.
+    assert len(set(shards[1:][shards[:-1] == 0].tolist())) == num_shards
 
 
 LINES = st.lists(st.sampled_from([*WORDS, "?"]), max_size=6).map(" ".join)
@@ -52,10 +54,10 @@ LINES = st.lists(st.sampled_from([*WORDS, "?"]), max_size=6).map(" ".join)
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(LINES, LINES), max_size=20))
-def test_what_is_kept_is_the_ids_of_the_lines_in_their_order(pairs: list[tuple[str, str]]) -> None:
+def test_kept_pairs_are_the_ids_of_the_lines_in_order(pairs: list[tuple[str, str]]) -> None:
     codec = tiny_codec()
     encoded = encoder(num_shards=3).encode(Chunk(0, 40, pairs))
-    shards = deal(1, 40, len(pairs), 3)
+    shards = assign_shards(1, 40, len(pairs), 3)
     expected: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
     reasons: Counter[str] = Counter()
     for shard, (source, target) in zip(shards.tolist(), pairs, strict=True):
@@ -75,7 +77,7 @@ def test_what_is_kept_is_the_ids_of_the_lines_in_their_order(pairs: list[tuple[s
     assert Counter(encoded.counts.dropped) == reasons
 
 
-def test_tokens_and_unknown_ones_are_counted_where_pairs_are_kept() -> None:
+def test_tokens_of_kept_pairs_are_counted() -> None:
     pairs = [("a ? b", "A ? ?"), ("?", ""), ("a a a a", "b c d e"), ("", "")]
     counts = encoder(num_shards=2).encode(Chunk(0, 0, pairs)).counts
     assert counts.source == SideCounts(tokens=9, unknown=1, longest=5)
@@ -83,12 +85,12 @@ def test_tokens_and_unknown_ones_are_counted_where_pairs_are_kept() -> None:
     assert (counts.read, counts.kept) == (4, 2)
 
 
-def test_a_chunk_of_which_nothing_is_kept_is_empty() -> None:
+def test_a_chunk_without_kept_pairs_is_empty() -> None:
     encoded = encoder(num_shards=2).encode(Chunk(0, 0, [("", "a")]))
     assert (encoded.corpus, encoded.shards, encoded.counts.kept) == (0, {}, 0)
 
 
-def test_without_workers_chunks_are_encoded_one_by_one_as_they_come() -> None:
+def test_without_workers_chunks_are_encoded_one_by_one() -> None:
     taken = []
 
     def chunks() -> Iterator[Chunk]:

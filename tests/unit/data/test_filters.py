@@ -3,9 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.preprocessing import SCRIPTS, FilterConfig
-from nmtkit.data.filters import NAMES_OF_SCRIPTS, REASONS, HeldOut, drop_reason, is_mostly
+from nmtkit.data.filters import (
+    NAMES_OF_SCRIPTS,
+    REASONS,
+    HeldOutText,
+    drop_reason,
+    is_mostly_in_script,
+)
 
-NOTHING = HeldOut.of(())
+NOTHING = HeldOutText.of(())
 LENGTHS = st.integers(1, 30)
 CONFIGS = st.builds(
     FilterConfig, max_length=st.integers(2, 30), max_ratio=st.sampled_from([0.0, 1.0, 1.5, 3.0])
@@ -33,7 +39,7 @@ def by_length(num_source: int, num_target: int, config: FilterConfig) -> str | N
     return drop_reason(("a", "b"), (num_source, num_target), False, config, NOTHING)
 
 
-def by_text(source: str, target: str, config: FilterConfig, held_out: HeldOut) -> str | None:
+def by_text(source: str, target: str, config: FilterConfig, held_out: HeldOutText) -> str | None:
     return drop_reason((source, target), (5, 5), False, config, held_out)
 
 
@@ -60,7 +66,7 @@ def test_a_pair_is_dropped_for_its_first_reason(
 
 
 @given(LENGTHS, LENGTHS, CONFIGS)
-def test_sides_are_treated_alike(one: int, other: int, config: FilterConfig) -> None:
+def test_sides_are_treated_equally(one: int, other: int, config: FilterConfig) -> None:
     assert by_length(one, other, config) == by_length(other, one, config)
 
 
@@ -70,7 +76,7 @@ def test_ratio_0_keeps_every_ratio(one: int, other: int) -> None:
     assert by_length(one, other, config) == ("empty" if 1 in (one, other) else None)
 
 
-def test_every_filter_is_off_unless_it_is_asked_for() -> None:
+def test_every_filter_is_off_by_default() -> None:
     assert by_text("same", "same", FilterConfig(), NOTHING) is None
     assert drop_reason(("a", "b"), (2, 2), False, FilterConfig(), NOTHING) is None
 
@@ -83,27 +89,27 @@ def test_a_pair_of_another_script_is_dropped() -> None:
     assert by_text("hello", "hello", config, NOTHING) == "script"
 
 
-def test_a_copy_is_dropped_whatever_its_white_space() -> None:
+def test_a_copy_with_other_white_space_is_dropped() -> None:
     config = FilterConfig(drop_copies=True)
     assert by_text("www.x.org  a", " www.x.org a", config, NOTHING) == "copy"
     assert by_text("a b", "b a", config, NOTHING) is None
 
 
 def test_a_pair_with_a_line_of_held_out_text_is_dropped() -> None:
-    held_out = HeldOut.of([("a test", "ein Test"), ("b", "c")])
+    held_out = HeldOutText.of([("a test", "ein Test"), ("b", "c")])
     config = FilterConfig()
     assert by_text(" a  test", "etwas", config, held_out) == "held out"
     assert by_text("something", "ein Test", config, held_out) == "held out"
     assert by_text("ein Test", "a test", config, held_out) is None  # each side has its own
 
 
-def test_a_repeated_pair_is_dropped() -> None:
+def test_a_duplicate_pair_is_dropped() -> None:
     assert drop_reason(("a", "b"), (2, 2), True, FilterConfig(), NOTHING) == "duplicate"
 
 
 def test_reasons_come_in_their_order() -> None:
     config = FilterConfig(max_ratio=2.0, source_script="greek", drop_copies=True, max_length=9)
-    held_out = HeldOut.of([("a", "a"), ("\u03b1", "x")])
+    held_out = HeldOutText.of([("a", "a"), ("\u03b1", "x")])
     cases = [
         (("a", "a"), (1, 20)),
         (("a", "a"), (2, 20)),
@@ -122,23 +128,23 @@ def test_every_script_that_can_be_chosen_is_known() -> None:
 
 
 @pytest.mark.parametrize("script", NAMES_OF_SCRIPTS)
-def test_a_line_is_of_its_own_script(script: str) -> None:
-    found = {name for name in NAMES_OF_SCRIPTS if is_mostly(SAMPLES[script], name)}
+def test_a_line_is_in_its_script(script: str) -> None:
+    found = {name for name in NAMES_OF_SCRIPTS if is_mostly_in_script(SAMPLES[script], name)}
     related = {"han": {"han", "japanese", "korean"}}
     assert found == related.get(script, {script})
 
 
-def test_what_is_no_letter_does_not_count() -> None:
-    assert is_mostly("12 345, \u2014 \U0001f600", "greek")
-    assert is_mostly("", "latin")
-    assert is_mostly("a 1234567890 !!!", "latin")
+def test_only_letters_count() -> None:
+    assert is_mostly_in_script("12 345, \u2014 \U0001f600", "greek")
+    assert is_mostly_in_script("", "latin")
+    assert is_mostly_in_script("a 1234567890 !!!", "latin")
 
 
 def test_half_of_the_letters_is_enough() -> None:
-    assert is_mostly("ab\u03b1\u03b2", "greek")
-    assert not is_mostly("abc\u03b1\u03b2", "greek")
+    assert is_mostly_in_script("ab\u03b1\u03b2", "greek")
+    assert not is_mostly_in_script("abc\u03b1\u03b2", "greek")
 
 
 def test_wide_letters_are_letters_of_their_script() -> None:
-    assert is_mostly("\uff21\uff22", "latin")
-    assert is_mostly("\uff76\uff85", "japanese")
+    assert is_mostly_in_script("\uff21\uff22", "latin")
+    assert is_mostly_in_script("\uff76\uff85", "japanese")

@@ -10,7 +10,7 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset, Part
 from nmtkit.data.joining import join
-from nmtkit.data.prepare import prepare, prepare_part
+from nmtkit.data.prepare import Sizes, prepare, prepare_part
 from nmtkit.errors import ConfigError, DamagedError, DataError, ResourceError
 from nmtkit.storage.durable import read_manifest
 from tests.folders import contents, refusing
@@ -18,13 +18,12 @@ from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_recipe
 from tests.unit.data.test_prepare import write_pairs
 
 NUM_SHARDS = 4
+SIZES = Sizes(shard=4, chunk=3)
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreprocessRecipe:
-    """Return a recipe with weights, tags, drops and duplicates, of a text of four shards."""
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 4)
-    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 3)
+def recipe(tmp_path: Path) -> PreprocessRecipe:
+    """Return a recipe with weights, tags, drops and duplicates; `SIZES` makes four shards."""
     more = write_pairs(tmp_path, "more", [("a", "A"), ("a", "A"), ("", "x"), ("b", "")])
     recipe = tiny_recipe(*tiny_corpus(tmp_path))
     corpus = replace(
@@ -36,15 +35,15 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreprocessRecipe:
 def make_parts(recipe: PreprocessRecipe, folder: Path, count: int) -> list[Path]:
     paths = [folder / f"part-{number}" for number in range(1, count + 1)]
     for number, path in enumerate(paths, start=1):
-        prepare_part(recipe, Part(number, count), path, 1, False, silent)
+        prepare_part(recipe, Part(number, count), path, 1, False, silent, SIZES)
     return paths
 
 
 @pytest.mark.parametrize("count", range(1, NUM_SHARDS + 1))
-def test_joined_parts_are_the_dataset_that_is_made_at_once(
+def test_joined_parts_equal_the_dataset_of_a_single_call(
     tmp_path: Path, recipe: PreprocessRecipe, count: int
 ) -> None:
-    prepare(recipe, tmp_path / "whole", 1, False, silent)
+    prepare(recipe, tmp_path / "whole", 1, False, silent, SIZES)
     parts = make_parts(recipe, tmp_path, count)
     join(parts[::-1], tmp_path / "joined", False, silent)
     of_joined, of_whole = contents(tmp_path / "joined"), contents(tmp_path / "whole")
@@ -69,7 +68,7 @@ def test_nothing_is_copied_and_parts_may_be_deleted(
     assert len(list(Dataset.open(tmp_path / "joined").train)) == NUM_SHARDS
 
 
-def test_a_part_is_no_dataset(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+def test_a_part_cannot_be_opened_as_a_dataset(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     (part, _) = make_parts(recipe, tmp_path, 2)
     with pytest.raises(DamagedError, match="is of format 'nmtkit-dataset-part', not"):
         Dataset.open(part)
@@ -89,8 +88,8 @@ def test_missing_and_repeated_parts_are_named(tmp_path: Path, recipe: Preprocess
 def test_parts_of_different_recipes_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     parts = make_parts(recipe, tmp_path, 2)
     other = replace(recipe, filters=FilterConfig(max_length=9))
-    prepare_part(other, Part(2, 2), tmp_path / "other", 1, False, silent)
-    with pytest.raises(ConfigError, match=r"other: its recipe is not that of .*part-1; make all"):
+    prepare_part(other, Part(2, 2), tmp_path / "other", 1, False, silent, SIZES)
+    with pytest.raises(ConfigError, match=r"other: its recipe differs from .*part-1; make all"):
         join([parts[0], tmp_path / "other"], tmp_path / "joined", False, silent)
 
 
@@ -106,14 +105,14 @@ def test_a_damaged_part_is_refused(tmp_path: Path, recipe: PreprocessRecipe) -> 
 
 
 def test_more_parts_than_shards_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
-    expected = "--shard 5/5: this text makes 4 shards; make at most so many parts"
+    expected = (
+        "--shard 5/5: more parts than shards; this text has 4 shards, so make at most 4 parts"
+    )
     with pytest.raises(ConfigError, match=re.escape(expected)):
-        prepare_part(recipe, Part(5, 5), tmp_path / "part", 1, False, silent)
+        prepare_part(recipe, Part(5, 5), tmp_path / "part", 1, False, silent, SIZES)
 
 
-def test_parts_of_which_nothing_is_left_are_refused(
-    tmp_path: Path, recipe: PreprocessRecipe
-) -> None:
+def test_parts_without_training_pairs_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     filters = FilterConfig(held_out=recipe.corpus.train[:1])
     corpus = replace(recipe.corpus, train=recipe.corpus.train[:1], tag=())
     recipe = replace(recipe, filters=filters, corpus=corpus)
@@ -122,7 +121,7 @@ def test_parts_of_which_nothing_is_left_are_refused(
         join(parts, tmp_path / "joined", False, silent)
 
 
-def test_a_place_without_hard_links_is_told(
+def test_a_place_without_hard_links_is_an_error(
     tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = make_parts(recipe, tmp_path, 2)

@@ -7,6 +7,7 @@ import pytest
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe, SeedConfig
 from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.manifest import verify_files
 from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
@@ -39,28 +40,25 @@ def recipe(tmp_path: Path) -> PreprocessRecipe:
 
 
 def test_every_pair_is_in_one_shard_with_its_sides_together(
-    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, recipe: PreprocessRecipe
 ) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 3)
-    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 4)
-    prepared(recipe, tmp_path / "data")
+    prepared(recipe, tmp_path / "data", sizes=Sizes(shard=3, chunk=4))
     assert sorted(stored(tmp_path / "data")) == sorted((s, s.upper()) for s in TRAIN_LINES)
     assert len(Dataset.open(tmp_path / "data").train) == 4
 
 
 def test_shards_depend_on_the_seed_and_keep_the_order_of_the_corpus(
-    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, recipe: PreprocessRecipe
 ) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 5)
-    dealt = {}
+    shards = {}
     for seed in (1, 2):
         out = tmp_path / f"data{seed}"
-        prepared(replace(recipe, seed=SeedConfig(seed=seed)), out)
-        dealt[seed] = [source for source, _ in stored(out)]
+        prepared(replace(recipe, seed=SeedConfig(seed=seed)), out, sizes=Sizes(shard=5))
+        shards[seed] = [source for source, _ in stored(out)]
         num_first = len(Dataset.open(out).train[0])
-        for part in (dealt[seed][:num_first], dealt[seed][num_first:]):
+        for part in (shards[seed][:num_first], shards[seed][num_first:]):
             assert part == [line for line in TRAIN_LINES if line in part]
-    assert dealt[1] != dealt[2]
+    assert shards[1] != shards[2]
 
 
 def test_a_dataset_is_a_function_of_text_and_recipe(
@@ -86,14 +84,14 @@ def test_drops_are_counted_by_reason_and_sides_stay_together(tmp_path: Path) -> 
     assert stored(tmp_path / "data") == [("a", "A"), ("f", "F")]
     assert nonzero(counts["train"]["dropped"]) == {"empty": 2, "too long": 1, "ratio": 1}
     assert (counts["train"]["read"], counts["train"]["kept"]) == (6, 2)
-    # The dev loss takes a pair of any ratio, and all of the text stays for scoring.
+    # Validation has no ratio filter, and the whole text is kept for scoring.
     assert nonzero(counts["valid"]["dropped"]) == {"empty": 2, "too long": 1}
     dataset = Dataset.open(tmp_path / "data")
     assert len(dataset.valid) == 3
     assert list(zip(dataset.valid_source, dataset.valid_target, strict=True)) == pairs
 
 
-def test_validation_text_is_stored_as_it_was_read(tmp_path: Path) -> None:
+def test_validation_text_is_stored_unchanged(tmp_path: Path) -> None:
     train, _ = tiny_corpus(tmp_path)
     lines = ["a\rb", "\u2028x ", "\t", "a\x00b", "\ufeffz"]
     write_lines(tmp_path / "nasty.en", lines)
@@ -104,7 +102,7 @@ def test_validation_text_is_stored_as_it_was_read(tmp_path: Path) -> None:
     assert dataset.valid_target == ["z", *reversed(lines[:-1])]  # a mark at the file's start
 
 
-def test_the_manifest_tells_what_the_dataset_is(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+def test_the_manifest_describes_the_dataset(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     counts = prepared(recipe, tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     manifest = dataset.manifest
@@ -122,7 +120,7 @@ def test_the_manifest_tells_what_the_dataset_is(tmp_path: Path, recipe: Preproce
     assert counts["valid"]["target"]["tokens"] == sum(len(v.split()) + 1 for v in VALID_LINES)
 
 
-def test_several_corpora_are_counted_apart_and_together(tmp_path: Path) -> None:
+def test_corpora_are_counted_separately_and_together(tmp_path: Path) -> None:
     train, valid = tiny_corpus(tmp_path)
     more = write_pairs(tmp_path, "more", [("a", ""), ("b ?", "B")])
     recipe = tiny_recipe(train, valid)
@@ -137,13 +135,9 @@ def test_several_corpora_are_counted_apart_and_together(tmp_path: Path) -> None:
     assert sorted(stored(tmp_path / "data"))[-1] == ("h a d", "H A D")
 
 
-def test_progress_and_result_are_reported(
-    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nmtkit.text.corpus._CHUNK_PAIRS", 4)
-    monkeypatch.setattr("nmtkit.data.prepare._REPORT_PAIRS", 5)
+def test_progress_and_result_are_reported(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     lines: list[str] = []
-    prepared(recipe, tmp_path / "data", lines.append)
+    prepared(recipe, tmp_path / "data", lines.append, Sizes(chunk=4, report=5))
     train = recipe.corpus.train[0]
     assert lines[:6] == [
         f"read {train}.en and {train}.de: 10 pairs",
@@ -162,12 +156,12 @@ def test_progress_and_result_are_reported(
     assert len(lines) == 14
 
 
-def test_nothing_kept_is_an_error_with_the_reasons(tmp_path: Path) -> None:
+def test_no_kept_pair_is_an_error_with_the_reasons(tmp_path: Path) -> None:
     _, valid = tiny_corpus(tmp_path)
     train = write_pairs(tmp_path, "bad", [("a", ""), ("b", " "), ("c " * 300, "d")])
     expected = (
-        "all 3 training pairs were dropped (empty: 2, too long: 1); check the files, or drop "
-        "fewer [filters]"
+        "all 3 training pairs were dropped (empty: 2, too long: 1); check the files, or relax "
+        "the filters [filters]"
     )
     with pytest.raises(DataError, match=re.escape(expected)):
         prepared(tiny_recipe(train, valid), tmp_path / "data")
@@ -203,9 +197,8 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(
 
 @pytest.mark.parametrize("moment", range(5))
 def test_an_interrupt_leaves_nothing_behind(
-    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch, moment: int
+    tmp_path: Path, recipe: PreprocessRecipe, moment: int
 ) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._REPORT_PAIRS", 5)
     before = sorted(tmp_path.iterdir())
     moments = iter(range(moment + 1))
 
@@ -214,5 +207,5 @@ def test_an_interrupt_leaves_nothing_behind(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepared(recipe, tmp_path / "data", report)
+        prepared(recipe, tmp_path / "data", report, Sizes(report=5))
     assert sorted(tmp_path.iterdir()) == before

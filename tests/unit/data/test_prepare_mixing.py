@@ -1,4 +1,4 @@
-"""Filters, weights and tags from text to dataset, and what is told of them."""
+"""Filters, weights and tags from text to dataset, and their reports."""
 
 import re
 from dataclasses import replace
@@ -9,6 +9,7 @@ import pytest
 from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
+from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
 from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
@@ -60,24 +61,21 @@ def test_duplicates_are_found_across_corpora(tmp_path: Path) -> None:
     assert counts["corpora"][1]["examples"][0]["line"] == 2
 
 
-def test_weights_come_to_the_sampler_and_change_the_fingerprint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nmtkit.data.prepare._SHARD_PAIRS", 5)
+def test_weights_reach_the_sampler_and_change_the_fingerprint(tmp_path: Path) -> None:
     more = write_pairs(tmp_path, "more", [("a", "A"), ("b", "B")])
     fingerprints = set()
     for weight in ("", "=1", "=2", "=0.5"):
         out = tmp_path / f"data{weight}"
-        prepared(with_more(tmp_path, more + weight), out)
+        prepared(with_more(tmp_path, more + weight), out, sizes=Sizes(shard=5))
         dataset = Dataset.open(out)
         fingerprints.add(dataset.fingerprint)
-        runs = [shard.runs for shard in dataset.train]
+        weight_runs = [shard.weight_runs for shard in dataset.train]
         expected = float(weight.removeprefix("=") or 1)
-        assert {run[1] for shard in runs for run in shard[1:]} == {expected}
-        assert sum(shard[0][0] for shard in runs) == len(TRAIN_LINES)
-        assert sum(shard[1][0] for shard in runs) == 2
+        assert {run[1] for shard in weight_runs for run in shard[1:]} == {expected}
+        assert sum(shard[0][0] for shard in weight_runs) == len(TRAIN_LINES)
+        assert sum(shard[1][0] for shard in weight_runs) == 2
         for shard in dataset.train:  # corpora lie one after the other
-            num_last = shard.runs[1][0]
+            num_last = shard.weight_runs[1][0]
             lines = [
                 dataset.codec.decode_target(shard.source[i].tolist()) for i in range(len(shard))
             ]
@@ -86,7 +84,7 @@ def test_weights_come_to_the_sampler_and_change_the_fingerprint(
 
 
 @pytest.mark.parametrize("segmentation", ["words", "bpe", "unigram"])
-def test_a_tagged_line_is_what_a_user_writes_to_have_it_so(
+def test_a_tagged_line_equals_a_line_with_the_written_tag(
     tmp_path: Path, segmentation: str
 ) -> None:
     lines = [f"{line} {n}" for line in TRAIN_LINES for n in range(30)]
@@ -99,7 +97,7 @@ def test_a_tagged_line_is_what_a_user_writes_to_have_it_so(
     counts = prepared(replace(recipe, vocabulary=vocabulary), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     (shard,) = dataset.train
-    num_plain = shard.runs[0][0]
+    num_plain = shard.weight_runs[0][0]
     assert shard.source[0].tolist() == dataset.codec.encode_source(TRAIN_LINES[0])
     for number, line in enumerate(lines):
         assert shard.source[num_plain + number].tolist() == dataset.codec.encode_source(
@@ -107,13 +105,13 @@ def test_a_tagged_line_is_what_a_user_writes_to_have_it_so(
         )
     pieces = [dataset.codec.source.piece(i) for i in shard.source[num_plain].tolist()]
     assert "<bt>" in pieces
-    # A tag alone makes no sentence.
+    # A tag without a sentence is an empty pair.
     assert nonzero(counts["corpora"][1]["dropped"]) == {"empty": 1}
     longest = counts["corpora"][1]["source"]["longest"]
     assert longest == max(len(dataset.codec.encode_source(f"<bt> {line}")) for line in lines)
 
 
-def test_a_tag_that_a_given_vocabulary_lacks_is_an_error(tmp_path: Path) -> None:
+def test_a_tag_outside_a_given_vocabulary_is_an_error(tmp_path: Path) -> None:
     words = write_lines(tmp_path / "words", ["a", "b"])
     recipe = with_more(tmp_path)
     prefix = recipe.corpus.train[0]
@@ -124,12 +122,12 @@ def test_a_tag_that_a_given_vocabulary_lacks_is_an_error(tmp_path: Path) -> None
             segmentation="words", source_vocabulary=str(words), target_vocabulary=str(words)
         ),
     )
-    expected = "tag '<bt>': the source vocabulary lacks it; take one that has it as an entry, or"
+    expected = "tag '<bt>' is not in the source vocabulary; use a vocabulary with this entry, or"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         prepared(recipe, tmp_path / "data")
 
 
-def test_a_sequence_ends_with_the_end_symbol_tag_or_not(tmp_path: Path) -> None:
+def test_sequences_end_with_the_end_symbol_with_and_without_a_tag(tmp_path: Path) -> None:
     recipe = with_more(tmp_path)
     prefix = recipe.corpus.train[0]
     recipe = replace(recipe, corpus=replace(recipe.corpus, tag=(f"{prefix}=<bt>",)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nmtkit.data.binary import Indices
-from nmtkit.data.sampler import Position, Sampler, Update, check_budget, cut_sorted
+from nmtkit.data.sampler import Position, Sampler, Update, batch_by_length, check_budget
 from nmtkit.errors import ConfigError
 
 START = Position(0, 0, 0)
@@ -31,7 +31,7 @@ class FakeSide:
 class FakeShard:
     source: FakeSide
     target: FakeSide
-    runs: tuple[tuple[int, float], ...]
+    weight_runs: tuple[tuple[int, float], ...]
 
     def __len__(self) -> int:
         return len(self.source.values)
@@ -41,11 +41,11 @@ def make_shard(lengths: Sequence[tuple[int, int]]) -> FakeShard:
     return weighted_shard([(lengths, 1.0)])
 
 
-def weighted_shard(runs: Sequence[tuple[Sequence[tuple[int, int]], float]]) -> FakeShard:
+def weighted_shard(corpora: Sequence[tuple[Sequence[tuple[int, int]], float]]) -> FakeShard:
     """Make a shard of the pairs of several corpora, each with its weight."""
-    lengths = [pair for run, _ in runs for pair in run]
+    lengths = [pair for pairs, _ in corpora for pair in pairs]
     values = np.array(lengths, dtype=np.uint16).reshape(-1, 2)
-    sizes = tuple((len(run), weight) for run, weight in runs)
+    sizes = tuple((len(pairs), weight) for pairs, weight in corpora)
     return FakeShard(FakeSide(values[:, 0]), FakeSide(values[:, 1]), sizes)
 
 
@@ -66,7 +66,7 @@ seeds = st.integers(0, 2**63)
 
 
 def one_epoch(sampler: Sampler, epoch: int) -> list[tuple[Position, Update]]:
-    """Collect updates until the position says that the epoch is over."""
+    """Collect the updates of an epoch."""
     collected = []
     for position, update in sampler.updates(Position(epoch, 0, 0)):
         collected.append((position, update))
@@ -119,7 +119,7 @@ def test_resuming_at_any_position_gives_the_uninterrupted_updates(
 
 
 @given(corpora, budgets, seeds)
-def test_positions_only_grow_and_an_epoch_ends_with_its_last_update(
+def test_positions_increase_and_an_epoch_ends_after_its_last_update(
     corpus: list[FakeShard], budget: int, seed: int
 ) -> None:
     sampler = Sampler(corpus, budget, seed)
@@ -132,7 +132,7 @@ def test_positions_only_grow_and_an_epoch_ends_with_its_last_update(
 
 
 @given(shards, shards, budgets, seeds, st.integers(0, 5))
-def test_a_plan_depends_on_nothing_but_seed_epoch_shard_and_lengths(
+def test_a_plan_depends_only_on_seed_epoch_shard_and_lengths(
     shard: FakeShard, other: FakeShard, budget: int, seed: int, epoch: int
 ) -> None:
     fresh = Sampler([other, shard], budget, seed).plan(epoch, 1)
@@ -144,7 +144,7 @@ def test_a_plan_depends_on_nothing_but_seed_epoch_shard_and_lengths(
     assert [u.tolist() for u in again] == [u.tolist() for u in fresh]
 
 
-def test_randomness_does_not_touch_the_global_generator() -> None:
+def test_the_global_random_generator_is_not_used() -> None:
     np.random.seed(7)
     before = np.random.get_state()[1].tolist()  # type: ignore[index]
     Sampler([random_shard(100, 1)], 500, 1).plan(0, 0)
@@ -164,14 +164,14 @@ def test_plans_differ_between(seed: int, epoch: int, shard: int) -> None:
     assert len(shared) < len(plan) / 2, "other company for most pairs, not only another order"
 
 
-def test_shards_are_visited_in_another_order_each_epoch() -> None:
+def test_each_epoch_has_another_order_of_shards() -> None:
     sampler = Sampler([make_shard([(1, 1)])] * 8, 10, 1)
     orders = [tuple(sampler.shard_order(epoch)) for epoch in range(6)]
     assert all(sorted(order) == list(range(8)) for order in orders)
     assert len(set(orders)) == len(orders)
 
 
-def test_similar_lengths_come_together() -> None:
+def test_updates_have_pairs_of_similar_lengths() -> None:
     shard = random_shard(20_000, 1)
     target = shard.target.values.astype(int)
     spreads = [np.ptp(target[u]) for u in Sampler([shard], 4000, 1).plan(0, 0)]
@@ -182,7 +182,7 @@ def test_similar_lengths_come_together() -> None:
     assert np.mean(spreads) < np.mean(at_random) / 20
 
 
-def test_updates_come_in_random_order_of_length() -> None:
+def test_updates_are_in_random_order_of_length() -> None:
     shard = random_shard(20_000, 1)
     means = [shard.target.values[u].mean() for u in Sampler([shard], 4000, 1).plan(0, 0)]
     correlation = np.corrcoef(means, np.arange(len(means)))[0, 1]
@@ -203,28 +203,28 @@ def test_pairs_of_an_update_are_sorted_by_length() -> None:
         assert keys == sorted(keys)
 
 
-def greedy_runs(lengths: list[tuple[int, int]], budget: int) -> list[list[int]]:
-    """Cut pair by pair."""
+def greedy_batches(lengths: list[tuple[int, int]], budget: int) -> list[list[int]]:
+    """Fill batches pair by pair."""
     order = sorted(range(len(lengths)), key=lambda pair: (lengths[pair][1], lengths[pair][0]))
-    runs: list[list[int]] = []
+    batches: list[list[int]] = []
     for pair in order:
-        run = [*runs[-1], pair] if runs else [pair]
-        if runs and all(sum(lengths[p][side] for p in run) <= budget for side in (0, 1)):
-            runs[-1] = run
+        batch = [*batches[-1], pair] if batches else [pair]
+        if batches and all(sum(lengths[p][side] for p in batch) <= budget for side in (0, 1)):
+            batches[-1] = batch
         else:
-            runs.append([pair])
-    return runs
+            batches.append([pair])
+    return batches
 
 
 @given(st.lists(pair_lengths, max_size=60), budgets)
-def test_cut_is_greedy(lengths: list[tuple[int, int]], budget: int) -> None:
+def test_batches_are_filled_greedily(lengths: list[tuple[int, int]], budget: int) -> None:
     shard = make_shard(lengths)
-    runs: list[Indices] = cut_sorted(shard.source.lengths(), shard.target.lengths(), budget)
-    assert [run.tolist() for run in runs] == greedy_runs(lengths, budget)
+    batches: list[Indices] = batch_by_length(shard.source.lengths(), shard.target.lengths(), budget)
+    assert [batch.tolist() for batch in batches] == greedy_batches(lengths, budget)
 
 
 def test_the_stream_of_pairs_never_changes() -> None:
-    # A run that is resumed with a later version must go on with the same updates.
+    # A run resumed with a later version must continue with the same updates.
     sampler = Sampler([make_shard([(n, n) for n in (3, 1, 2, 2, 1, 3)])] * 2, 4, 1)
     updates = [update for _, update in one_epoch(sampler, 0)]
     assert [(update.shard, update.pairs.tolist()) for update in updates] == [
@@ -245,7 +245,7 @@ def test_sums_do_not_overflow_the_small_type_of_lengths() -> None:
     assert (update.num_source_tokens, update.num_target_tokens) == (250_000, 250_000)
 
 
-def test_empty_shards_are_passed_over() -> None:
+def test_empty_shards_are_skipped() -> None:
     sampler = Sampler([make_shard([]), make_shard([(1, 1)]), make_shard([])], 10, 1)
     assert [p for p, _ in islice(sampler.updates(START), 2)] == [
         Position(1, 0, 0),
@@ -255,7 +255,7 @@ def test_empty_shards_are_passed_over() -> None:
 
 @settings(max_examples=30)
 @given(corpora)
-def test_budget_check_passes_exactly_from_the_longest_side_on(corpus: list[FakeShard]) -> None:
+def test_the_smallest_budget_is_the_longest_side(corpus: list[FakeShard]) -> None:
     sides = [side.values for shard in corpus for side in (shard.source, shard.target)]
     longest = int(np.concatenate(sides).max())
     check_budget(corpus, longest)
@@ -268,14 +268,14 @@ def test_budget_error_names_the_longest_pair_and_the_option() -> None:
     with pytest.raises(
         ConfigError,
         match=r"^pair 1 of training shard 1 has 5 source and 12 target tokens, more than an update "
-        r"of 10 may hold; set --update-tokens to at least 12, or preprocess with a smaller "
+        r"of 10 tokens can hold; set --update-tokens to at least 12, or preprocess with a smaller "
         r"--max-length$",
     ):
         check_budget(corpus, 10)
 
 
 class ThousandMillion(Sequence[FakeShard]):
-    """So many pairs in shards as preprocess makes them; lengths are there while looked at."""
+    """1000 million pairs in shards of the usual size; lengths exist only while they are used."""
 
     num_pairs = 262_144
 
@@ -294,7 +294,7 @@ class ThousandMillion(Sequence[FakeShard]):
         return FakeShard(FakeSide(lengths), FakeSide(lengths), ((self.num_pairs, 1.0),))
 
 
-def test_memory_is_bounded_by_a_shard_whatever_the_corpus() -> None:
+def test_memory_is_bounded_by_one_shard() -> None:
     corpus = ThousandMillion()
     assert len(corpus) * corpus.num_pairs > 1_000_000_000
     tracemalloc.start()
@@ -304,4 +304,4 @@ def test_memory_is_bounded_by_a_shard_whatever_the_corpus() -> None:
     finally:
         tracemalloc.stop()
     assert len(update.pairs) == 1000
-    assert peak < 100 * corpus.num_pairs  # bytes a pair of one shard
+    assert peak < 100 * corpus.num_pairs  # bytes per pair of one shard

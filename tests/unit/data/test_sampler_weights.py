@@ -1,4 +1,4 @@
-"""The law of weights: how often an epoch has a pair."""
+"""Weights of corpora: occurrences of each pair per epoch."""
 
 import math
 from collections import Counter
@@ -14,11 +14,11 @@ from tests.unit.data.test_sampler import FakeShard, make_shard, pair_lengths, we
 
 START = Position(0, 0, 0)
 NUM_EPOCHS = 4
-# Whole numbers of times in four epochs.
+# Multiples of 1/4: a whole number of occurrences in four epochs.
 WEIGHTS = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.25])
 SHARDS = st.lists(
     st.lists(st.lists(pair_lengths, max_size=6), min_size=2, max_size=2), min_size=1, max_size=3
-).filter(lambda shards: any(any(runs) for runs in shards))
+).filter(lambda shards: any(any(corpora) for corpora in shards))
 
 Corpus = tuple[list[FakeShard], tuple[float, float]]
 
@@ -26,7 +26,7 @@ Corpus = tuple[list[FakeShard], tuple[float, float]]
 @st.composite
 def weighted(draw: st.DrawFn) -> Corpus:
     weights = draw(st.tuples(WEIGHTS, WEIGHTS))
-    shards = [weighted_shard(list(zip(runs, weights, strict=True))) for runs in draw(SHARDS)]
+    shards = [weighted_shard(list(zip(corpora, weights, strict=True))) for corpora in draw(SHARDS)]
     return shards, weights
 
 
@@ -43,33 +43,35 @@ def by_epoch(sampler: Sampler, num_epochs: int) -> list[list[Update]]:
 
 
 def sampler_start(sampler: Sampler) -> int:
-    """Return the first epoch that has a pair."""
+    """Return the first epoch with a pair."""
     return next(epoch for epoch in range(NUM_EPOCHS) if sampler.shard_order(epoch))
 
 
-def times(updates: list[Update]) -> Counter[tuple[int, int]]:
+def occurrences(updates: list[Update]) -> Counter[tuple[int, int]]:
     return Counter((update.shard, int(pair)) for update in updates for pair in update.pairs)
 
 
 @settings(deadline=None)
 @given(weighted(), st.integers(12, 60), st.integers(0, 2**63))
-def test_a_pair_comes_as_often_as_its_weight_says(corpus: Corpus, budget: int, seed: int) -> None:
+def test_a_pair_occurs_as_often_as_its_weight(corpus: Corpus, budget: int, seed: int) -> None:
     shards, weights = corpus
-    epochs = [times(updates) for updates in by_epoch(Sampler(shards, budget, seed), NUM_EPOCHS)]
+    epochs = [
+        occurrences(updates) for updates in by_epoch(Sampler(shards, budget, seed), NUM_EPOCHS)
+    ]
     for number, shard in enumerate(shards):
-        weight_of = np.repeat(weights, [num_pairs for num_pairs, _ in shard.runs])
+        weight_of = np.repeat(weights, [num_pairs for num_pairs, _ in shard.weight_runs])
         for pair, weight in enumerate(weight_of.tolist()):
             counts = [epoch[number, pair] for epoch in epochs]
             assert sum(counts) == weight * NUM_EPOCHS
             assert set(counts) <= {math.floor(weight), math.ceil(weight)}
     assert sum(epoch.total() for epoch in epochs) == NUM_EPOCHS * sum(
-        num_pairs * weight for shard in shards for num_pairs, weight in shard.runs
+        num_pairs * weight for shard in shards for num_pairs, weight in shard.weight_runs
     )
 
 
 @settings(deadline=None, max_examples=30)
 @given(weighted(), st.integers(0, 2**63))
-def test_a_run_with_weights_is_resumed_anywhere(corpus: Corpus, seed: int) -> None:
+def test_a_run_with_weights_can_resume_anywhere(corpus: Corpus, seed: int) -> None:
     shards, _ = corpus
     whole = list(islice(Sampler(shards, 12, seed).updates(START), 12))
     for done, (position, _) in enumerate(whole[:-1], start=1):
@@ -88,19 +90,19 @@ def test_weights_of_1_change_nothing() -> None:
         assert [pairs.tolist() for pairs in parted.plan(epoch, 0)] == expected
 
 
-def test_half_of_a_corpus_is_drawn_at_random_and_the_other_half_comes_next() -> None:
+def test_a_random_half_of_a_corpus_is_followed_by_the_other_half() -> None:
     num_pairs = 10_000
     sampler = Sampler([weighted_shard([([(1, 1)] * num_pairs, 0.5)])], 100, 1)
     first, second, third = (np.concatenate(sampler.plan(epoch, 0)) for epoch in range(3))
     assert abs(len(first) - num_pairs / 2) < 5 * (num_pairs / 4) ** 0.5
     assert sorted([*first, *second]) == list(range(num_pairs))
     assert sorted(first) == sorted(third)
-    # Neither the one half of the file nor every other line.
+    # Not half of the file, and not every second line.
     assert abs(np.mean(first) - num_pairs / 2) < 200
     assert 0.4 < np.mean(np.diff(np.sort(first)) == 1) < 0.6
 
 
-def test_rare_pairs_are_found_though_many_epochs_have_none() -> None:
+def test_rare_pairs_are_found_after_many_empty_epochs() -> None:
     sampler = Sampler([make_shard([]), weighted_shard([([(1, 1)], 0.001)])], 5, 1)
     positions = [position.epoch for position, _ in islice(sampler.updates(START), 3)]
     assert [after - before for before, after in pairwise(positions)] == [1000, 1000]
@@ -116,12 +118,12 @@ def test_fractions_do_not_drift(weight: float) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(weighted(), st.integers(0, 2**63))
-def test_an_epoch_visits_the_shards_that_it_has_a_pair_of_however_few_are_looked_at_first(
+def test_an_epoch_visits_all_its_shards_for_any_number_of_first_pairs(
     corpus: Corpus, seed: int
 ) -> None:
     shards, _ = corpus
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("nmtkit.data.sampler._FEW_PAIRS", 1)
+        patched.setattr("nmtkit.data.sampler._FIRST_PAIRS", 1)
         sampler = Sampler(shards, 60, seed)
         for epoch in range(NUM_EPOCHS):
             used = [number for number in range(len(shards)) if sampler.plan(epoch, number)]

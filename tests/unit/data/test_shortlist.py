@@ -1,4 +1,4 @@
-"""Candidates are what counting by hand gives, whatever the size of what is counted at once."""
+"""Candidates equal those counted by hand, for any size of slices and buffers."""
 
 import math
 import random
@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmtkit.data import shortlist
 from nmtkit.data.binary import Dataset
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.errors import ConfigError, DamagedError
@@ -40,16 +39,14 @@ def by_hand(
 
 @pytest.mark.parametrize("at_once", [1, 7, 10_000])
 @pytest.mark.parametrize("max_pairs", [20, 300, 10_000])
-def test_candidates_are_those_that_stand_with_a_token_most(
-    max_pairs: int, at_once: int, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+def test_candidates_equal_those_counted_by_hand(
+    max_pairs: int, at_once: int, dataset: Dataset
 ) -> None:
-    monkeypatch.setattr(shortlist, "_PAIRS_AT_ONCE", at_once)
-    monkeypatch.setattr(shortlist, "_COUNTS_AT_ONCE", 50 * at_once)
     size, step = min(at_once, max_pairs), math.ceil(300 / max_pairs)
     counted = [index for index in range(300) if index // size % step == 0]
     assert len(counted) < max_pairs + size
     together, sources, targets = by_hand(dataset, counted)
-    learnt = Shortlist.learn(dataset, num_candidates=3, num_frequent=4, max_pairs=max_pairs)
+    learnt = Shortlist.learn(dataset, 3, 4, max_pairs, at_once, counts_at_once=50 * at_once)
     assert learnt.candidates.shape == (dataset.codec.source.size, 3)
     for source in range(dataset.codec.source.size):
         shares = {
@@ -67,7 +64,7 @@ def test_candidates_are_those_that_stand_with_a_token_most(
     assert len(frequent - {UNK_ID, BOS_ID, EOS_ID}) <= 4
 
 
-def test_a_word_of_the_corpus_has_its_translation_as_its_first_candidate(dataset: Dataset) -> None:
+def test_the_first_candidate_of_a_word_is_its_translation(dataset: Dataset) -> None:
     learnt = Shortlist.learn(dataset, num_candidates=1, num_frequent=0, max_pairs=300)
     for word in WORDS:
         (source, _), (target, _) = (
@@ -76,7 +73,7 @@ def test_a_word_of_the_corpus_has_its_translation_as_its_first_candidate(dataset
         assert learnt.candidates[source, 0] == target
 
 
-def test_a_shortlist_is_read_as_it_was_written(dataset: Dataset, tmp_path: Path) -> None:
+def test_a_loaded_shortlist_equals_the_saved_one(dataset: Dataset, tmp_path: Path) -> None:
     learnt = Shortlist.learn(dataset, num_candidates=3, num_frequent=4, max_pairs=300)
     learnt.save(tmp_path / "list", overwrite=False)
     read = Shortlist.load(tmp_path / "list")

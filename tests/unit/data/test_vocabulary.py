@@ -28,7 +28,7 @@ def train(tmp_path: Path) -> str:
 
 
 def made(train: str, *reports: list[str], **settings: Any) -> TextCodec:
-    """Make the codec of a tiny corpus under some settings of the vocabulary."""
+    """Make the codec of a tiny corpus with these settings of the vocabulary."""
     recipe = replace(tiny_recipe(train, ""), vocabulary=VocabularyConfig(**settings))
     report = reports[0].append if reports else lambda _: None
     return make_codec(recipe, [Corpus.find(train, "en", "de")], (), report)
@@ -50,13 +50,13 @@ def test_a_shared_vocabulary_is_learnt_from_both_sides(train: str) -> None:
     assert (codec.source_lang, codec.target_lang) == ("en", "de")
 
 
-def test_separate_vocabularies_are_learnt_from_a_side_each(train: str) -> None:
+def test_separate_vocabularies_are_learnt_from_their_sides(train: str) -> None:
     codec = made(train, segmentation="words", separate_vocabularies=True)
     assert not codec.is_shared
     assert words(codec) == (set("abcdefgh"), set("ABCDEFGH"))
 
 
-def test_sides_may_be_cut_differently(train: str) -> None:
+def test_sides_may_have_different_segmentations(train: str) -> None:
     reports: list[str] = []
     codec = made(
         train, reports, vocab_size=SIZE - 1, target_segmentation="words", target_vocab_size=9
@@ -92,9 +92,7 @@ def test_words_are_limited_by_size_and_count(train: str) -> None:
 
 
 @pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
-def test_subwords_are_learnt_by_the_algorithm_asked_for(
-    train: str, segmentation: Algorithm
-) -> None:
+def test_subwords_are_learnt_by_the_chosen_algorithm(train: str, segmentation: Algorithm) -> None:
     codec = made(train, segmentation=segmentation, vocab_size=SIZE)
     pairs = list(Corpus.find(train, "en", "de").pairs())
     lines = [line for pair in pairs for line in pair]
@@ -102,7 +100,7 @@ def test_subwords_are_learnt_by_the_algorithm_asked_for(
 
 
 @pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
-def test_tokens_are_whole_where_that_is_asked_for_and_text_is_text(
+def test_whole_tokens_are_single_entries_and_other_text_is_not_changed(
     tmp_path: Path, segmentation: str
 ) -> None:
     prefix, tokens = str(tmp_path / "text"), tmp_path / "tokens"
@@ -122,13 +120,13 @@ def test_tokens_are_whole_where_that_is_asked_for_and_text_is_text(
         assert codec.decode_target(codec.encode_source(text)) == text
 
 
-def test_tokens_that_are_to_be_whole_stand_one_a_line(train: str, tmp_path: Path) -> None:
+def test_whole_tokens_are_given_one_per_line(train: str, tmp_path: Path) -> None:
     write_lines(tmp_path / "tokens", ["(S", "(NP )NP"])
-    with pytest.raises(DataError, match=r"tokens:2: 2 tokens; give one a line, as by `tr ' ' "):
+    with pytest.raises(DataError, match=r"tokens:2: 2 tokens; give one per line: `tr ' ' "):
         made(train, vocab_size=SIZE, whole_tokens=str(tmp_path / "tokens"))
 
 
-def test_a_sample_is_drawn_from_both_sides_alike(train: str) -> None:
+def test_a_sample_is_drawn_from_both_sides(train: str) -> None:
     reports: list[str] = []
     codec = made(train, reports, vocab_size=SIZE, sample_lines=7)
     assert reports == [f"learning {SIZE} bpe subwords from 6 lines of en and de"]
@@ -136,17 +134,15 @@ def test_a_sample_is_drawn_from_both_sides_alike(train: str) -> None:
     assert codec.source.data == Subword.train(lines, "bpe", SIZE, "x").data
 
 
-def test_a_size_that_the_text_does_not_allow_names_the_language(train: str) -> None:
-    with pytest.raises(ConfigError, match="entries is more than the text of en and de gives; set"):
+def test_a_size_error_names_the_languages(train: str) -> None:
+    with pytest.raises(ConfigError, match="entries is too large for the text of en and de; set"):
         made(train)
-    with pytest.raises(ConfigError, match="cannot hold the characters of en, 256 bytes"):
+    with pytest.raises(ConfigError, match="is too small for the characters of en, 256 bytes"):
         made(train, vocab_size=200, separate_vocabularies=True)
 
 
 @pytest.mark.parametrize(("size", "bound"), [(90_000, "most"), (260, "least")])
-def test_a_size_of_the_target_that_the_text_does_not_allow_names_its_flag(
-    train: str, size: int, bound: str
-) -> None:
+def test_a_target_size_error_names_its_option(train: str, size: int, bound: str) -> None:
     with pytest.raises(
         ConfigError, match=rf"text of de|of de,.*set --target-vocab-size to at {bound}"
     ):
@@ -154,7 +150,9 @@ def test_a_size_of_the_target_that_the_text_does_not_allow_names_its_flag(
 
 
 @pytest.mark.parametrize("is_separate", [False, True])
-def test_each_side_is_tokenised_as_its_language_is(tmp_path: Path, is_separate: bool) -> None:
+def test_each_side_is_tokenized_by_the_rules_of_its_language(
+    tmp_path: Path, is_separate: bool
+) -> None:
     prefix = str(tmp_path / "text")
     write_lines(Path(f"{prefix}.en"), ["it isn't l'air"])
     write_lines(Path(f"{prefix}.fr"), ["l'air isn't"])
@@ -218,7 +216,7 @@ def test_a_bad_existing_vocabulary_is_an_error_that_names_it(train: str, tmp_pat
         made(train, segmentation="words", source_vocabulary=path, target_vocabulary=path)
 
 
-def test_the_settings_name_just_the_segmentations_that_can_be_learnt() -> None:
+def test_settings_and_learners_have_the_same_segmentations() -> None:
     fields = fields_of(PreprocessRecipe)
     assert [*SEGMENTATIONS] == [*LEARNERS]
     assert fields["segmentation"].setting.choices == ("bpe", "unigram", "words")
@@ -227,7 +225,7 @@ def test_the_settings_name_just_the_segmentations_that_can_be_learnt() -> None:
 
 
 class Letters(Words):
-    """A vocabulary of letters, between which text has spaces."""
+    """A vocabulary of letters; decoded text has spaces between them."""
 
     kind = "letters"
     suffix = ".letters"

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmtkit.data import writer as module
 from nmtkit.data.binary import VALID, Sequences, Side, id_type_for, shard_name
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import DataError
@@ -29,17 +28,15 @@ def read(folder: Path, stem: str, num_sequences: int, id_type: str) -> list[list
     deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20
 )
 @given(st.lists(st.tuples(st.integers(0, 2), SEQUENCES), max_size=8), st.integers(0, 60))
-def test_ids_that_are_added_are_read(
+def test_added_ids_can_be_read(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     added: list[tuple[int, list[list[int]]]],
     max_buffered: int,
 ) -> None:
-    monkeypatch.setattr(module, "_MAX_BUFFERED_BYTES", max_buffered)
     for path in tmp_path.iterdir():
         path.unlink()
     names = [shard_name(0), shard_name(1), VALID]
-    writer = DatasetWriter(tmp_path, "uint16", range(2), [1.0])
+    writer = DatasetWriter(tmp_path, "uint16", range(2), [1.0], max_buffered)
     for part, sequences in added:
         sides = pack(sequences), pack([sequence[::-1] for sequence in sequences])
         if names[part] == VALID:
@@ -80,9 +77,8 @@ def test_files_are_little_endian_and_offsets_begin_at_zero(tmp_path: Path) -> No
     assert (tmp_path / "valid.source.offsets").read_bytes() == b"\0\0\0\0\x02\0\0\0\x03\0\0\0"
 
 
-def test_little_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_BUFFERED_BYTES", 1000)
-    writer = DatasetWriter(tmp_path, "uint16", range(10), [1.0])
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    writer = DatasetWriter(tmp_path, "uint16", range(10), [1.0], max_buffered_bytes=1000)
     num_added = 0
     for number in range(60):
         writer.add(number % 10, 0, pack([[5] * 10]), pack([[6] * 10]))
@@ -91,7 +87,7 @@ def test_little_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert num_added - on_disk <= 1000
 
 
-def test_the_fingerprint_depends_on_training_ids_and_codec_alone(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_only_on_training_ids_and_codec(tmp_path: Path) -> None:
     def fingerprint(name: str, train: list[list[int]], valid: list[list[int]]) -> str:
         folder = tmp_path / name
         folder.mkdir()
@@ -106,11 +102,8 @@ def test_the_fingerprint_depends_on_training_ids_and_codec_alone(tmp_path: Path)
     assert fingerprint("cut", [[5], [2, 6, 2]], [[7, 2]]) != first
 
 
-def test_more_tokens_than_offsets_can_count_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_MAX_TOKENS", 5)
-    writer = DatasetWriter(tmp_path, "uint16", range(1), [1.0])
+def test_more_tokens_than_offsets_can_count_is_an_error(tmp_path: Path) -> None:
+    writer = DatasetWriter(tmp_path, "uint16", range(1), [1.0], max_tokens=5)
     writer.add(0, 0, pack([[5, 2]]), pack([[5, 6, 7, 8, 2]]))
     expected = r"train\.00000\.target\.ids: more than 5 tokens; lower --max-length"
     with pytest.raises(DataError, match=expected):

@@ -1,8 +1,8 @@
-"""Models of a few tokens whose every distribution stands in a table, and searches in plain lists.
+"""Models of a few tokens whose distributions are in a table, and searches in plain lists.
 
-A table holds logits for each sentence and each prefix, so that a distribution depends on all that
-was said before. The searches here are the definition in nmtkit/decoding/search.py, taken at its
-word: they share no code with it.
+A table has logits for each sentence and each prefix, so a distribution depends on the whole prefix.
+The searches here follow the definition in nmtkit/decoding/search.py literally, and share no code
+with it.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
-from nmtkit.decoding.search import Hypothesis, Step, beam_search
+from nmtkit.decoding.search import PRUNING_FRACTION, Hypothesis, Step, beam_search
 from nmtkit.symbols import BOS_ID, EOS_ID
 
 
@@ -74,7 +74,7 @@ class TableState:
 
 
 def table_step(tokens: Tensor, state: TableState) -> Tensor:
-    """Look up the logits (B, W, V) after one more token; beyond the table, any row will do."""
+    """Look up the logits (B, W, V) after one more token; beyond the table, of any row."""
     num_sentences, num_prefixes, vocabulary = state.logits.shape
     state.num_sentences_of_steps.append(num_sentences)
     if state.prefixes is None:
@@ -88,13 +88,22 @@ def table_step(tokens: Tensor, state: TableState) -> Tensor:
 
 
 def search_tables(
-    tables: Tables, beam: int, length_penalty: float, n_best: int | None = None
+    tables: Tables,
+    beam: int,
+    length_penalty: float,
+    n_best: int | None = None,
+    pruning_fraction: float = PRUNING_FRACTION,
 ) -> list[list[Hypothesis]]:
-    """Run the search under test; without a number, for as many as the beam is wide."""
+    """Run the search under test; `n_best` is the beam width by default."""
     config = SearchConfig(beam=beam, length_penalty=length_penalty)
     longest = torch.tensor(tables.max_lengths)
     return beam_search(
-        table_step, TableState(tables), longest, config, n_best=n_best or config.beam
+        table_step,
+        TableState(tables),
+        longest,
+        config,
+        n_best=n_best or config.beam,
+        pruning_fraction=pruning_fraction,
     )
 
 
@@ -117,7 +126,7 @@ def best_of_all(tables: Tables, sentence: int, length_penalty: float) -> tuple[i
 
 
 def greedy(tables: Tables, sentence: int) -> tuple[int, ...]:
-    """Take the likeliest token again and again."""
+    """Take the most probable token at each step."""
     ids: tuple[int, ...] = ()
     while len(ids) < tables.max_lengths[sentence] - 1:
         log_probs = tables.log_probs(sentence, ids)
@@ -131,7 +140,7 @@ def greedy(tables: Tables, sentence: int) -> tuple[int, ...]:
 def search_in_lists(
     tables: Tables, sentence: int, beam: int, length_penalty: float
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Search for one sentence, without the stopping proof: (score, ids), best first."""
+    """Search for one sentence, without early stopping: (score, ids), best first."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     finished: list[tuple[float, tuple[int, ...]]] = []
     longest = tables.max_lengths[sentence]
@@ -153,7 +162,7 @@ def search_in_lists(
 
 
 class Chain:
-    """The state of a model that only knows the last token: there is nothing to move."""
+    """The state of a model that depends only on the last token: there is nothing to reorder."""
 
     def expand(self, width: int) -> None:
         del width
@@ -166,7 +175,7 @@ class Chain:
 
 
 def random_chain() -> tuple[Step[Chain], Callable[[tuple[int, ...]], float]]:
-    """Make a model of 50 tokens that all but never ends, and what sums its log-probabilities."""
+    """Make a model of 50 tokens that almost never ends, and a function that scores its outputs."""
     table = torch.randn(50, 50, generator=torch.Generator().manual_seed(4))
     table[:, EOS_ID] = -30.0
     log_probs = table.double().log_softmax(-1)

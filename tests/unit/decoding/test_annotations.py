@@ -1,4 +1,4 @@
-"""What is told of translations beside their text agrees with the search, and across pieces."""
+"""Annotations agree with the search, also across the parts of a long line."""
 
 import pytest
 
@@ -13,7 +13,7 @@ LINES = (*TRAIN_LINES, "g", "h h h")
 LONG = "a b c d e f g h a c e g"
 
 
-def with_details(
+def annotated(
     models: list[Transformer], requests: list[Request], limit: int = 1000
 ) -> list[Answer]:
     recipe = TranslateRecipe(
@@ -26,33 +26,33 @@ def with_details(
 
 
 @pytest.mark.parametrize("num_models", [1, 2])
-def test_details_agree_with_what_the_search_found(num_models: int) -> None:
+def test_annotations_agree_with_the_search(num_models: int) -> None:
     codec = tiny_codec()
     models = [tiny_model(codec, seed) for seed in range(1, num_models + 1)]
     requests = [Request(line) for line in LINES]
-    for answer in with_details(models, requests):
+    for answer in annotated(models, requests):
         for one in answer.translations:
-            details = one.details
-            assert details.tokens == (*one.text.split(), "</s>")
-            assert sum(details.token_log_probs) == pytest.approx(one.log_prob, abs=1e-4)
+            annotations = one.annotations
+            assert annotations.tokens == (*one.text.split(), "</s>")
+            assert sum(annotations.token_log_probs) == pytest.approx(one.log_prob, abs=1e-4)
             source = len(answer.request.source.split())
-            assert len(details.attention) == one.num_tokens
-            for row in details.attention:
+            assert len(annotations.attention) == one.num_tokens
+            for row in annotations.attention:
                 assert len(row) == source + 1
                 assert sum(row) == pytest.approx(1, abs=1e-5)
-            best = [max(range(source), key=row.__getitem__) for row in details.attention[:-1]]
-            assert details.alignment == tuple((s, t) for t, s in enumerate(best))
+            best = [max(range(source), key=row.__getitem__) for row in annotations.attention[:-1]]
+            assert annotations.alignment == tuple((s, t) for t, s in enumerate(best))
 
 
-def test_details_of_a_line_in_pieces_count_on() -> None:
+def test_annotations_of_a_split_line_are_those_of_its_parts() -> None:
     model = tiny_model(tiny_codec())
-    (whole,) = with_details([model], [Request(LONG)], limit=7)
+    (whole,) = annotated([model], [Request(LONG)], limit=7)
     texts = split_text(LONG, lambda text: len(text.split()) < 7)
-    first, second = with_details([model], [Request(text) for text in texts])
+    first, second = annotated([model], [Request(text) for text in texts])
     for joined, one, other in zip(
         whole.translations, first.translations, second.translations, strict=True
     ):
-        a, b, c = joined.details, one.details, other.details
+        a, b, c = joined.annotations, one.annotations, other.annotations
         assert a.tokens == b.tokens + c.tokens
         assert a.source_tokens == b.source_tokens + c.source_tokens
         assert a.token_log_probs == pytest.approx(b.token_log_probs + c.token_log_probs, abs=1e-5)

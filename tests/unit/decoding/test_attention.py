@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from nmtkit.decoding.attention import (
     aligning_layer,
-    all_weights,
-    between_words,
-    joined,
+    all_attention_weights,
     links,
     pharaoh,
+    pool_words,
+    word_attention,
 )
 from nmtkit.errors import DamagedError, DataError
-from nmtkit.model.attention import MemoryAttention, SelfAttention
+from nmtkit.model.attention import CrossAttention, SelfAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from tests.tiny import tiny_codec, tiny_model
@@ -33,7 +33,7 @@ def model() -> Transformer:
 
 
 def passes(attentions: Sequence[nn.Module], model: Transformer) -> list[tuple[Tensor, Tensor]]:
-    """Return what each attention projects to values, and what it puts out, in a real pass."""
+    """Return the attended vectors and the output of each attention in a forward pass."""
     seen: list[tuple[Tensor, Tensor]] = []
 
     def see(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], out: Tensor) -> None:
@@ -41,13 +41,13 @@ def passes(attentions: Sequence[nn.Module], model: Transformer) -> list[tuple[Te
         seen.append((arguments[0] if memory is None else memory.values, out))
 
     handles = [one.register_forward_hook(see, with_kwargs=True) for one in attentions]
-    all_weights(model, SOURCE, TARGET)
+    all_attention_weights(model, SOURCE, TARGET)
     for handle in handles:
         handle.remove()
     return seen
 
 
-def values(attention: SelfAttention | MemoryAttention, attended: Tensor) -> Tensor:
+def values(attention: SelfAttention | CrossAttention, attended: Tensor) -> Tensor:
     """Return the values of each head: (H, S, U)."""
     joint = (
         attention.query_key_value if isinstance(attention, SelfAttention) else attention.key_value
@@ -59,12 +59,12 @@ def values(attention: SelfAttention | MemoryAttention, attended: Tensor) -> Tens
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
 def test_weights_times_values_are_what_the_model_computes(kind: str, model: Transformer) -> None:
-    attentions: dict[str, list[SelfAttention | MemoryAttention]] = {
+    attentions: dict[str, list[SelfAttention | CrossAttention]] = {
         "encoder": [layer.self_attention for layer in model.encoder],
         "decoder": [layer.self_attention for layer in model.decoder],
         "memory": [layer.memory_attention for layer in model.decoder],
     }
-    found = dataclasses.asdict(all_weights(model, SOURCE, TARGET))[kind].double()
+    found = dataclasses.asdict(all_attention_weights(model, SOURCE, TARGET))[kind].double()
     lengths = {"encoder": (5, 5), "decoder": (4, 4), "memory": (4, 5)}
     assert found.shape == (2, 2, *lengths[kind])
     seen = passes(attentions[kind], model)
@@ -75,7 +75,7 @@ def test_weights_times_values_are_what_the_model_computes(kind: str, model: Tran
 
 
 def test_rows_sum_to_1_and_the_decoder_does_not_look_ahead(model: Transformer) -> None:
-    found = all_weights(model, SOURCE, TARGET)
+    found = all_attention_weights(model, SOURCE, TARGET)
     assert found.decoder is not None
     assert found.memory is not None
     for weights in (found.encoder, found.decoder, found.memory):
@@ -86,16 +86,19 @@ def test_rows_sum_to_1_and_the_decoder_does_not_look_ahead(model: Transformer) -
 
 
 def test_a_source_alone_has_the_encoders_attention_only(model: Transformer) -> None:
-    alone, with_target = all_weights(model, SOURCE, None), all_weights(model, SOURCE, TARGET)
+    alone, with_target = (
+        all_attention_weights(model, SOURCE, None),
+        all_attention_weights(model, SOURCE, TARGET),
+    )
     assert (alone.decoder, alone.memory) == (None, None)
     assert torch.equal(alone.encoder, with_target.encoder)
 
 
-def test_a_damaged_model_is_told() -> None:
+def test_a_damaged_model_is_an_error() -> None:
     model = tiny_model(tiny_codec())
     nn.init.constant_(model.encoder[1].self_attention.query_key_value.weight, float("nan"))
     with pytest.raises(DamagedError, match="weights are not numbers, so the model is damaged"):
-        all_weights(model, SOURCE, None)
+        all_attention_weights(model, SOURCE, None)
 
 
 def test_a_sequence_beyond_the_learned_positions_is_refused() -> None:
@@ -104,7 +107,7 @@ def test_a_sequence_beyond_the_learned_positions_is_refused() -> None:
     config = dataclasses.replace(plain.config, positions="learned", max_positions=4)
     model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared).eval()
     with pytest.raises(DataError, match="position"):
-        all_weights(model, SOURCE, None)
+        all_attention_weights(model, SOURCE, None)
 
 
 # "das Haus </s>" in rows; "the ho use </s>" in columns.
@@ -124,7 +127,7 @@ def test_a_target_is_linked_to_the_source_it_attends_to_most() -> None:
     assert links(ATTENTION) == [(0, 0), (0, 1)]
 
 
-def test_end_symbols_take_no_part_however_much_they_draw() -> None:
+def test_end_symbols_are_never_aligned() -> None:
     all_to_the_end = torch.tensor([[0.1, 0.0, 0.9], [0.0, 0.2, 0.8], [0.9, 0.0, 0.1]])
     assert links(all_to_the_end) == [(0, 0), (1, 1)]
 
@@ -134,15 +137,15 @@ def test_a_blank_side_has_no_links(attention: Tensor) -> None:
     assert links(attention) == []
 
 
-def test_words_attend_to_the_sum_of_pieces_where_no_piece_alone_has_most() -> None:
-    words = between_words(ATTENTION, [0, 1, 1], [0, 1])
+def test_words_attend_to_the_sum_of_their_tokens() -> None:
+    words = word_attention(ATTENTION, [0, 1, 1], [0, 1])
     expected = torch.tensor([[0.5, 0.4, 0.1], [0.4, 0.55, 0.05], [0.05, 0.15, 0.8]])
     torch.testing.assert_close(words, expected)
     assert links(words) == [(0, 0), (1, 1)]
 
 
-def test_a_target_word_attends_as_its_pieces_do_on_average() -> None:
-    words = between_words(ATTENTION, [0, 1, 2], [0, 0])
+def test_a_target_word_attends_as_its_tokens_do_on_average() -> None:
+    words = word_attention(ATTENTION, [0, 1, 2], [0, 0])
     torch.testing.assert_close(words[0], (ATTENTION[0] + ATTENTION[1]) / 2)
     torch.testing.assert_close(words[1], ATTENTION[2])
 
@@ -157,24 +160,24 @@ def test_rows_between_words_are_distributions(sources: list[int], targets: list[
         for sizes in (sources, targets)
     )
     attention = torch.rand(len(target) + 1, len(source) + 1).softmax(-1)
-    words = between_words(attention, source, target)
+    words = word_attention(attention, source, target)
     assert words.shape == (len(targets) + 1, len(sources) + 1)
     torch.testing.assert_close(words.sum(1), torch.ones(len(targets) + 1))
 
 
-def test_where_each_token_is_a_word_nothing_changes() -> None:
-    torch.testing.assert_close(between_words(ATTENTION, [0, 1, 2], [0, 1]), ATTENTION)
+def test_pooling_changes_nothing_if_each_token_is_a_word() -> None:
+    torch.testing.assert_close(word_attention(ATTENTION, [0, 1, 2], [0, 1]), ATTENTION)
 
 
-def test_all_layers_and_heads_are_joined_as_each_alone() -> None:
+def test_all_layers_and_heads_are_pooled_as_each_alone() -> None:
     weights = torch.rand(2, 3, 4, 5, dtype=torch.float64).softmax(-1)
     rows, columns = [0, 0, 1, 2], [0, 1, 1, 1, 2]
-    together = joined(weights, rows, columns)
+    together = pool_words(weights, rows, columns)
     assert together.shape == (2, 3, 3, 3)
     torch.testing.assert_close(together.sum(-1), torch.ones(2, 3, 3).double())
     for layer in range(2):
         for head in range(3):
-            alone = joined(weights[layer, head], rows, columns)
+            alone = pool_words(weights[layer, head], rows, columns)
             torch.testing.assert_close(together[layer, head], alone)
     first, middle = weights[..., :2, :].mean(-2), weights[..., 1:4].sum(-1)
     torch.testing.assert_close(together[..., 0, 1], first[..., 1:4].sum(-1))

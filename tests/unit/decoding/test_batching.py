@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.decoding.batching import batches_by_length, narrowed
+from nmtkit.decoding.batching import batches_by_length, scale_limit
 
 LENGTHS = st.lists(st.integers(1, 50), max_size=40)
 
@@ -33,4 +33,4 @@ def test_no_batch_could_take_the_next_sequence(
     ("width", "limit"), [(1, 64), (4, 64), (5, 51), (8, 32), (64, 4), (1000, 1)]
 )
 def test_a_wider_beam_takes_fewer_sentences(width: int, limit: int) -> None:
-    assert narrowed(64, width) == limit
+    assert scale_limit(64, width) == limit

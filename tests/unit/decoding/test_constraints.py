@@ -1,4 +1,4 @@
-"""Constraints take candidates away: searches against all translations, tried one by one."""
+"""Constraints: searches are compared with all permitted translations, tried one by one."""
 
 from collections.abc import Callable
 from itertools import product
@@ -20,7 +20,7 @@ WORDS = [token for token in range(VOCABULARY) if token not in (BOS_ID, EOS_ID)]
 TOLERANCE = 1e-5
 
 Permits = Callable[[int, tuple[int, ...]], bool]
-"""Tells whether a sentence may have a translation, its end symbol left out."""
+"""Returns whether a sentence may have a translation, given without its end symbol."""
 
 
 def search(
@@ -41,7 +41,7 @@ def best_permitted(tables: Tables, sentence: int, permits: Permits) -> tuple[int
 
 
 def assert_best(tables: Tables, constraints: Constraints, permits: Permits) -> None:
-    """Check that a search that is wide enough finds the best translation that is permitted."""
+    """Check that a wide search finds the best permitted translation."""
     for sentence, hypotheses in enumerate(search(tables, WIDE, constraints)):
         assert hypotheses[0].ids == best_permitted(tables, sentence, permits)
         for one in hypotheses:
@@ -51,7 +51,7 @@ def assert_best(tables: Tables, constraints: Constraints, permits: Permits) -> N
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_shortest_length_is_kept_to(seed: int) -> None:
+def test_the_shortest_length_is_kept(seed: int) -> None:
     tables = random_tables(seed, LONGEST, VOCABULARY, end_bias=2.0)
     shortest = (4, 1, 2, 3)
     constraints = Constraints(min_lengths=torch.tensor(shortest))
@@ -59,40 +59,44 @@ def test_a_shortest_length_is_kept_to(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_banned_token_never_comes(seed: int) -> None:
+def test_a_banned_token_is_never_generated(seed: int) -> None:
     tables = random_tables(seed, LONGEST, VOCABULARY)
     tables.logits[:, :, UNK_ID] += 3
     assert_best(tables, Constraints(banned=(UNK_ID,)), lambda _, words: UNK_ID not in words)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_no_sequence_comes_twice(size: int) -> None:
+def test_no_ngram_is_repeated(size: int) -> None:
     def has_no_repeat(_: int, words: tuple[int, ...]) -> bool:
         ngrams = [words[i : i + size] for i in range(len(words) - size + 1)]
         return len(set(ngrams)) == len(ngrams)
 
     tables = random_tables(size, LONGEST, VOCABULARY, end_bias=-2.0)
-    tables.logits[:, :, WORDS[-1]] += 3  # without the constraint it would come again and again
+    tables.logits[:, :, WORDS[-1]] += 3  # without the constraint it would repeat
     assert_best(tables, Constraints(no_repeat_ngram=size), has_no_repeat)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_translations_begin_as_they_are_forced_to(seed: int) -> None:
-    beginnings = ((3, 4), (0, 0, 3), (), (4,))
+def test_translations_begin_with_the_forced_prefix(seed: int) -> None:
+    forced_prefixes = ((3, 4), (0, 0, 3), (), (4,))
     tables = random_tables(seed, LONGEST, VOCABULARY)
-    rows = [[*ids, *[NO_TOKEN] * (3 - len(ids))] for ids in beginnings]
-    constraints = Constraints(beginnings=torch.tensor(rows))
+    rows = [[*ids, *[NO_TOKEN] * (3 - len(ids))] for ids in forced_prefixes]
+    constraints = Constraints(forced_prefixes=torch.tensor(rows))
     assert_best(
         tables,
         constraints,
-        lambda sentence, words: words[: len(beginnings[sentence])] == beginnings[sentence],
+        lambda sentence, words: (
+            words[: len(forced_prefixes[sentence])] == forced_prefixes[sentence]
+        ),
     )
 
 
-def test_a_forced_beginning_is_exempt_from_the_other_constraints() -> None:
+def test_other_constraints_do_not_apply_to_a_forced_prefix() -> None:
     tables = random_tables(5, (5,), VOCABULARY)
     constraints = Constraints(
-        beginnings=torch.tensor([[UNK_ID, UNK_ID, UNK_ID]]), banned=(UNK_ID,), no_repeat_ngram=1
+        forced_prefixes=torch.tensor([[UNK_ID, UNK_ID, UNK_ID]]),
+        banned=(UNK_ID,),
+        no_repeat_ngram=1,
     )
     ((best, *_),) = search(tables, SearchConfig(beam=3), constraints)
     assert best.ids[:3] == (UNK_ID,) * 3
@@ -104,10 +108,10 @@ def test_constraints_do_not_depend_on_the_batch(beam: int) -> None:
     longest = (3, 5, 2, 4, 5, 3) * 3
     tables = random_tables(8, longest, VOCABULARY, end_bias=1.0)
     shortest = torch.tensor([1, 3, 2, 4, 2, 1] * 3)
-    beginnings = torch.tensor([[NO_TOKEN], [3], [4], [NO_TOKEN], [0], [3]] * 3)
+    forced_prefixes = torch.tensor([[NO_TOKEN], [3], [4], [NO_TOKEN], [0], [3]] * 3)
 
     def found(sentences: list[int]) -> list[list[Hypothesis]]:
-        constraints = Constraints(shortest[sentences], beginnings[sentences], (), 2)
+        constraints = Constraints(shortest[sentences], forced_prefixes[sentences], (), 2)
         return search(tables.only(sentences), SearchConfig(beam=beam), constraints)
 
     together = found(list(range(18)))
@@ -118,7 +122,7 @@ def test_constraints_do_not_depend_on_the_batch(beam: int) -> None:
 def test_constraints_may_leave_a_sentence_without_a_translation() -> None:
     tables = random_tables(1, (5, 5), VOCABULARY)
     constraints = Constraints(min_lengths=torch.tensor([5, 1]), no_repeat_ngram=1)
-    # Three words, none of them twice, are too few for four places.
+    # Three words, none of them twice, are too few for four positions.
     none, some = search(tables, SearchConfig(beam=2), constraints)
     assert (none, bool(some)) == ([], True)
 

@@ -12,14 +12,15 @@ from nmtkit.decoding.forced import ForcedScore, score_pairs
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DamagedError, DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import Packed, pack_sequences
+from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
+from tests.doubles import watch_embedding
 from tests.tiny import tiny_codec, tiny_model
 
 CPU = torch.device("cpu")
 VOCABULARY = tiny_codec().target.size
 TOLERANCE = 1e-5
-"""In float32 batches of other shapes are summed in another order."""
+"""float32: batches of other shapes sum in another order."""
 
 
 def random_ids(generator: random.Random, longest: int) -> list[int]:
@@ -67,26 +68,17 @@ def test_a_score_depends_on_no_other_pair(batch_tokens: int) -> None:
         assert_equal(other, alone)
 
 
-def test_the_tokens_of_a_batch_are_bounded_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    encode, decode = Transformer.encode, Transformer.decode
-
-    def observe_encode(model: Transformer, source: Packed) -> Packed:
-        sizes.append(source.layout.num_sentences * source.layout.longest)
-        return encode(model, source)
-
-    def observe_decode(model: Transformer, target: Packed, memory: Packed) -> Tensor:
-        sizes.append(target.layout.num_sentences * target.layout.longest)
-        return decode(model, target, memory)
-
-    monkeypatch.setattr(Transformer, "encode", observe_encode)
-    monkeypatch.setattr(Transformer, "decode", observe_decode)
-    score_pairs(tiny_model(tiny_codec()), random_pairs(200), 50, None)
-    assert 40 < max(sizes) <= 50
+def test_the_tokens_of_a_batch_are_bounded_on_both_sides() -> None:
+    batches: list[tuple[int, ...]] = []
+    model = tiny_model(tiny_codec())
+    watch_embedding(model.source_embedding, batches)
+    watch_embedding(model.target_embedding, batches)
+    score_pairs(model, random_pairs(200), 50, None)
+    assert 40 < max(len(batch) * max(batch) for batch in batches) <= 50
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_scores_are_what_a_search_reports_for_its_own_hypotheses(beam: int) -> None:
+def test_scores_equal_those_of_a_search_for_its_hypotheses(beam: int) -> None:
     model = tiny_model(tiny_codec())
     sources = [source for source, _ in random_pairs(20) if len(source) > 1]
     config = SearchConfig(beam=beam)
@@ -101,7 +93,7 @@ def test_scores_are_what_a_search_reports_for_its_own_hypotheses(beam: int) -> N
         assert score.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-4)
 
 
-def test_probabilities_of_all_targets_of_two_tokens_sum_to_that_of_their_beginning() -> None:
+def test_probabilities_of_all_continuations_sum_to_that_of_the_prefix() -> None:
     model = tiny_model(tiny_codec()).double()
     source, first = [3, 4, EOS_ID], 5
     pairs = [(source, [first, token]) for token in range(VOCABULARY)]
@@ -133,7 +125,7 @@ def test_attention_is_the_softmax_of_queries_and_keys_on_average_over_heads(laye
         torch.testing.assert_close(score.attention.sum(1), torch.ones(len(target)))
 
 
-def test_attention_leaves_log_probs_as_they_are() -> None:
+def test_attention_does_not_change_log_probs() -> None:
     model, pairs = tiny_model(tiny_codec()), random_pairs(20)
     plain, watched = (score_pairs(model, pairs, 100, layer) for layer in (None, 1))
     assert [s.token_log_probs for s in plain] == [s.token_log_probs for s in watched]

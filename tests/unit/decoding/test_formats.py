@@ -7,13 +7,13 @@ import pytest
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import OutputConfig, TranslateRecipe
 from nmtkit.config.toml import build
-from nmtkit.decoding.annotations import Details
+from nmtkit.decoding.annotations import Annotations
 from nmtkit.decoding.formats import INPUT_FORMATS, OUTPUT_FORMATS, make_writer, read_requests
 from nmtkit.decoding.requests import Answer, Request, Translation
 from nmtkit.errors import ConfigError, DataError
 
 JSON = OutputConfig(input_format="json")
-DETAILS = Details(
+DETAILS = Annotations(
     source_tokens=("_one", "</s>"),
     tokens=("_ein", "er", "</s>"),
     token_log_probs=(-0.5, -0.25, -0.125),
@@ -35,13 +35,13 @@ def test_text_is_the_best_translation_alone() -> None:
     assert written() == ["ein er"]
 
 
-def test_text_has_scores_and_alignments_behind_tabs() -> None:
+def test_text_has_scores_and_alignments_in_columns() -> None:
     assert written(scores=True) == ["ein er\t-0.700000"]
     assert written(alignments=True) == ["ein er\t0-0 2-1"]
     assert written(scores=True, alignments=True) == ["ein er\t-0.700000\t0-0 2-1"]
 
 
-def test_an_n_best_list_of_moses_has_a_line_a_translation() -> None:
+def test_moses_n_best_lists_have_one_line_per_translation() -> None:
     best = "12 ||| ein er ||| LogProb= -0.875000 Tokens= 3 ||| -0.700000"
     second = "12 ||| zwei | | | er ||| LogProb= -1.750000 Tokens= 2 ||| -1.500000"
     assert written(12, output_format="moses", n_best=2) == [best, second]
@@ -49,7 +49,7 @@ def test_an_n_best_list_of_moses_has_a_line_a_translation() -> None:
     assert lines == [f"{best} ||| 0-0 2-1", f"{second} ||| "]
 
 
-def test_json_passes_on_what_came_with_the_line() -> None:
+def test_json_passes_other_keys_through() -> None:
     (line,) = written(output_format="json")
     assert "\u00e4" in line
     assert json.loads(line) == {
@@ -71,14 +71,14 @@ def test_halves_of_characters_that_are_passed_on_remain_escapes() -> None:
     assert json.loads(out).items() > json.loads(line).items()
 
 
-def test_an_answer_has_its_own_keys_whatever_came_under_their_names() -> None:
+def test_keys_of_the_answer_replace_other_keys() -> None:
     request = Request("a", others={"translation": "old", "score": 3, "id": 1})
     (line,) = make_writer(OutputConfig(output_format="json"))(Answer(request, [BEST]), 0)
     values = json.loads(line)
     assert (values["translation"], values["score"], values["id"]) == ("ein er", -0.7, 1)
 
 
-def test_a_source_comes_out_as_it_came_in() -> None:
+def test_a_source_is_written_unchanged() -> None:
     line = json.dumps({"source": "two\nlines\tand a tab"})
     (request,) = read_requests([line], JSON, "x")
     (out,) = make_writer(OutputConfig(output_format="json"))(Answer(request, [BEST]), 0)
@@ -91,7 +91,7 @@ def test_tabs_of_a_translation_are_no_columns() -> None:
     assert make_writer(OutputConfig())(answer, 0) == ["ein\ter"]
 
 
-def test_json_has_the_n_best_as_a_list_and_details_that_are_asked_for() -> None:
+def test_json_has_the_n_best_as_a_list_and_requested_annotations() -> None:
     (line,) = written(
         output_format="json", n_best=2, token_scores=True, alignments=True, attention=True
     )
@@ -111,14 +111,14 @@ def test_json_has_the_n_best_as_a_list_and_details_that_are_asked_for() -> None:
     assert second["translation"] == "zwei ||| er"
 
 
-def test_lines_of_text_are_requests_as_they_are() -> None:
+def test_lines_of_text_are_requests() -> None:
     assert list(read_requests(['{"source": 1}', ""], OutputConfig(), "x")) == [
         Request('{"source": 1}'),
         Request(""),
     ]
 
 
-def test_objects_tell_source_beginning_and_others() -> None:
+def test_objects_have_source_prefix_and_other_keys() -> None:
     lines = ['{"source": "a", "target_prefix": "b", "id": 1}', '{"source": "line\\nend"}']
     assert list(read_requests(lines, JSON, "x")) == [
         Request("a", "b", {"id": 1}),
@@ -135,8 +135,8 @@ def test_a_text_that_may_be_left_out_may_be_null() -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("plain text", "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        ("plain text", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
         ('["source"]', 'not an object with a text as "source"'),
         ('{"text": "a"}', 'not an object with a text as "source"'),
         ('{"source": null}', 'not an object with a text as "source"'),
@@ -146,24 +146,27 @@ def test_a_text_that_may_be_left_out_may_be_null() -> None:
             r'"source" holds half a character \(\\ud800\); write both',
         ),
         (r'{"source": "a", "target_prefix": "\udfff"}', r'"target_prefix" holds half a character'),
-        ('{"source": "a", "id": NaN}', r"not JSON to read \(NaN is not a finite number\)"),
-        ('{"source": "a", "id": -Infinity}', r"not JSON to read \(-Infinity is not a finite"),
-        ('{"source": "a", "id": 1e999}', r"not JSON to read \(1e999 is not a finite number\)"),
+        ('{"source": "a", "id": NaN}', r"cannot be read as JSON \(NaN is not a finite number\)"),
+        ('{"source": "a", "id": -Infinity}', r"cannot be read as JSON \(-Infinity is not a finite"),
+        (
+            '{"source": "a", "id": 1e999}',
+            r"cannot be read as JSON \(1e999 is not a finite number\)",
+        ),
         (
             f'{{"source": "a", "id": {"1" * 1001}}}',
-            r"not JSON to read \(a number of 1001 digits;",
+            r"cannot be read as JSON \(a number of 1001 digits;",
         ),
-        ('{"source": "a", "source": "b"}', r'not JSON to read \(the key "source" stands twice'),
+        ('{"source": "a", "source": "b"}', r'cannot be read as JSON \(the key "source" is twice'),
     ],
 )
-def test_a_line_that_is_not_what_it_should_be_is_named(line: str, what: str) -> None:
+def test_a_malformed_line_is_named(line: str, what: str) -> None:
     requests = read_requests(['{"source": "a"}', line], JSON, "standard input")
     next(requests)
     with pytest.raises(DataError, match=f"^standard input, line 2: {what}"):
         next(requests)
 
 
-def test_the_settings_name_just_the_formats_that_there_are() -> None:
+def test_the_settings_name_exactly_the_existing_formats() -> None:
     fields = fields_of(TranslateRecipe)
     assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS)
     assert fields["output_format"].setting.choices == tuple(OUTPUT_FORMATS)
@@ -171,9 +174,7 @@ def test_the_settings_name_just_the_formats_that_there_are() -> None:
 
 @pytest.mark.parametrize("name", ["n_best", "scores", "alignments", "token_scores", "attention"])
 @pytest.mark.parametrize("output_format", OUTPUT_FORMATS)
-def test_a_setting_that_changes_nothing_in_a_format_is_refused_there(
-    name: str, output_format: str
-) -> None:
+def test_a_setting_without_effect_in_a_format_is_refused(name: str, output_format: str) -> None:
     value = 2 if name == "n_best" else True
     chosen: dict[str, Any] = {name: value, "output_format": output_format}
     # The translator finds fewer translations without --n-best, so Moses' writer need not know it.
@@ -184,7 +185,7 @@ def test_a_setting_that_changes_nothing_in_a_format_is_refused_there(
             build(TranslateRecipe, chosen)
 
 
-def test_a_misspelt_format_is_the_only_thing_that_is_wrong() -> None:
+def test_a_misspelt_format_is_the_only_reported_problem() -> None:
     with pytest.raises(ConfigError) as caught:
         build(TranslateRecipe, {"output_format": "jsn", "n_best": 2})
     assert str(caught.value).startswith("output_format ('jsn') must be one of: text, moses, json")

@@ -1,4 +1,4 @@
-"""What is loaded to score computes what is loaded to translate, in the precision that is asked."""
+"""Scorers and translators that are loaded compute the same, in the given precision."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def test_scores_are_those_of_the_search_in_the_same_precision(
     assert scores_of(path, pairs, precision) == pytest.approx(expected, abs=tolerance)
 
 
-def test_scores_are_computed_in_the_precision_that_is_asked(path: Path) -> None:
+def test_scores_are_computed_in_the_given_precision(path: Path) -> None:
     pairs = [(line, line.upper()) for line in TRAIN_LINES]
     exact, coarse = (scores_of(path, pairs, name) for name in ("float32", "bfloat16"))
     assert scores_of(path, pairs, "auto") == exact

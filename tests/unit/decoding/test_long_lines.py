@@ -1,9 +1,9 @@
-"""A line that is too long is cut into pieces that are each whole: the model reads them alone."""
+"""A line that is too long is split into parts, each of which the model reads alone."""
 
 import pytest
 
 from nmtkit.config.schema import TranslationConfig
-from nmtkit.decoding.long_lines import Cutter
+from nmtkit.decoding.long_lines import LineSplitter
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
@@ -22,29 +22,29 @@ def multilingual_codec() -> TextCodec:
     return TextCodec("en", "fr", vocabulary, vocabulary, is_shared=True)
 
 
-def pieces_of(line: str, limit: int) -> list[list[int]]:
+def parts_of(line: str, limit: int) -> list[list[int]]:
     config = TranslationConfig(max_source_length=limit)
-    return Cutter(multilingual_codec(), config, 1000, lambda _: None).pieces(line, 1)
+    return LineSplitter(multilingual_codec(), config, 1000, lambda _: None).encode(line, 1)
 
 
 @pytest.mark.parametrize("limit", [9, 12, 15])
-def test_each_piece_begins_with_the_symbol_of_the_language(limit: int) -> None:
+def test_each_part_begins_with_the_symbol_of_the_language(limit: int) -> None:
     codec = multilingual_codec()
-    pieces = pieces_of(f"{FRENCH} {TEXT}", limit)
-    texts = [codec.source.decode(ids[1:]) for ids in pieces]
-    assert len(pieces) > 1
-    assert all(len(ids) <= limit for ids in pieces)
-    assert pieces == [codec.encode_source(f"{FRENCH} {text}") for text in texts]
+    parts = parts_of(f"{FRENCH} {TEXT}", limit)
+    texts = [codec.source.decode(ids[1:]) for ids in parts]
+    assert len(parts) > 1
+    assert all(len(ids) <= limit for ids in parts)
+    assert parts == [codec.encode_source(f"{FRENCH} {text}") for text in texts]
     assert " ".join(texts) == TEXT
 
 
 @pytest.mark.parametrize("symbol", [FRENCH, ""])
 def test_nothing_but_a_symbol_is_a_blank_line(symbol: str) -> None:
-    assert pieces_of(symbol, 9) == pieces_of(f"{symbol} ", 9) == []
+    assert parts_of(symbol, 9) == parts_of(f"{symbol} ", 9) == []
     unspaced = TEXT.replace(" ", "")
     decode = multilingual_codec().source.decode
-    pieces = pieces_of(f"{symbol}{unspaced}{' ' * 99}", 12)  # halved where the right is blank
-    assert len(pieces) > 1
-    texts = [decode(ids).removeprefix(symbol).strip(" ") for ids in pieces]
+    parts = parts_of(f"{symbol}{unspaced}{' ' * 99}", 12)  # halved where the right is blank
+    assert len(parts) > 1
+    texts = [decode(ids).removeprefix(symbol).strip(" ") for ids in parts]
     assert "".join(texts) == unspaced
     assert all(texts)

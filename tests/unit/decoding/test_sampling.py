@@ -1,4 +1,4 @@
-"""What is drawn follows the distribution that is asked for, and nothing but seed, key and place."""
+"""Samples follow the given distribution, and depend only on seed, key and position."""
 
 import math
 from collections import Counter
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nmtkit.config.schema import SamplingConfig, SearchConfig
 from nmtkit.decoding.constraints import Constraints
-from nmtkit.decoding.sampling import Draws, sample
+from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.search import Hypothesis
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
@@ -36,7 +36,7 @@ def draw(
 ) -> list[list[Hypothesis]]:
     longest = torch.tensor(tables.max_lengths)
     numbers = torch.tensor(keys or list(range(len(longest))))
-    draws = Draws(config, seed, numbers, num_samples)
+    draws = SamplingSpec(config, seed, numbers, num_samples)
     return sample(table_step, TableState(tables), longest, draws, NEUTRAL)
 
 
@@ -101,7 +101,7 @@ def test_later_tokens_follow_the_distribution_of_their_prefix() -> None:
     tables = random_tables(6, (3,), vocabulary=4)
     (hypotheses,) = draw(tables, SamplingConfig(sample=True), MANY)
     counts = Counter(one.ids for one in hypotheses)
-    # The end symbol is certain at the last place, and the begin symbol's share goes to the others.
+    # The end symbol is certain at the last position; the others get the begin symbol's probability.
     total = 0.0
     for ids, count in counts.items():
         prob = 1.0
@@ -114,7 +114,7 @@ def test_later_tokens_follow_the_distribution_of_their_prefix() -> None:
     assert total == pytest.approx(1, abs=0.01)
 
 
-def test_scores_are_those_of_the_model_whatever_sharpens_the_draws() -> None:
+def test_scores_do_not_depend_on_temperature_top_k_and_top_p() -> None:
     tables = random_tables(7, (3, 5, 4), vocabulary=5)
     config = SamplingConfig(sample=True, temperature=0.5, top_k=3, top_p=0.9)
     for sentence, hypotheses in enumerate(draw(tables, config, 20)):
@@ -126,7 +126,7 @@ def test_scores_are_those_of_the_model_whatever_sharpens_the_draws() -> None:
             assert one.log_prob == pytest.approx(score_of(tables, sentence, one.ids, 0), abs=1e-5)
 
 
-def test_what_is_drawn_for_a_line_depends_on_seed_and_key_alone() -> None:
+def test_samples_depend_only_on_seed_and_key() -> None:
     tables = random_tables(8, (5, 4, 5, 3, 5), vocabulary=8)
     config = SamplingConfig(sample=True)
     together = draw(tables, config, 4, [10, 11, 12, 13, 14])
@@ -135,17 +135,17 @@ def test_what_is_drawn_for_a_line_depends_on_seed_and_key_alone() -> None:
     assert draw(tables, config, 4, [10, 11, 12, 13, 14], seed=2) != together
     same = draw(tables.only([1, 1]), config, 4, [20, 21])
     assert same[0] != same[1]
-    # Another seed is not the same draws for the next line.
+    # Another seed does not give the samples of the next line.
     shifted = draw(tables.only([1]), config, 4, [20], seed=2)
     assert shifted[0] != same[1]
 
 
-def test_constraints_hold_for_what_is_drawn() -> None:
+def test_constraints_hold_for_samples() -> None:
     tables = random_tables(9, (5, 5), vocabulary=5, end_bias=3.0)
     constraints = Constraints(
         torch.tensor([4, 1]), torch.tensor([[3, 3], [4, -1]]), banned=(0,), no_repeat_ngram=3
     )
-    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(2), 200)
+    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(2), 200)
     longest = torch.tensor(tables.max_lengths)
     found = sample(table_step, TableState(tables), longest, draws, NEUTRAL, constraints)
     assert {one.ids[:2] for one in found[0]} == {(3, 3)}
@@ -154,9 +154,9 @@ def test_constraints_hold_for_what_is_drawn() -> None:
     assert not any(0 in one.ids for hypotheses in found for one in hypotheses)
 
 
-def test_where_constraints_leave_nothing_the_end_comes() -> None:
+def test_the_end_symbol_follows_where_constraints_forbid_all() -> None:
     tables = random_tables(9, (9,), vocabulary=4)
-    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(1), 5)
+    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(1), 5)
     constraints = Constraints(torch.tensor([9]), no_repeat_ngram=1)
     (found,) = sample(
         table_step, TableState(tables), torch.tensor([9]), draws, NEUTRAL, constraints
@@ -171,9 +171,9 @@ def test_logits_that_are_not_numbers_are_reported() -> None:
         draw(tables, SamplingConfig(sample=True))
 
 
-def test_sums_of_long_samples_are_as_exact_as_those_of_short_ones() -> None:
+def test_rounding_errors_do_not_grow_with_the_length_of_samples() -> None:
     longest, (step, sum_of) = 500, random_chain()
-    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(1), 3)
+    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(1), 3)
     (found,) = sample(step, Chain(), torch.tensor([longest]), draws, NEUTRAL)
     for one in found:
         assert len(one.ids) == longest

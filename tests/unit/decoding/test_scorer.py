@@ -7,7 +7,6 @@ import pytest
 
 from nmtkit.config.schema import ScoringConfig
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding import scorer
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.decoding.scorer import ScoredLine, Scorer, Totals
 from nmtkit.errors import DataError
@@ -44,7 +43,7 @@ def test_each_pair_has_the_score_of_its_ids_in_its_place() -> None:
             assert line.tokens == (*target.split(), "</s>")
 
 
-def test_a_pair_without_text_is_not_asked_about_and_counts_nothing() -> None:
+def test_a_pair_of_blank_lines_is_not_scored() -> None:
     blank = ScoredLine((), (), 0)
     lines = score([("", " \t"), ("a", ""), ("", "A"), ("", "")])
     assert [line == blank for line in lines] == [True, False, False, True]
@@ -53,10 +52,9 @@ def test_a_pair_without_text_is_not_asked_about_and_counts_nothing() -> None:
     assert all(line.log_prob < 0 for line in lines[1:3])
 
 
-def test_chunks_and_batches_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_and_batches_change_no_score() -> None:
     expected = score(PAIRS)
-    monkeypatch.setattr(scorer, "CHUNK_LINES", 9)
-    chunks = list(tiny_scorer(ScoringConfig(max_tokens=30)).score_chunks(PAIRS))
+    chunks = list(tiny_scorer(ScoringConfig(max_tokens=30)).score_chunks(PAIRS, chunk_lines=9))
     assert [len(chunk) for chunk in chunks] == [9] * 7 + [7]
     actual = [line for chunk in chunks for line in chunk]
     for one, other in zip(actual, expected, strict=True):
@@ -64,8 +62,7 @@ def test_chunks_and_batches_change_no_score(monkeypatch: pytest.MonkeyPatch) -> 
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-5)
 
 
-def test_nothing_is_read_beyond_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scorer, "CHUNK_LINES", 5)
+def test_nothing_is_read_beyond_a_chunk() -> None:
     read: list[int] = []
 
     def endless() -> Iterator[tuple[str, str]]:
@@ -73,7 +70,7 @@ def test_nothing_is_read_beyond_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None
             read.append(number)
             yield "a b", "C"
 
-    chunks = tiny_scorer(ScoringConfig()).score_chunks(endless())
+    chunks = tiny_scorer(ScoringConfig()).score_chunks(endless(), chunk_lines=5)
     for num_chunks in (1, 2, 3):
         next(chunks)
         assert len(read) == 5 * num_chunks
@@ -93,15 +90,14 @@ def test_words_are_counted_in_the_text_and_tokens_in_the_ids() -> None:
     [(("a b c", "A"), "4 tokens in the source"), (("a", "A B C"), "4 tokens in the translation")],
 )
 def test_a_line_that_is_too_long_is_an_error_that_names_it(
-    pair: tuple[str, str], side: str, monkeypatch: pytest.MonkeyPatch
+    pair: tuple[str, str], side: str
 ) -> None:
-    monkeypatch.setattr(scorer, "CHUNK_LINES", 2)
     under_test = tiny_scorer(ScoringConfig(max_length=3))
     with pytest.raises(
         DataError,
         match=rf"^line 4: {side}, more than 3; leave the pair out, or raise --max-length$",
     ):
-        list(under_test.score_chunks([("a b", "A B"), ("a", "A"), ("a", "A"), pair]))
+        list(under_test.score_chunks([("a b", "A B"), ("a", "A"), ("a", "A"), pair], 2))
 
 
 def test_learned_positions_limit_both_sides() -> None:
@@ -121,7 +117,7 @@ def test_learned_positions_limit_both_sides() -> None:
         under_test.score_chunk([("a b", "A B C")], 7)
 
 
-def test_totals_are_sums_and_perplexities_what_they_come_to() -> None:
+def test_totals_are_sums_and_perplexities_follow_from_them() -> None:
     totals = Totals()
     totals.add([ScoredLine(("A", "x", "</s>"), (-1.0, -2.0, -0.5), 2)])
     totals.add([ScoredLine((), (), 0), ScoredLine(("</s>",), (-0.5,), 1)])
@@ -142,6 +138,6 @@ def test_a_line_has_the_perplexity_of_its_tokens() -> None:
     assert line.perplexity == pytest.approx(math.exp(1.2))
 
 
-def test_nothing_has_perplexity_1() -> None:
+def test_no_lines_have_perplexity_1() -> None:
     assert (Totals().perplexity, Totals().word_perplexity) == (1.0, 1.0)
     assert ScoredLine((), (), 0).perplexity == 1.0

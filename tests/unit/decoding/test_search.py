@@ -6,14 +6,13 @@ from torch import Tensor
 
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
-from nmtkit.decoding import search
 from nmtkit.decoding.search import (
     GROUP_SIZE,
     LENGTH_PENALTIES,
     PREFIX_BLOCK,
     beam_search,
     length_penalty,
-    top_of_rows,
+    row_topk,
 )
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
@@ -59,7 +58,7 @@ def test_width_one_is_greedy(seed: int) -> None:
 @pytest.mark.parametrize("beam", [1, 2, 3, 4])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("end_bias", [-2.0, 0.0, 2.0])
-def test_the_first_hypothesis_is_that_of_a_search_without_proof_batch_and_leaving(
+def test_the_first_hypothesis_is_that_of_a_plain_search(
     beam: int, alpha: float, end_bias: float
 ) -> None:
     tables = random_tables(beam, MIXED_LENGTHS, vocabulary=4, end_bias=end_bias)
@@ -70,14 +69,14 @@ def test_the_first_hypothesis_is_that_of_a_search_without_proof_batch_and_leavin
         assert hypotheses[0].score == pytest.approx(score, abs=TOLERANCE)
 
 
-def test_the_stopping_proof_never_changes_the_first_hypothesis_on_300_tables() -> None:
+def test_early_stopping_never_changes_the_first_hypothesis_on_300_tables() -> None:
     tables = random_tables(300, (4, 5, 3) * 100, vocabulary=4, end_bias=0.5)
     found = search_tables(tables, beam=3, length_penalty=0.6, n_best=1)
     expected = [search_in_lists(tables, s, 3, 0.6)[0][1] for s in range(300)]
     assert [hypotheses[0].ids for hypotheses in found] == expected
 
 
-def test_the_stopping_proof_saves_steps() -> None:
+def test_early_stopping_saves_steps() -> None:
     tables = random_tables(7, (6,) * 20, vocabulary=4, end_bias=3.0)
     state = TableState(tables)
     beam_search(table_step, state, torch.tensor(tables.max_lengths), SearchConfig(beam=3))
@@ -85,7 +84,7 @@ def test_the_stopping_proof_saves_steps() -> None:
 
 
 @pytest.mark.parametrize(("beam", "n_best"), [(2, 1), (2, 2), (3, 2), (3, 3), (10, 4), (10, 10)])
-def test_the_n_best_are_those_of_the_search_without_proof(beam: int, n_best: int) -> None:
+def test_the_n_best_are_those_of_a_search_without_early_stopping(beam: int, n_best: int) -> None:
     tables = random_tables(11, (3, 4, 5) * 20, vocabulary=4)
     for sentence, hypotheses in enumerate(search_tables(tables, beam, 0.6, n_best)):
         expected = search_in_lists(tables, sentence, beam, 0.6)[:n_best]
@@ -147,22 +146,21 @@ def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_any_batch(beam: int)
     tables = random_tables(12, MIXED_LENGTHS, vocabulary=4)
     together = search_tables(tables, beam, 0.6)
     for order in torch.randperm(len(MIXED_LENGTHS)).tolist(), [3], [6, 2], list(range(4, 10)):
-        # Equal to the last bit: what torch does with a row does not depend on other rows.
+        # Equal to the last bit: torch computes a row independently of other rows.
         assert search_tables(tables.only(order), beam, 0.6) == [together[s] for s in order]
 
 
-@pytest.mark.parametrize("leaving_share", [0.001, 1.0])
+@pytest.mark.parametrize("pruning_fraction", [0.001, 1.0])
 @pytest.mark.parametrize("seed", range(10))
-def test_it_does_not_matter_when_done_sentences_leave(
-    seed: int, leaving_share: float, monkeypatch: pytest.MonkeyPatch
+def test_results_do_not_depend_on_when_done_sentences_are_removed(
+    seed: int, pruning_fraction: float
 ) -> None:
     tables = random_tables(seed, MIXED_LENGTHS, vocabulary=4, end_bias=1.0)
     expected = search_tables(tables, 3, 0.6)
-    monkeypatch.setattr(search, "LEAVING_SHARE", leaving_share)
-    assert search_tables(tables, 3, 0.6) == expected
+    assert search_tables(tables, 3, 0.6, pruning_fraction=pruning_fraction) == expected
 
 
-def test_done_sentences_leave_when_they_are_an_eighth_of_the_batch() -> None:
+def test_done_sentences_are_removed_once_they_are_an_eighth_of_the_batch() -> None:
     longest = (1, 2, 2, *[5] * 14)
     tables = random_tables(1, longest, vocabulary=4)
     tables.logits[:, :, EOS_ID] = -50.0  # none ends before it must
@@ -172,7 +170,7 @@ def test_done_sentences_leave_when_they_are_an_eighth_of_the_batch() -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_among_equal_sums_the_end_symbol_is_first_and_every_search_is_the_same(beam: int) -> None:
+def test_among_equal_sums_the_end_symbol_is_first_and_searches_repeat(beam: int) -> None:
     tables = Tables(torch.zeros(4, 400, 7), (4, 4, 3, 4))
     found = search_tables(tables, beam, 0.0)
     assert [hypotheses[0].ids for hypotheses in found] == [(EOS_ID,)] * 4
@@ -196,7 +194,7 @@ def count_upwards(tokens: Tensor, _: Chain) -> Tensor:
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_translations_may_be_longer_than_the_room_that_is_made_at_a_time(beam: int) -> None:
+def test_translations_may_be_longer_than_a_block_of_prefix_storage(beam: int) -> None:
     longest = 2 * PREFIX_BLOCK + 5
     config = SearchConfig(beam=beam, length_penalty=0.6)
     ((best, *_),) = beam_search(count_upwards, Chain(), torch.tensor([longest]), config)
@@ -204,7 +202,7 @@ def test_translations_may_be_longer_than_the_room_that_is_made_at_a_time(beam: i
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_sums_of_long_translations_are_as_exact_as_those_of_short_ones(beam: int) -> None:
+def test_rounding_errors_do_not_grow_with_the_length_of_translations(beam: int) -> None:
     longest, (step, sum_of) = 500, random_chain()
     config = SearchConfig(beam=beam, length_penalty_form="none")
     (found,) = beam_search(step, Chain(), torch.tensor([longest]), config, n_best=beam)
@@ -248,24 +246,24 @@ def test_the_length_penalty_may_be_a_power_or_none() -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 20])
 @pytest.mark.parametrize("size", [20, 63, GROUP_SIZE, 5 * GROUP_SIZE - 1, 9 * GROUP_SIZE + 17])
-def test_the_top_of_rows_is_what_sorting_gives(size: int, count: int) -> None:
+def test_row_topk_equals_sorting(size: int, count: int) -> None:
     values = torch.randn(6, size, generator=torch.Generator().manual_seed(size + count))
     values[0, 5:] = float("-inf")
     values[1:4] = values[1:4].round()  # many equal values
-    best, indices = top_of_rows(values, count)
+    best, indices = row_topk(values, count)
     assert torch.equal(best, values.sort(descending=True).values[:, :count])
     assert torch.equal(best, values.gather(1, indices))
     assert all(len(set(row)) == count for row in indices.tolist())
 
 
-def test_the_setting_names_just_the_length_penalties_that_there_are() -> None:
+def test_the_setting_names_exactly_the_existing_length_penalties() -> None:
     setting = fields_of(TranslateRecipe)["length_penalty_form"].setting
     assert setting.choices == tuple(LENGTH_PENALTIES)
 
 
 @pytest.mark.parametrize("form", LENGTH_PENALTIES)
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 10.0])
-def test_a_length_penalty_never_falls_and_is_the_same_of_numbers_and_tensors(
+def test_a_length_penalty_never_falls_and_is_equal_for_numbers_and_tensors(
     form: str, alpha: float
 ) -> None:
     config = SearchConfig(length_penalty=alpha, length_penalty_form=form)

@@ -1,4 +1,4 @@
-"""A shortlist of all of the vocabulary changes nothing; a smaller one is all there is."""
+"""A shortlist of the whole vocabulary changes nothing; a smaller one limits the search."""
 
 from collections.abc import Sequence
 
@@ -58,7 +58,7 @@ def test_a_shortlist_of_all_of_the_vocabulary_changes_nothing(
     assert answers(models, everything) == answers(models, None)
 
 
-def test_what_is_translated_stands_in_the_shortlist_of_its_sentence_alone() -> None:
+def test_translations_use_only_the_shortlist_of_their_sentence() -> None:
     chosen = random_shortlist(4)
     for answer in answers([tiny_model(CODEC)], chosen):
         source = CODEC.encode_source(answer.request.source)

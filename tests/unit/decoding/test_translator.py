@@ -21,14 +21,15 @@ from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import Packed, pack_sequences
+from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
 from nmtkit.text.words import Words
+from tests.doubles import watch_embedding
 from tests.tiny import WORDS, tiny_codec, tiny_model
 
 LINES = [" ".join(WORDS[i * j % 8] for j in range(i % 11)) for i in range(65)]
 LINES += ["h h h", "  ", "\t", "g", "unknown words a b"]
-SEARCH = SearchConfig(beam=2, extra_length=2)
+SEARCH = SearchConfig(beam=2, max_length_offset=2)
 LONG = "a b c d e f g h a c e g"  # 13 tokens with the end symbol
 
 
@@ -37,7 +38,7 @@ def recipe_of(config: TranslationConfig) -> TranslateRecipe:
 
 
 def translator(config: TranslationConfig, warnings: list[str] | None = None) -> Translator:
-    """Make a tiny one; warnings go to the list, and without one there must be none."""
+    """Make a tiny translator; warnings go to the list; without a list there must be none."""
 
     def warn(message: str) -> None:
         assert warnings is not None, message
@@ -47,9 +48,15 @@ def translator(config: TranslationConfig, warnings: list[str] | None = None) -> 
     return Translator([tiny_model(codec)], codec, recipe_of(config), warn)
 
 
-def translate(lines: list[str], config: TranslationConfig) -> list[str]:
-    """Translate whatever warnings there may be."""
-    return list(translator(config, []).translate(lines))
+def translate(
+    lines: list[str], config: TranslationConfig, batches: list[tuple[int, ...]] | None = None
+) -> list[str]:
+    """Translate, ignoring warnings; a list takes the lengths of each batch."""
+    codec = tiny_codec()
+    model = tiny_model(codec)
+    if batches is not None:
+        watch_embedding(model.source_embedding, batches)
+    return list(Translator([model], codec, recipe_of(config), lambda _: None).translate(lines))
 
 
 def test_each_line_has_its_own_translation_in_its_place() -> None:
@@ -108,51 +115,42 @@ def test_nothing_is_read_beyond_a_chunk() -> None:
         assert num_read == (num_answered + 4) // 5 * 5
 
 
-def test_chunks_are_as_long_as_asked_and_the_last_is_the_rest() -> None:
+def test_chunks_have_the_given_length_except_the_last() -> None:
     requests = [Request("a")] * 10
     chunks = translator(TranslationConfig(chunk_lines=4)).answer_all(requests)
     assert [len(chunk) for chunk in chunks] == [4, 4, 2]
 
 
-def test_batches_hold_similar_lengths_longest_first_within_both_limits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    batches = []
-    encode = Transformer.encode
-
-    def observe(model: Transformer, source: Packed) -> Packed:
-        batches.append(source.layout.lengths)
-        return encode(model, source)
-
-    monkeypatch.setattr(Transformer, "encode", observe)
-    translate(LINES, TranslationConfig(batch_size=6, max_tokens=40))
+def test_batches_hold_similar_lengths_longest_first_within_both_limits() -> None:
+    batches: list[tuple[int, ...]] = []
+    translate(LINES, TranslationConfig(batch_size=6, max_tokens=40), batches)
     lengths = [length for batch in batches for length in batch]
     assert lengths == sorted(lengths, reverse=True)
     assert len(lengths) == sum(bool(line.strip()) for line in LINES)
     assert max(map(len, batches)) == 6
     assert max(len(batch) * max(batch) for batch in batches) <= 40
     batches.clear()
-    translate([LONG, "a"], TranslationConfig(max_tokens=3))
+    translate([LONG, "a"], TranslationConfig(max_tokens=3), batches)
     assert batches == [(13,), (2,)]
 
 
 def test_a_translation_has_at_most_the_extra_tokens_more_than_its_source() -> None:
     answers = translate(LINES, TranslationConfig())
     extra = [len(a.split()) - len(b.split()) for a, b in zip(answers, LINES, strict=True)]
-    assert max(extra) == SEARCH.extra_length
+    assert max(extra) == SEARCH.max_length_offset
 
 
-def test_a_long_line_is_translated_in_pieces_that_are_joined() -> None:
+def test_a_long_line_is_translated_in_parts_that_are_joined() -> None:
     config = TranslationConfig(max_source_length=6)
-    pieces = split_text(LONG, lambda text: len(text.split()) < 6)
-    assert len(pieces) > 2
-    assert " ".join(pieces) == LONG
+    parts = split_text(LONG, lambda text: len(text.split()) < 6)
+    assert len(parts) > 2
+    assert " ".join(parts) == LONG
     whole = translate(["a", LONG, "b"], config)
-    assert whole[1] == " ".join(translate(pieces, config))
+    assert whole[1] == " ".join(translate(parts, config))
     assert [whole[0], whole[2]] == translate(["a", "b"], config)
 
 
-def test_pieces_without_a_translation_leave_no_spaces_behind() -> None:
+def test_parts_without_a_translation_leave_no_spaces() -> None:
     config = TranslationConfig(max_source_length=3)
     answers = translate(["f f", "a b", "f f", "c d"], config)
     assert [bool(answer) for answer in answers] == [False, True, False, True]
@@ -165,7 +163,7 @@ def test_one_long_line_is_warned_of_once_by_its_number() -> None:
     list(translator(config, warnings).translate(["a", "b", "c", LONG]))
     assert warnings == [
         "line 4: 13 tokens, more than 12 [--max-source-length]; "
-        "it is translated in pieces [--on-too-long split]"
+        "it is translated in parts [--on-too-long split]"
     ]
 
 
@@ -234,19 +232,19 @@ TEXTS = st.text(alphabet="ab\u00e9\U0001f600 \t\u3000", min_size=1, max_size=60)
 
 
 @given(text=TEXTS, limit=st.integers(1, 20))
-def test_pieces_of_a_text_fit_and_lose_nothing_but_white_space(text: str, limit: int) -> None:
-    pieces = split_text(text, lambda piece: len(piece) <= limit)
-    assert max(map(len, pieces)) <= limit
-    assert "".join("".join(pieces).split()) == "".join(text.split())
+def test_parts_of_a_text_fit_and_lose_only_white_space(text: str, limit: int) -> None:
+    parts = split_text(text, lambda part: len(part) <= limit)
+    assert max(map(len, parts)) <= limit
+    assert "".join("".join(parts).split()) == "".join(text.split())
 
 
 @given(words=st.lists(st.text(alphabet="xyz", max_size=5), min_size=1, max_size=20))
-def test_words_that_fit_are_never_cut(words: list[str]) -> None:
+def test_words_that_fit_are_never_split(words: list[str]) -> None:
     text = " ".join(words)
-    assert " ".join(split_text(text, lambda piece: len(piece) <= 5)) == text
+    assert " ".join(split_text(text, lambda part: len(part) <= 5)) == text
 
 
-def test_a_single_character_is_a_piece_even_if_it_does_not_fit() -> None:
+def test_a_single_character_is_a_part_even_if_it_does_not_fit() -> None:
     assert split_text("ab", lambda _: False) == ["a", "b"]
 
 
@@ -254,8 +252,8 @@ def test_a_text_that_fits_is_left_whole() -> None:
     assert split_text(" a  b ", lambda _: True) == [" a  b "]
 
 
-def test_a_text_is_cut_near_its_middle() -> None:
-    assert split_text("aaaa bb cccc ddd", lambda piece: len(piece) <= 9) == ["aaaa bb", "cccc ddd"]
+def test_a_text_is_split_near_its_middle() -> None:
+    assert split_text("aaaa bb cccc ddd", lambda part: len(part) <= 9) == ["aaaa bb", "cccc ddd"]
 
 
 def answers(recipe: TranslateRecipe, requests: list[Request]) -> list[Answer]:
@@ -282,7 +280,7 @@ def test_the_n_best_are_sorted_and_begin_with_the_best(n_best: int) -> None:
 
 def test_a_translation_begins_with_the_prefix_of_its_request_and_has_room_for_it() -> None:
     prefix = "h g f e d c b a"
-    recipe = TranslateRecipe(search=SearchConfig(extra_length=1))
+    recipe = TranslateRecipe(search=SearchConfig(max_length_offset=1))
     for answer in answers(recipe, [Request("a", prefix), Request("b c", "h"), Request("d")]):
         text = answer.translations[0].text
         assert (text + " ").startswith((answer.request.target_prefix + " ").lstrip())
@@ -296,25 +294,25 @@ def test_a_line_end_within_a_request_is_a_space() -> None:
     assert broken.translations[0].text == whole.translations[0].text
 
 
-def test_only_the_first_piece_of_a_long_line_begins_with_the_prefix() -> None:
+def test_only_the_first_part_of_a_long_line_begins_with_the_prefix() -> None:
     recipe = TranslateRecipe(
         search=SEARCH, translation=TranslationConfig(max_source_length=6, batch_size=2)
     )
     (plain,) = answers(recipe, [Request(LONG)])
     (forced,) = answers(recipe, [Request(LONG, "h h h")])
-    pieces = split_text(LONG, lambda text: len(text.split()) < 6)
-    alone = [answer.translations[0] for answer in answers(recipe, [Request(one) for one in pieces])]
-    (first,) = answers(recipe, [Request(pieces[0], "h h h")])
+    parts = split_text(LONG, lambda text: len(text.split()) < 6)
+    alone = [answer.translations[0] for answer in answers(recipe, [Request(one) for one in parts])]
+    (first,) = answers(recipe, [Request(parts[0], "h h h")])
     texts = [first.translations[0].text, *(one.text for one in alone[1:])]
     assert forced.translations[0].text == " ".join(texts)
     assert plain.translations[0].log_prob == pytest.approx(sum(one.log_prob for one in alone))
     assert plain.translations[0].num_tokens == sum(one.num_tokens for one in alone)
 
 
-def test_lengths_keep_to_what_is_asked_for() -> None:
-    constraints = ConstraintsConfig(min_length_ratio=0.5, min_length=3, max_output_length=7)
+def test_lengths_keep_to_their_limits() -> None:
+    constraints = ConstraintsConfig(min_length_ratio=0.5, min_length_offset=3, max_output_length=7)
     recipe = TranslateRecipe(
-        search=SearchConfig(max_length_ratio=2.0, extra_length=1), constraints=constraints
+        search=SearchConfig(max_length_ratio=2.0, max_length_offset=1), constraints=constraints
     )
     for answer in answers(recipe, [Request(line) for line in LINES if line.strip()]):
         source, target = (
@@ -325,7 +323,7 @@ def test_lengths_keep_to_what_is_asked_for() -> None:
         assert target >= min(source // 2 + 3, 2 * (source + 1), 7)
 
 
-def test_what_is_drawn_for_a_line_does_not_depend_on_batches() -> None:
+def test_samples_do_not_depend_on_batches() -> None:
     def drawn(config: TranslationConfig, requests: list[Request]) -> list[list[str]]:
         recipe = TranslateRecipe(
             sampling=SamplingConfig(sample=True),
@@ -373,7 +371,9 @@ def test_an_ensemble_averages_probabilities() -> None:
 
 def test_a_line_whose_constraints_leave_no_translation_is_named() -> None:
     recipe = TranslateRecipe(
-        constraints=ConstraintsConfig(min_length=40, no_repeat_ngram=1, ban_unknown=True)
+        constraints=ConstraintsConfig(min_length_offset=40, no_repeat_ngram=1, ban_unknown=True)
     )
-    with pytest.raises(DataError, match=r"^line 1: .* no translation .* --min-length, .* loosen"):
+    with pytest.raises(
+        DataError, match=r"^line 1: no translation .* --min-length-offset, .* loosen"
+    ):
         answers(recipe, [Request("a b")])

@@ -1,4 +1,4 @@
-"""How much is translated together, and how long translations are."""
+"""Batch sizes and lengths of translations."""
 
 from itertools import count
 
@@ -15,28 +15,17 @@ from nmtkit.config.schema import (
 from nmtkit.decoding.requests import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
-from nmtkit.model.transformer import Transformer
-from nmtkit.packed import Packed
+from tests.doubles import watch_embedding
 from tests.tiny import tiny_codec, tiny_model
 
 
-def translator(recipe: TranslateRecipe) -> Translator:
+def translator(recipe: TranslateRecipe, lengths: list[tuple[int, ...]] | None = None) -> Translator:
+    """Make a tiny translator; a list takes the lengths of the sources of each batch."""
     codec = tiny_codec()
-    return Translator([tiny_model(codec)], codec, recipe, print)
-
-
-@pytest.fixture
-def batches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The lengths of the sources of each batch."""
-    seen: list[tuple[int, ...]] = []
-    encode = Transformer.encode
-
-    def observe(model: Transformer, source: Packed) -> Packed:
-        seen.append(source.layout.lengths)
-        return encode(model, source)
-
-    monkeypatch.setattr(Transformer, "encode", observe)
-    return seen
+    model = tiny_model(codec)
+    if lengths is not None:
+        watch_embedding(model.source_embedding, lengths)
+    return Translator([model], codec, recipe, print)
 
 
 @pytest.mark.parametrize(
@@ -55,16 +44,17 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 def test_batches_hold_fewer_sentences_of_wider_beams(
     config: TranslationConfig,
     width: dict[str, SearchConfig],
-    batches: list[tuple[int, ...]],
 ) -> None:
     recipe = TranslateRecipe(translation=config, **width)  # type: ignore[arg-type]
-    list(translator(recipe).translate(["a b"] * 7))
+    batches: list[tuple[int, ...]] = []
+    list(translator(recipe, batches).translate(["a b"] * 7))
     assert list(map(len, batches)) == [3, 3, 1]
 
 
-def test_forced_beginnings_count_as_sources_do(batches: list[tuple[int, ...]]) -> None:
+def test_forced_prefixes_count_as_sources_do() -> None:
+    batches: list[tuple[int, ...]] = []
     recipe = TranslateRecipe(translation=TranslationConfig(max_tokens=12))
-    translator(recipe).answer([Request("a", "h g f e d c"), *[Request("a")] * 5], 1)
+    translator(recipe, batches).answer([Request("a", "h g f e d c"), *[Request("a")] * 5], 1)
     assert list(map(len, batches)) == [2, 4]
 
 
@@ -88,10 +78,12 @@ def test_the_shortest_translation_counts_words_of_the_source_without_its_end(
         output=OutputConfig(n_best=100, output_format="json"),
     )
     (answer,) = translator(recipe).answer([Request(" ".join("a" * num_words))], 1)
-    # Among so many, some end as soon as they may.
+    # Among this many, some end as soon as they may.
     assert min(one.num_tokens for one in answer.translations) == 3 * num_words + 1
 
 
-def test_a_text_is_no_list_of_lines() -> None:
-    with pytest.raises(ConfigError, match=r"^translate: takes lines, and was given one text; put"):
+def test_a_string_instead_of_lines_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^translate: takes lines, and was given one string; put"
+    ):
         next(translator(TranslateRecipe()).translate("ab"))

@@ -34,24 +34,32 @@ def test_classes_of_length_are_named_and_empty_ones_left_out() -> None:
     assert table == [("0", [0]), ("1-10", [1, 2]), ("11-20", [3]), ("51-60", [4]), ("61+", [5, 6])]
 
 
-def test_words_count_as_right_no_more_often_than_they_should_be_there() -> None:
+def test_correct_words_count_at_most_as_often_as_in_the_reference() -> None:
     counts = Counter({"a": 1, "b": 7})
     classes = by_frequency(["a a b", "b"], ["a b c", "c"], counts)
-    told = {one.label: one for one in classes if one.num_words or one.num_translated}
-    assert {label: one.num_words for label, one in told.items()} == {"0": 2, "1": 1, "5-9": 1}
-    assert {label: one.num_matches for label, one in told.items()} == {"0": 0, "1": 1, "5-9": 1}
-    assert told["1"].f1 == pytest.approx(100 * 2 * (1 / 2) * 1 / (1 / 2 + 1))
-    assert told["5-9"].f1 == pytest.approx(100 * 2 * (1 / 2) * 1 / (1 / 2 + 1))
+    classes_with_words = {one.label: one for one in classes if one.num_words or one.num_translated}
+    assert {label: one.num_words for label, one in classes_with_words.items()} == {
+        "0": 2,
+        "1": 1,
+        "5-9": 1,
+    }
+    assert {label: one.num_matches for label, one in classes_with_words.items()} == {
+        "0": 0,
+        "1": 1,
+        "5-9": 1,
+    }
+    assert classes_with_words["1"].f1 == pytest.approx(100 * 2 * (1 / 2) * 1 / (1 / 2 + 1))
+    assert classes_with_words["5-9"].f1 == pytest.approx(100 * 2 * (1 / 2) * 1 / (1 / 2 + 1))
 
 
-def test_all_classes_are_there_from_rare_to_frequent() -> None:
+def test_all_frequency_classes_are_listed_from_rare_to_frequent() -> None:
     labels = [one.label for one in by_frequency([], [], Counter())]
     assert labels == ["0", "1", "2", "3", "4", "5-9", "10-99", "100-999", "1000+"]
 
 
 @given(PAIRS)
-def test_the_reference_itself_is_all_right(pairs: list[tuple[str, str]]) -> None:
-    reference = [right for _, right in pairs]
+def test_all_words_of_the_reference_itself_are_correct(pairs: list[tuple[str, str]]) -> None:
+    reference = [line for _, line in pairs]
     for one in by_frequency(reference, reference, count_words(reference)):
         assert one.num_matches == one.num_words == one.num_translated
         assert one.f1 == (100 if one.num_words else 0)
@@ -61,7 +69,7 @@ def test_the_reference_itself_is_all_right(pairs: list[tuple[str, str]]) -> None
 @given(PAIRS)
 def test_classes_sum_to_the_words_of_both_texts(pairs: list[tuple[str, str]]) -> None:
     translations = [translation for translation, _ in pairs]
-    reference = [right for _, right in pairs]
+    reference = [line for _, line in pairs]
     classes = by_frequency(translations, reference, count_words(reference[:2]))
     assert sum(one.num_words for one in classes) == sum(count_words(reference).values())
     assert sum(one.num_translated for one in classes) == sum(count_words(translations).values())

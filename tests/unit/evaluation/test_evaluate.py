@@ -18,7 +18,7 @@ METRICS = MetricsConfig(metric="bleu,paper-bleu", language_pair="de-en")
 PLAIN = SignificanceConfig()
 
 
-def test_each_system_has_a_score_a_metric_as_if_it_were_alone() -> None:
+def test_each_system_scores_as_if_it_were_alone() -> None:
     metrics = make_metrics(METRICS)
     evaluation = evaluate(TEXTS, metrics, PLAIN, BreakdownConfig())
     references = [text.lines for text in TEXTS.references]
@@ -41,7 +41,7 @@ def test_a_class_of_length_scores_as_its_lines_alone() -> None:
         assert [classes[0][number] for classes in evaluation.length_scores] == alone
 
 
-def test_words_are_compared_by_their_frequency_in_the_text_that_is_named(tmp_path: Path) -> None:
+def test_words_are_grouped_by_frequency_in_the_given_text(tmp_path: Path) -> None:
     (tmp_path / "train").write_text("cat cat dog\ncat\n", "utf-8")
     breakdown = BreakdownConfig(by_frequency=str(tmp_path / "train"))
     evaluation = evaluate(TEXTS, make_metrics(METRICS), PLAIN, breakdown)
@@ -50,7 +50,7 @@ def test_words_are_compared_by_their_frequency_in_the_text_that_is_named(tmp_pat
     assert (good[3].label, good[3].num_words, good[3].f1, bad[3].f1) == ("3", 1, 100, 100)
 
 
-def test_lines_score_as_texts_of_one_line_where_they_are_long_enough() -> None:
+def test_long_lines_score_as_texts_of_one_line() -> None:
     metrics = make_metrics(MetricsConfig(metric="bleu,chrf,ter,paper-bleu", language_pair="de-en"))
     alone = Texts([GOOD], TEXTS.references)
     lines = list(score_lines(alone, metrics))
@@ -71,6 +71,6 @@ def test_a_line_without_four_words_is_scored_by_the_ngrams_that_it_has() -> None
 
 
 def test_lines_of_several_systems_are_refused() -> None:
-    told = r"^sentence scores are of one system, .*; give one file \[--sentence\]$"
-    with pytest.raises(ConfigError, match=told):
+    message = r"^sentence scores need one system, not 2; give one file \[--sentence-level\]$"
+    with pytest.raises(ConfigError, match=message):
         next(score_lines(TEXTS, make_metrics(METRICS)))

@@ -40,7 +40,7 @@ def test_a_perfect_translation_scores_100_and_needs_no_edits() -> None:
     assert [one.score for one in scores] == pytest.approx([100, 100, 100, 0, 100, 100])
 
 
-def test_bleu_of_a_short_corpus_is_the_formula_s() -> None:
+def test_bleu_of_a_short_corpus_equals_the_formula() -> None:
     """5 of 6 unigrams, 4 of 5 bigrams, 3 of 4 trigrams, 2 of 3 four-grams; no brevity penalty.
 
     Source: Papineni et al. 2002, section 2.3.
@@ -79,7 +79,7 @@ def test_the_signature_names_a_test_set_and_its_languages() -> None:
     assert result.signature.startswith("nrefs:1|test:wmt17|lang:en-de|case:mixed|")
 
 
-def test_metrics_come_in_the_order_asked_for_and_each_once() -> None:
+def test_metrics_keep_their_order_and_repeated_names_count_once() -> None:
     config = MetricsConfig(metric="ter, bleu,ter")
     assert [metric.name for metric in make_metrics(config)] == ["TER", "BLEU"]
 
@@ -93,7 +93,7 @@ def test_the_order_of_lines_does_not_matter(order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "moses-bleu", "paper-bleu"])
-def test_case_is_ignored_where_that_is_asked_for(metric: str) -> None:
+def test_case_is_ignored_on_request(metric: str) -> None:
     config = MetricsConfig(metric=metric, language_pair="de-en")
     upper = [line.upper() for line in LINES]
     assert score(config, upper, LINES)[0].score < 90
@@ -113,7 +113,7 @@ def test_moses_bleu_ignores_the_case_of_ascii_letters_alone_as_multi_bleu_does()
 @pytest.mark.parametrize(
     ("tokenize", "num_words"), [("none", 2), ("13a", 4), ("zh", 4), ("intl", 5), ("char", 13)]
 )
-def test_a_tokeniser_decides_what_is_a_word(tokenize: str, num_words: int) -> None:
+def test_the_tokenizer_decides_what_a_word_is(tokenize: str, num_words: int) -> None:
     line = "Hallo-Du, 1,5!"
     (result,) = score(MetricsConfig(tokenize=tokenize), [line], [line])
     assert f"hyp_len = {num_words} " in result.details
@@ -143,20 +143,20 @@ def test_multi_bleu_does_not_smooth() -> None:
     assert plain.score == 0
 
 
-def test_a_tokeniser_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_tokenizer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("needs a dictionary.\n\nPlease   install it")
 
     monkeypatch.setattr("sacrebleu.metrics.bleu._get_tokenizer", fail)
-    told = (
+    message = (
         r"^tokenize \('ja-mecab'\) cannot be used here: needs a dictionary. Please install it; "
-        r"or take another, such as intl or char \[metrics.tokenize\]$"
+        r"or use another, such as intl or char \[metrics.tokenize\]$"
     )
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         make_metrics(MetricsConfig(tokenize="ja-mecab"))
 
 
-def test_text_that_looks_tokenised_is_scored_without_talk(
+def test_tokenized_text_is_scored_without_output(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     score(ALL, ["tokenised ."] * 200, ["tokenised ."] * 200)
@@ -198,7 +198,7 @@ def test_odd_texts_score_as_the_vectors_say(case: dict[str, Any]) -> None:
 
 
 @needs_data
-def test_tokenisation_of_bleu_is_that_of_the_vectors() -> None:
+def test_tokenization_of_bleu_equals_the_vectors() -> None:
     path = DATA / "score" / "tokenizer-13a-intl.jsonl"
     cases = [json.loads(line) for line in path.read_text("utf-8").removesuffix("\n").split("\n")]
     assert len(cases) == 140

@@ -24,14 +24,14 @@ def score(config: SignificanceConfig, *systems: Sequence[str], metric: str = "bl
     return score_systems(made, texts, config)
 
 
-def test_without_more_there_are_neither_intervals_nor_tests() -> None:
+def test_by_default_there_are_no_intervals_or_tests() -> None:
     for one in score(SignificanceConfig(), GOOD, BAD):
         assert one.interval is None
         assert one.p_value is None
         assert "seed" not in one.signature
 
 
-def test_an_interval_lies_around_the_score_and_its_way_is_in_the_signature() -> None:
+def test_an_interval_contains_the_score_and_the_signature_names_the_bootstrap() -> None:
     config = SignificanceConfig(confidence=True, resamples=100)
     for one in score(config, GOOD, BAD):
         assert one.interval is not None
@@ -62,7 +62,7 @@ def test_a_system_differs_from_a_worse_one_but_not_from_itself(test: str, metric
     assert worse.signature.startswith(f"nrefs:1|{name}:50|seed:12345|")
 
 
-def test_approximate_randomisation_has_intervals_where_they_are_asked_for() -> None:
+def test_approximate_randomization_gives_intervals_on_request() -> None:
     plain = SignificanceConfig(paired_ar=True, trials=20)
     assert all(one.interval is None for one in score(plain, GOOD, BAD))
     config = SignificanceConfig(paired_ar=True, trials=20, confidence=True, resamples=30)
@@ -80,22 +80,24 @@ def test_the_same_seed_draws_the_same_texts(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_one_system_cannot_be_tested() -> None:
-    told = "^a paired test needs two systems or more; give the files of all, the baseline first$"
-    with pytest.raises(ConfigError, match=told):
+    message = "^a paired test needs at least two systems; give their files, the baseline first$"
+    with pytest.raises(ConfigError, match=message):
         score(SignificanceConfig(paired_bs=True), GOOD)
 
 
 @pytest.mark.parametrize("seed", ["-1", "x", "", "0"])
-def test_a_seed_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
+def test_an_invalid_seed_is_an_error(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", seed)
-    told = rf"^SACREBLEU_SEED \('{seed}'\) must be a whole number of at least 1, or none; set it so"
-    with pytest.raises(ConfigError, match=told):
+    message = (
+        rf"^SACREBLEU_SEED \('{seed}'\) must be a whole number of at least 1, or none; set such"
+    )
+    with pytest.raises(ConfigError, match=message):
         score(SignificanceConfig(confidence=True), GOOD)
     score(SignificanceConfig(), GOOD)  # draws nothing
 
 
 @pytest.mark.parametrize("test", ["bs", "ar"])
-def test_figures_are_those_of_sacrebleu_s_command(tmp_path: Path, test: str) -> None:
+def test_figures_equal_those_of_the_sacrebleu_command(tmp_path: Path, test: str) -> None:
     for name, lines in {"ref": REFERENCE, "good": GOOD, "bad": BAD}.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n", "utf-8")
     command = ["sacrebleu", "ref", "-i", "good", "bad", "-m", "chrf", "--width", "4", "-f", "text"]

@@ -9,27 +9,29 @@ from nmtkit.evaluation.texts import Text, Texts, read_test_set, read_text
 ONE, TWO = Text("one", ["a"]), Text("two", ["a", "b"])
 
 
-def test_equally_many_lines_are_good() -> None:
+def test_equal_numbers_of_lines_are_accepted() -> None:
     Texts([TWO, TWO], [TWO, TWO, TWO]).check()
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         (
             Texts([TWO], [ONE]),
-            "two has 2 lines and one has 1; give one translation a reference, in the same order",
+            "two has 2 lines and one has 1; give one translation per reference, in the same order",
         ),
         (Texts([TWO, ONE], [TWO]), "one has 1 lines and two has 2"),
         (Texts([TWO], [TWO, ONE]), "two has 2 lines and one has 1"),
         (
             Texts([Text("none", [])], [Text("ref", [])]),
-            "none has no translations to score; give a line or more",
+            "none has no translations to score; give at least one line",
         ),
     ],
 )
-def test_other_numbers_of_lines_are_refused_with_names_and_counts(texts: Texts, told: str) -> None:
-    with pytest.raises(DataError, match=f"^{told}"):
+def test_different_numbers_of_lines_are_an_error_with_names_and_counts(
+    texts: Texts, message: str
+) -> None:
+    with pytest.raises(DataError, match=f"^{message}"):
         texts.check()
 
 
@@ -39,13 +41,13 @@ def test_lines_are_changed_and_selected_in_all_texts() -> None:
     assert texts.select([1]) == Texts([Text("two", ["b"])], [Text("ref", ["d"])])
 
 
-def test_a_text_is_called_by_its_path(tmp_path: Path) -> None:
+def test_a_text_is_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "text.de"
     path.write_bytes(b"\xef\xbb\xbfa\r\nb")
     assert read_text(path) == Text(str(path), ["a", "b"])
 
 
-def test_references_that_sacrebleu_has_fetched_are_read(
+def test_cached_references_of_sacrebleu_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = DATASETS["wmt20"]
@@ -70,7 +72,7 @@ def test_all_references_of_a_test_set_are_read(
 
 
 @pytest.mark.parametrize(
-    ("test_set", "pair", "told"),
+    ("test_set", "pair", "message"),
     [
         ("wmt71", "en-de", r"no test set 'wmt71'; did you mean 'wmt\d+'\? \[metrics.test_set\]"),
         (
@@ -81,24 +83,24 @@ def test_all_references_of_a_test_set_are_read(
         ),
     ],
 )
-def test_what_sacrebleu_does_not_know_is_told_with_a_suggestion(
-    test_set: str, pair: str, told: str
+def test_an_unknown_test_set_or_language_gives_a_suggestion(
+    test_set: str, pair: str, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"^{told}$"):
+    with pytest.raises(ConfigError, match=f"^{message}$"):
         read_test_set(test_set, pair)
 
 
 @pytest.mark.parametrize("error", [OSError("no network"), SystemExit(1)])
-def test_a_test_set_that_cannot_be_fetched_is_told(
+def test_a_failed_download_of_a_test_set_is_an_error(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     def fail(_: str) -> list[str]:
         raise error
 
     monkeypatch.setattr(DATASETS["wmt17"], "get_reference_files", fail)
-    told = (
-        r"^test set wmt17 cannot be fetched \((no network|1)\); "
+    message = (
+        r"^test set wmt17 cannot be downloaded \((no network|1)\); "
         "try again with a network, or give its files as --reference$"
     )
-    with pytest.raises(ResourceError, match=told):
+    with pytest.raises(ResourceError, match=message):
         read_test_set("wmt17", "en-de")

@@ -1,4 +1,4 @@
-"""What export and import write, refuse to write, and tell; the library is one of the test's own."""
+"""What export and import write, report and refuse to write; the library is a fake."""
 
 import re
 import sys
@@ -37,12 +37,12 @@ def models(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def reported() -> list[str]:
     return []
 
 
 def use_peer(monkeypatch: pytest.MonkeyPatch, difference: float) -> None:
-    """Let our own reader stand for the library, whose scores it changes by a difference."""
+    """Replace the library by our own reader; its scores differ by `difference`."""
 
     def open_peer(folder: Path, codec: TextCodec) -> Peer:
         peer = read(folder)
@@ -57,32 +57,32 @@ def use_peer(monkeypatch: pytest.MonkeyPatch, difference: float) -> None:
 
 
 def test_an_exported_model_appears_whole(
-    models: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+    models: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_peer(monkeypatch, 5e-4)
-    export(models / "own", "marian", models / "out", overwrite=False, report=told.append)
+    export(models / "own", "marian", models / "out", overwrite=False, report=reported.append)
     assert scores(read(models / "out"), shared_codec()) == scores(
         read(models / "marian"), shared_codec()
     )
     assert names_in(models / "out") == sorted([*names_in(models / "marian"), "manifest.json"])
     assert load(models / "out")["format"] == "nmtkit-export-marian"
-    first, second = told
+    first, second = reported
     assert first.startswith("library 1.2 scores 64 drawn pairs of sentences as nmtkit does")
     assert "difference is 5.0e-04" in first
     assert second == f"exported {models / 'own'} to {models / 'out'}"
 
 
 def test_an_imported_model_is_a_model(
-    models: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+    models: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_peer(monkeypatch, 5e-4)
-    import_marian(models / "marian", models / "out", overwrite=False, report=told.append)
+    import_marian(models / "marian", models / "out", overwrite=False, report=reported.append)
     loaded = read_model(models / "out", torch.device("cpu"))
     assert scores(loaded, shared_codec()) == scores(read(models / "marian"), shared_codec())
     assert loaded.manifest["provenance"]["imported"] == "marian"
     assert loaded.manifest["provenance"]["name"] == "marian"
-    assert "difference is 5.0e-04" in told[0]
-    assert told[1] == f"imported {models / 'marian'} to {models / 'out'}"
+    assert "difference is 5.0e-04" in reported[0]
+    assert reported[1] == f"imported {models / 'marian'} to {models / 'out'}"
 
 
 Conversion = Callable[[Path, Path, bool, Callable[[str], None]], None]
@@ -98,13 +98,13 @@ def import_own(folder: Path, out: Path, overwrite: bool, report: Callable[[str],
 
 @pytest.mark.parametrize("convert", [export_own, import_own])
 def test_a_mismatch_leaves_nothing_behind(
-    convert: Conversion, models: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+    convert: Conversion, models: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_peer(monkeypatch, 2e-3)
     with pytest.raises(DamagedError, match="out: not written, because the two models differ"):
-        convert(models, models / "out", False, told.append)
+        convert(models, models / "out", False, reported.append)
     assert names_in(models) == ["marian", "own"]
-    assert told == []
+    assert reported == []
 
 
 @pytest.mark.parametrize(
@@ -118,20 +118,23 @@ def test_a_missing_library_leaves_nothing_behind(
     format: str, library: str, extra: str, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    told = f"{library}, which is not installed; run `pip install 'nmtkit[{extra}]'`"
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    message = (
+        f"{library} is not installed; the conversion compares scores with it; "
+        f"run `pip install 'nmtkit[{extra}]'`"
+    )
+    with pytest.raises(ConfigError, match=re.escape(message)):
         export(models / "own", format, models / "out", overwrite=False, report=print)
     assert names_in(models) == ["marian", "own"]
 
 
 @pytest.mark.parametrize("format", ["marian", "ctranslate2"])
-def test_what_a_format_cannot_hold_is_told_at_once(format: str, tmp_path: Path) -> None:
+def test_all_that_a_format_cannot_hold_is_reported_together(format: str, tmp_path: Path) -> None:
     write_random_model(tmp_path / "own", shared_codec(), {"key_size": 3, "value_size": 5})
-    told = (
-        f"own: cannot be held by {format}; train otherwise: key_size (3) must be model_size / "
-        "heads (8) [model.key_size]; value_size (5) must be"
+    message = (
+        f"own: {format} does not support the model; train with other settings: "
+        "key_size (3) must be model_size / heads (8) [model.key_size]; value_size (5) must be"
     )
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         export(tmp_path / "own", format, tmp_path / "out", overwrite=False, report=print)
 
 
@@ -150,7 +153,7 @@ def test_a_folder_of_another_format_is_not_replaced(
 
 
 @pytest.mark.parametrize("convert", [export_own, import_own])
-def test_a_name_that_is_taken_is_told_before_anything_is_read(
+def test_an_existing_output_is_reported_before_anything_is_read(
     convert: Conversion, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
@@ -158,16 +161,21 @@ def test_a_name_that_is_taken_is_told_before_anything_is_read(
         convert(tmp_path / "nowhere", tmp_path / "out", False, print)
 
 
+def test_a_folder_that_does_not_exist_is_not_imported(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent: no such folder; check the path$"):
+        import_marian(tmp_path / "absent", tmp_path / "out", False, pytest.fail)
+
+
 def test_the_command_offers_every_format() -> None:
     (choice,) = (one.type for one in export_command.params if one.name == "format")
     assert isinstance(choice, click.Choice)
     assert [*choice.choices] == [*FORMATS]
-    for told in (export_command.help, export_command.epilog):
-        assert told
-        assert all(re.search(rf"\b{name}\b", told) for name in FORMATS)
+    for message in (export_command.help, export_command.epilog):
+        assert message
+        assert all(re.search(rf"\b{name}\b", message) for name in FORMATS)
 
 
-def test_an_imported_model_is_exported_as_it_came(
+def test_an_imported_model_is_exported_unchanged(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_peer(monkeypatch, 0.0)

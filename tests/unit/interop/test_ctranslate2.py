@@ -1,4 +1,4 @@
-"""What CTranslate2 cannot hold is refused by name; what is written: tests/integration."""
+"""Models that CTranslate2 does not support are refused by name; exports: tests/integration."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.trees import parser_codec
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "messages"),
     [
         ({"key_size": 3}, ["key_size (3) must be model_size / heads (8) [model.key_size]"]),
         ({"value_size": 5}, ["value_size (5) must be model_size / heads (8) [model.value_size]"]),
@@ -22,19 +22,19 @@ from tests.trees import parser_codec
     ],
 )
 def test_sizes_of_heads_and_windows_are_refused_and_nothing_else(
-    settings: dict[str, Any], told: list[str]
+    settings: dict[str, Any], messages: list[str]
 ) -> None:
-    problems = [*ctranslate2.refusals(random_model(tiny_codec(), settings))]
-    assert [problem.text for problem in problems] == told
+    problems = [*ctranslate2.unsupported(random_model(tiny_codec(), settings))]
+    assert [problem.text for problem in problems] == messages
 
 
-def test_a_norm_that_it_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(training.NORMS, "other", training.Norm(has_final_norm=False))
     monkeypatch.setitem(layers.NORMS, "other", layers.PostNorm)
-    (problem,) = ctranslate2.refusals(random_model(shared_codec(), {"norm": "other"}))
+    (problem,) = ctranslate2.unsupported(random_model(shared_codec(), {"norm": "other"}))
     assert problem.text == "norm (other) must be post or pre [model.norm]"
 
 
 def test_parsers_are_refused() -> None:
-    (problem,) = ctranslate2.refusals(random_model(parser_codec(), {}))
+    (problem,) = ctranslate2.unsupported(random_model(parser_codec(), {}))
     assert problem.text.startswith("the target vocabulary (of trees) must be of text")

@@ -1,4 +1,4 @@
-"""What the formats of other libraries have in common."""
+"""Functions shared by the export formats."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,13 +18,13 @@ from tests.conversions import random_model, separate_codec, shared_codec
 from tests.tiny import tiny_codec
 
 
-@pytest.mark.parametrize("refusals", [marian.refusals, ctranslate2.refusals])
-def test_an_activation_that_a_format_does_not_know_is_refused(
-    refusals: Callable[[LoadedModel], Iterator[Problem]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("unsupported", [marian.unsupported, ctranslate2.unsupported])
+def test_an_unknown_activation_is_refused(
+    unsupported: Callable[[LoadedModel], Iterator[Problem]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(training.ACTIVATIONS, "tanh", training.Activation(keeps_input=False))
     monkeypatch.setitem(layers.ACTIVATIONS, "tanh", torch.tanh)
-    (problem,) = refusals(random_model(shared_codec(), {"activation": "tanh"}))
+    (problem,) = unsupported(random_model(shared_codec(), {"activation": "tanh"}))
     assert problem.text == "activation (tanh) must be relu or silu [model.activation]"
 
 

@@ -1,4 +1,4 @@
-"""Our own writer and reader of Marian's format are each other's inverse, and refuse by name."""
+"""Writer and reader of Marian's format are each other's inverse, and refuse by name."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from nmtkit.interop import marian
 from nmtkit.interop.marian_reading import read
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenised import Tokenised
+from nmtkit.text.tokenized import Tokenized
 from tests.conversions import (
     random_model,
     scores,
@@ -54,7 +54,7 @@ def test_a_model_that_was_written_is_read_back(
 ) -> None:
     codec = make_codec()
     loaded = random_model(codec, settings)
-    assert [*marian.refusals(loaded)] == []
+    assert [*marian.unsupported(loaded)] == []
     again = read(write_marian(loaded, tmp_path / "marian"))
     assert again.recipe.model == loaded.recipe.model
     assert scores(again, codec) == scores(loaded, codec)
@@ -62,8 +62,8 @@ def test_a_model_that_was_written_is_read_back(
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_marian_cannot_hold_is_refused_by_name(name: str) -> None:
-    (problem,) = marian.refusals(random_model(shared_codec(), {name: REFUSED[name]}))
+def test_unsupported_settings_are_refused_by_name(name: str) -> None:
+    (problem,) = marian.unsupported(random_model(shared_codec(), {name: REFUSED[name]}))
     assert re.fullmatch(rf"{name} \({REFUSED[name]}\) must be .* \[model\.{name}\]", problem.text)
 
 
@@ -73,7 +73,7 @@ def test_every_setting_of_a_model_is_carried_or_refused() -> None:
 
 
 def test_words_are_refused_on_each_side() -> None:
-    problems = marian.refusals(random_model(tiny_codec(), {}))
+    problems = marian.unsupported(random_model(tiny_codec(), {}))
     assert [problem.text for problem in problems] == [
         f"the {side} vocabulary (of words) must be SentencePiece's, over plain text"
         for side in ("source", "target")
@@ -83,6 +83,6 @@ def test_words_are_refused_on_each_side() -> None:
 def test_tokenised_text_is_refused() -> None:
     plain = shared_codec()
     assert isinstance(plain.target, Subword)
-    codec = replace(plain, target=Tokenised(plain.target, "de"))
-    (problem,) = marian.refusals(random_model(codec, {}))
+    codec = replace(plain, target=Tokenized(plain.target, "de"))
+    (problem,) = marian.unsupported(random_model(codec, {}))
     assert problem.text.startswith("the target vocabulary (of tokenised text) must be Sentence")

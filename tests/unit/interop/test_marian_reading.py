@@ -1,4 +1,4 @@
-"""Folders of Marian: numbered as others number them, and those that are refused, by name."""
+"""Folders of Marian with other numbering of tokens, and folders that are refused by name."""
 
 import json
 import re
@@ -74,14 +74,14 @@ def renumber(folder: Path) -> None:
     edit_tensors(folder, sort)
     special = dict.fromkeys(("pad_token_id", "decoder_start_token_id"), size - 1)
     edit(folder / "config.json", lambda config: config.update(special, eos_token_id=0))
-    (folder / "tokenizer_config.json").unlink()  # nothing in it but what is usual
+    (folder / "tokenizer_config.json").unlink()  # it has only defaults
 
 
 def test_how_entries_are_numbered_does_not_matter(folder: Path) -> None:
     original = read(folder)
     renumber(folder)
     renumbered = read(folder)
-    # The sum over the vocabulary is taken in another order.
+    # The sum over the vocabulary has another order.
     expected = pytest.approx(scores(original, shared_codec()), abs=1e-4)
     assert scores(renumbered, shared_codec()) == expected
     assert renumbered.codec.source.piece(BOS_ID) == "<pad>"
@@ -137,12 +137,12 @@ LAYER = "model.encoder.layers.0.fc1.weight"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda ts: ts.pop(LAYER), f"{LAYER} is missing; download the folder again"),
         (
             lambda ts: ts.update({LAYER: torch.zeros(24, 15)}),
-            f"{LAYER} is not the one tensor of shape (24, 16) that config.json tells of",
+            f"{LAYER} is not the one tensor of shape (24, 16) of config.json",
         ),
         (
             lambda ts: ts.update({COPIES[0]: ts[SHARED] + 1}),
@@ -155,32 +155,30 @@ LAYER = "model.encoder.layers.0.fc1.weight"
     ],
 )
 def test_tensors_that_do_not_fit_are_named(
-    change: Callable[[dict[str, Tensor]], object], told: str, folder: Path
+    change: Callable[[dict[str, Tensor]], object], message: str, folder: Path
 ) -> None:
     edit_tensors(folder, change)
-    with pytest.raises(DamagedError, match=re.escape(f"model.safetensors: {told}")):
+    with pytest.raises(DamagedError, match=re.escape(f"model.safetensors: {message}")):
         read(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "tensor", "told"),
+    ("name", "tensor", "message"),
     [
         (
             "model.encoder.layer_norm.weight",
             torch.zeros(16),
-            "our model has nothing for model.encoder.layer_norm.weight; take a model without it",
+            "nmtkit's model has no parameter for model.encoder.layer_norm.weight; use a model",
         ),
         *(
-            (POSITIONS, table, f"{POSITIONS} holds other positions than Marian's sinusoids; take")
+            (POSITIONS, table, f"{POSITIONS} has other positions than Marian's sinusoids; use")
             for table in (sinusoids(31, 16)[1:], torch.zeros(4), torch.zeros(3, 15))
         ),
     ],
 )
-def test_tensors_that_our_model_has_no_place_for_are_refused(
-    name: str, tensor: Tensor, told: str, folder: Path
-) -> None:
+def test_unknown_tensors_are_refused(name: str, tensor: Tensor, message: str, folder: Path) -> None:
     edit_tensors(folder, lambda tensors: tensors.update({name: tensor.contiguous()}))
-    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {told}")):
+    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {message}")):
         read(folder)
 
 
@@ -191,11 +189,11 @@ def test_a_pickle_is_never_read(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(DamagedError) as refused:
         read(folder)
-    told = str(refused.value)
-    assert "missing; the weights in pytorch_model.bin are a pickle, which is never read" in told
+    message = str(refused.value)
+    assert "missing; the weights in pytorch_model.bin are a pickle, which is never read" in message
     assert (
         f"`python -c 'from transformers import MarianMTModel as M; M.from_pretrained(\"{folder}"
-        in told
+        in message
     )
 
 
@@ -203,7 +201,7 @@ def test_a_pickle_is_never_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("model_type", "bart", 'model_type ("bart") must be "marian"'),
         (
@@ -234,15 +232,15 @@ def test_a_pickle_is_never_read(folder: Path) -> None:
         ("encoder_layers", "2", "encoder_layers ('2') must be a whole number"),
     ],
 )
-def test_what_our_model_is_not_is_refused_by_name(
-    name: str, value: object, told: str, folder: Path
+def test_an_unsupported_setting_is_refused_by_name(
+    name: str, value: object, message: str, folder: Path
 ) -> None:
     edit(folder / "config.json", lambda config: config.update({name: value}))
-    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {told}")):
+    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {message}")):
         read(folder)
 
 
-def test_what_is_not_said_is_as_usual(folder: Path) -> None:
+def test_missing_settings_have_their_defaults(folder: Path) -> None:
     usual = ("share_encoder_decoder_embeddings", "tie_word_embeddings", "normalize_before")
     expected = scores(read(folder), shared_codec())
     edit(folder / "config.json", lambda config: config.update(dict.fromkeys(usual)))
@@ -251,14 +249,14 @@ def test_what_is_not_said_is_as_usual(folder: Path) -> None:
     assert scores(read(folder), shared_codec()) == expected
 
 
-def test_all_that_is_refused_is_told_at_once(folder: Path) -> None:
+def test_all_refused_settings_are_reported_together(folder: Path) -> None:
     edit(folder / "config.json", lambda c: c.update(normalize_before=True, decoder_ffn_dim=1))
     with pytest.raises(ConfigError, match=r"normalize_before .*; decoder_ffn_dim "):
         read(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("separate_vocabs", True, "separate_vocabs (true) must be false where embeddings are"),
         ("sp_model_kwargs", {"alpha": 1}, 'sp_model_kwargs ({"alpha": 1}) must be empty'),
@@ -267,14 +265,14 @@ def test_all_that_is_refused_is_told_at_once(folder: Path) -> None:
         ("eos_token", {"x": 1}, "it has no None; name the special symbols"),
     ],
 )
-def test_what_a_tokenizer_needs_is_refused_by_name(
-    name: str, value: object, told: str | None, folder: Path
+def test_unsupported_tokenizer_settings_are_refused_by_name(
+    name: str, value: object, message: str | None, folder: Path
 ) -> None:
     edit(folder / "tokenizer_config.json", lambda tokenizer: tokenizer.update({name: value}))
-    if told is None:
+    if message is None:
         read(folder)
     else:
-        with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {told}")):
+        with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {message}")):
             read(folder)
 
 
@@ -282,7 +280,7 @@ def test_what_a_tokenizer_needs_is_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("config.json", None, "config.json: No such file or directory; download the folder"),
         ("config.json", "[]", "config.json: not a JSON object; download"),
@@ -296,18 +294,20 @@ def test_what_a_tokenizer_needs_is_refused_by_name(
         ("model.safetensors", "x", "model.safetensors: damaged"),
     ],
 )
-def test_a_damaged_file_is_named(name: str, content: str | None, told: str, folder: Path) -> None:
+def test_a_damaged_file_is_named(
+    name: str, content: str | None, message: str, folder: Path
+) -> None:
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_text(content)
-    with pytest.raises(DamagedError, match=told):
+    with pytest.raises(DamagedError, match=message):
         read(folder)
 
 
 @pytest.mark.parametrize(
     "name", ["eos_token_id", "pad_token_id", "vocab_size", "decoder_vocab_size"]
 )
-def test_numbers_that_the_vocabulary_denies_are_named(name: str, folder: Path) -> None:
+def test_numbers_that_contradict_the_vocabulary_are_named(name: str, folder: Path) -> None:
     numbers: dict[str, object] = {name: 7}
     if name == "pad_token_id":
         numbers["decoder_start_token_id"] = 7
@@ -322,7 +322,7 @@ def test_a_size_may_be_null(folder: Path) -> None:
     assert scores(read(folder), shared_codec()) == expected
 
 
-def test_two_vocabularies_are_read_of_two_files(tmp_path: Path) -> None:
+def test_two_vocabularies_are_read_from_two_files(tmp_path: Path) -> None:
     folder = write_marian(random_model(separate_codec(), {}), tmp_path / "marian")
     (folder / "target_vocab.json").unlink()
     with pytest.raises(DamagedError, match=r"target_vocab\.json: No such file"):

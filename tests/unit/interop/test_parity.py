@@ -1,4 +1,4 @@
-"""Two models are compared by the scores of pairs; a difference is told, and refuses."""
+"""Two models are compared by the scores of pairs; a difference is an error that shows it."""
 
 import math
 import re
@@ -11,7 +11,7 @@ import torch
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.parity import (
-    LONGEST,
+    MAX_SHORT_TOKENS,
     NUM_LONG,
     TOLERANCE,
     Pair,
@@ -73,7 +73,7 @@ def test_pairs_are_text_with_its_ids() -> None:
     assert len(drawn) > 0.5 * codec.source.size
 
 
-def test_pairs_are_cut_to_what_the_model_can_read() -> None:
+def test_pairs_are_truncated_to_the_longest_sequence_of_the_model() -> None:
     loaded = random_model(shared_codec(), {"positions": "learned", "max_positions": 5})
     pairs = draw_pairs(loaded.codec, longest=5)
     assert {pair.source_ids[-1] for pair in pairs} == {EOS_ID}
@@ -86,7 +86,7 @@ def test_pairs_are_cut_to_what_the_model_can_read() -> None:
 
 
 def remembering(loaded: LoadedModel, asked: list[Pair]) -> Scorer:
-    """Return a scorer that says what the model does, and keeps what it is asked."""
+    """Return a scorer with the model's scores that records the pairs."""
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         asked.extend(pairs)
@@ -96,7 +96,7 @@ def remembering(loaded: LoadedModel, asked: list[Pair]) -> Scorer:
 
 
 @pytest.mark.parametrize("first_wrong", [30, 199])
-def test_positions_that_are_wrong_far_off_are_refused(first_wrong: int) -> None:
+def test_wrong_far_positions_are_refused(first_wrong: int) -> None:
     settings = {"positions": "learned", "max_positions": 256}
     loaded, other = (random_model(shared_codec(), settings) for _ in range(2))
     positions = other.model.source_embedding.positions
@@ -110,19 +110,19 @@ def test_positions_that_are_wrong_far_off_are_refused(first_wrong: int) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 17, 37])
-def test_the_largest_difference_is_told(place: int) -> None:
+def test_the_largest_difference_is_returned(place: int) -> None:
     difference = check_parity(random_model(shared_codec(), {}), peer_that_adds(-0.0007, place), OUT)
     assert difference == pytest.approx(0.0007, abs=1e-5)
     line = parity_line(peer_that_adds(0.0, 0), difference)
     assert line.startswith("library 1.2 scores 64 drawn pairs")
-    assert "the largest difference is 7.0e-04, and 1e-03 would be refused" in line
+    assert "the largest difference is 7.0e-04, the limit 1e-03" in line
 
 
-def test_of_a_long_pair_what_rounding_adds_up_to_is_allowed_for() -> None:
+def test_the_tolerance_grows_with_the_length_of_a_pair() -> None:
     loaded = random_model(shared_codec(), {})
-    parts = len(draw_pairs(loaded.codec, longest=2000)[-1].target_ids) / LONGEST
-    told = check_parity(loaded, peer_that_adds(0.7 * TOLERANCE * parts, -1), OUT)
-    assert told == pytest.approx(0.7 * TOLERANCE, rel=1e-3)
+    parts = len(draw_pairs(loaded.codec, longest=2000)[-1].target_ids) / MAX_SHORT_TOKENS
+    difference = check_parity(loaded, peer_that_adds(0.7 * TOLERANCE * parts, -1), OUT)
+    assert difference == pytest.approx(0.7 * TOLERANCE, rel=1e-3)
     with pytest.raises(DamagedError, match="the two models differ"):
         check_parity(loaded, peer_that_adds(1.3 * TOLERANCE * parts, -1), OUT)
 
@@ -132,24 +132,24 @@ def test_of_a_long_pair_what_rounding_adds_up_to_is_allowed_for() -> None:
 def test_another_score_is_refused(difference: float, place: int) -> None:
     loaded = random_model(shared_codec(), {})
     pair = draw_pairs(loaded.codec, longest=2000)[place]
-    told = (
+    message = (
         f"out: not written, because the two models differ: as translation of {pair.source!r}, "
         f"library 1.2 gives {pair.target!r} the score "
     )
-    with pytest.raises(DamagedError, match=re.escape(told)) as refused:
+    with pytest.raises(DamagedError, match=re.escape(message)) as refused:
         check_parity(loaded, peer_that_adds(difference, place), OUT)
     assert str(refused.value).endswith("; install another version of library")
 
 
-def test_a_missing_library_is_told_with_the_extra_that_installs_it(
+def test_a_missing_library_is_an_error_with_the_extra_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    told = (
-        "what is converted is compared with ctranslate2, which is not installed; run `pip install "
-        "'nmtkit[ctranslate2]'`"
+    message = (
+        "ctranslate2 is not installed; the conversion compares scores with it; run "
+        "`pip install 'nmtkit[ctranslate2]'`"
     )
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         import_extra("ctranslate2", "ctranslate2")
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         import_extra("ctranslate2.specs", "ctranslate2")

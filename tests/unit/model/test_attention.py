@@ -5,29 +5,24 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmtkit.model.attention import MemoryAttention, SelfAttention, recorded_weights
+from nmtkit.model.attention import CrossAttention, SelfAttention, recorded_weights
 from nmtkit.packed import Layout, Packed
 from tests.tiny import randomize
+from tests.unit.model.tensors import MODEL_SIZE, assert_same, random_values
 
 CPU = torch.device("cpu")
-MODEL_SIZE, HEADS = 12, 3
+HEADS = 3
 TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
-TOLERANCE = 1e-12
-"""In float64 another order of summation changes less than this."""
 
-Attention = TypeVar("Attention", SelfAttention, MemoryAttention)
-
-
-def random_values(sizes: list[int]) -> Tensor:
-    return torch.randn(sum(sizes), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
+Attention = TypeVar("Attention", SelfAttention, CrossAttention)
 
 
 def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
     return randomize(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0))
 
 
-def memory_attention(key_size: int, value_size: int, dropout: float) -> MemoryAttention:
-    return randomize(MemoryAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
+def cross_attention(key_size: int, value_size: int, dropout: float) -> CrossAttention:
+    return randomize(CrossAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
 
 
 def torch_attention(in_weight: Tensor, in_bias: Tensor, output: nn.Linear) -> nn.MultiheadAttention:
@@ -42,17 +37,13 @@ def torch_attention(in_weight: Tensor, in_bias: Tensor, output: nn.Linear) -> nn
 def one_by_one(
     oracle: nn.MultiheadAttention, queries: list[Tensor], memories: list[Tensor], is_causal: bool
 ) -> Tensor:
-    """Attend a sentence at a time: where there is no batch, nothing can leak or be padded."""
+    """Attend sentence by sentence: without a batch there is no padding and no leak."""
     outputs = []
     for query, memory in zip(queries, memories, strict=True):
         hidden = torch.ones(len(query), len(memory), dtype=torch.bool).triu(1)
         mask = hidden if is_causal else None
         outputs.append(oracle(query, memory, memory, attn_mask=mask, need_weights=False)[0])
     return torch.cat(outputs)
-
-
-def assert_same(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
 
 
 def assert_same_with_gradients(
@@ -69,7 +60,7 @@ def assert_same_with_gradients(
 
 @pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4], [1]], ids=["ragged", "rectangular", "single"])
-def test_self_attention_is_that_of_torch(sizes: list[int], is_causal: bool) -> None:
+def test_self_attention_equals_torchs(sizes: list[int], is_causal: bool) -> None:
     attention = self_attention(4, 4, 0.0)
     joint = attention.query_key_value
     oracle = torch_attention(joint.weight, joint.bias, attention.output)
@@ -88,8 +79,8 @@ def test_self_attention_is_that_of_torch(sizes: list[int], is_causal: bool) -> N
 
 
 @pytest.mark.parametrize("source", [SOURCE, [3, 3, 3, 3]], ids=["ragged", "rectangular"])
-def test_memory_attention_is_that_of_torch(source: list[int]) -> None:
-    attention = memory_attention(4, 4, 0.0)
+def test_cross_attention_equals_torchs(source: list[int]) -> None:
+    attention = cross_attention(4, 4, 0.0)
     in_weight = torch.cat([attention.query.weight, attention.key_value.weight])
     in_bias = torch.cat([attention.query.bias, attention.key_value.bias])
     oracle = torch_attention(in_weight, in_bias, attention.output)
@@ -114,7 +105,7 @@ def formula(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tenso
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("key_size", "value_size"), [(2, 5), (7, 3), (1, 4)])
-def test_self_attention_with_unequal_sizes_is_the_formula(
+def test_self_attention_with_unequal_sizes_equals_the_formula(
     key_size: int, value_size: int, is_causal: bool
 ) -> None:
     attention = self_attention(key_size, value_size, 0.0)
@@ -129,8 +120,10 @@ def test_self_attention_with_unequal_sizes_is_the_formula(
 
 
 @pytest.mark.parametrize(("key_size", "value_size"), [(2, 5), (7, 3), (1, 4)])
-def test_memory_attention_with_unequal_sizes_is_the_formula(key_size: int, value_size: int) -> None:
-    attention = memory_attention(key_size, value_size, 0.0)
+def test_cross_attention_with_unequal_sizes_equals_the_formula(
+    key_size: int, value_size: int
+) -> None:
+    attention = cross_attention(key_size, value_size, 0.0)
     x, memory = random_values(TARGET), random_values(SOURCE)
     expected = []
     for sentence, source in zip(x.split(TARGET), memory.split(SOURCE), strict=True):
@@ -143,10 +136,10 @@ def test_memory_attention_with_unequal_sizes_is_the_formula(key_size: int, value
 
 @pytest.mark.parametrize("source", [SOURCE, [3, 3, 3, 3]], ids=["ragged", "rectangular"])
 @pytest.mark.parametrize(("key_size", "value_size"), [(4, 4), (7, 3)])
-def test_weights_are_the_softmax_of_each_sentence_and_head_alone(
+def test_weights_are_a_softmax_per_sentence_and_head(
     source: list[int], key_size: int, value_size: int
 ) -> None:
-    attention = memory_attention(key_size, value_size, 0.5)
+    attention = cross_attention(key_size, value_size, 0.5)
     x, memory = random_values(TARGET), random_values(source)
     layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(source, CPU))
     block = attention.weights(x, layout, packed)
@@ -166,7 +159,7 @@ def test_weights_are_the_softmax_of_each_sentence_and_head_alone(
 @pytest.mark.parametrize(
     ("key_size", "value_size", "window"), [(4, 4, 0), (7, 3, 0), (4, 4, 1), (4, 4, 2), (7, 3, 3)]
 )
-def test_weights_of_self_attention_times_values_are_what_it_computes(
+def test_self_attention_equals_its_weights_times_values(
     sizes: list[int], is_causal: bool, key_size: int, value_size: int, window: int
 ) -> None:
     attention = self_attention(key_size, value_size, 0.5).eval()
@@ -185,7 +178,7 @@ def test_weights_of_self_attention_times_values_are_what_it_computes(
         assert bool(weights[:, :size].triu(1).any()) == looks_ahead
 
 
-def test_weights_of_self_attention_are_recorded_as_well() -> None:
+def test_weights_of_self_attention_are_recorded() -> None:
     attention = self_attention(4, 4, 0.0)
     x, layout = random_values(TARGET), Layout(TARGET, CPU)
     with recorded_weights(attention) as recorded:
@@ -193,8 +186,8 @@ def test_weights_of_self_attention_are_recorded_as_well() -> None:
     assert torch.equal(recorded[0], attention.weights(x, layout, is_causal=True))
 
 
-def test_recorded_weights_are_those_of_each_pass_and_change_none() -> None:
-    attention = memory_attention(4, 4, 0.0)
+def test_weights_are_recorded_per_pass_and_change_no_output() -> None:
+    attention = cross_attention(4, 4, 0.0)
     x, memory = random_values(TARGET), random_values(SOURCE)
     layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU))
     expected = attention(x, layout, packed)
@@ -208,11 +201,11 @@ def test_recorded_weights_are_those_of_each_pass_and_change_none() -> None:
 
 
 def test_products_of_query_and_key_begin_with_variance_d_k() -> None:
-    # Source: paper, section 3.2.1, footnote 4: what dividing by sqrt(d_k) is there for.
+    # Source: paper, section 3.2.1, footnote 4, the reason to divide by sqrt(d_k).
     model_size, heads = 256, 4
     key_size = model_size // heads
     joint = SelfAttention(model_size, heads, key_size, key_size, 0.0, 0).query_key_value
-    memory = MemoryAttention(model_size, heads, key_size, key_size, 0.0)
+    memory = CrossAttention(model_size, heads, key_size, key_size, 0.0)
     x, y = torch.randn(400, model_size), torch.randn(400, model_size)
     projections = [
         (joint(x)[:, :model_size], joint(y)[:, model_size : 2 * model_size]),
@@ -226,7 +219,7 @@ def test_products_of_query_and_key_begin_with_variance_d_k() -> None:
         assert products.mean().item() == pytest.approx(0.0, abs=0.1 * math.sqrt(key_size))
 
 
-def pass_values_through(attention: SelfAttention | MemoryAttention) -> None:
+def pass_values_through(attention: SelfAttention | CrossAttention) -> None:
     """Make value and output projections the identity, where HEADS * U = D."""
     joint = (
         attention.query_key_value if isinstance(attention, SelfAttention) else attention.key_value
@@ -242,7 +235,7 @@ def test_attention_dropout_drops_weights_of_heads_in_training_only(kind: str) ->
     # A sentence of one token attends to it with weight 1, which dropout makes 0 or 1 / (1 - p).
     p, sizes = 0.25, [1] * 400
     layout, x = Layout(sizes, CPU), torch.ones(400, MODEL_SIZE, dtype=torch.float64)
-    attention = self_attention(4, 4, p) if kind == "self" else memory_attention(4, 4, p)
+    attention = self_attention(4, 4, p) if kind == "self" else cross_attention(4, 4, p)
     pass_values_through(attention)
 
     def attend() -> Tensor:
@@ -260,8 +253,8 @@ def test_attention_dropout_drops_weights_of_heads_in_training_only(kind: str) ->
     torch.testing.assert_close(attend(), x)
 
 
-def test_what_stands_in_other_sentences_has_no_influence_on_a_gradient() -> None:
-    attention, memory_layout = memory_attention(4, 4, 0.0), Layout(SOURCE, CPU)
+def test_other_sentences_have_no_influence_on_a_gradient() -> None:
+    attention, memory_layout = cross_attention(4, 4, 0.0), Layout(SOURCE, CPU)
     own = self_attention(4, 4, 0.0)
     x, memory = random_values(TARGET), random_values(SOURCE)
     layout = Layout(TARGET, CPU)

@@ -29,7 +29,7 @@ def test_every_choice_of_positions_has_an_implementation() -> None:
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-def test_positions_learn_as_much_as_their_facts_say_and_end_where_these_say(name: str) -> None:
+def test_position_encodings_have_the_declared_parameters_and_limit(name: str) -> None:
     config = ModelConfig(model_size=MODEL_SIZE, positions=name, max_positions=7)
     encoding, facts = POSITIONS[name](config), training.POSITIONS[name]
     learned = sum(p.numel() for p in encoding.parameters())
@@ -103,7 +103,7 @@ def test_sinusoids_are_not_stored_with_the_parameters() -> None:
     assert not list(positions.parameters())
 
 
-def test_a_table_that_grew_while_translating_serves_training() -> None:
+def test_a_table_that_grew_in_inference_mode_can_be_trained_with() -> None:
     embedding = Embedding(token_embedding(5, MODEL_SIZE), SinusoidalPositions(MODEL_SIZE), 0.0)
     with torch.inference_mode():
         embedding(torch.tensor([1, 2]), torch.tensor([0, 1]), 2)
@@ -140,7 +140,7 @@ def test_embeddings_begin_with_variance_one_after_scaling() -> None:
     assert weight.mean().item() == pytest.approx(0.0, abs=0.02)
 
 
-def test_learned_positions_are_looked_up_up_to_their_limit() -> None:
+def test_learned_positions_are_looked_up() -> None:
     positions = LearnedPositions(MODEL_SIZE, 6)
     places = torch.tensor([[5, 0], [2, 2]])
     assert torch.equal(positions(places, 6), positions.table.weight[places])

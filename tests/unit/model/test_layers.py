@@ -22,9 +22,10 @@ from nmtkit.model.layers import (
 )
 from nmtkit.packed import Layout, Packed
 from tests.tiny import randomize
+from tests.unit.model.tensors import MODEL_SIZE, random_values
 
 CPU = torch.device("cpu")
-MODEL_SIZE, HEADS, FEED_FORWARD_SIZE = 12, 3, 20
+HEADS, FEED_FORWARD_SIZE = 3, 20
 TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
 TOLERANCE = 1e-11
 """In float64 another order of summation changes less than this."""
@@ -42,10 +43,6 @@ def config(norm: str, dropout: float, activation_dropout: float) -> ModelConfig:
         activation_dropout=activation_dropout,
         norm_epsilon=1e-3,  # large, so that ignoring it shows
     )
-
-
-def random_values(sizes: list[int]) -> Tensor:
-    return torch.randn(sum(sizes), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
 
 
 def copy_attention(ours: SelfAttention, oracle: nn.MultiheadAttention) -> None:
@@ -105,7 +102,7 @@ def copy_rest(
 
 
 def causal_mask(size: int) -> Tensor:
-    """Mark what must not be seen, which is torch's convention here."""
+    """Mask with True at positions that must not be attended to: torch's convention here."""
     return torch.ones(size, size, dtype=torch.bool).triu(1)
 
 
@@ -120,7 +117,7 @@ def assert_same_with_gradients(actual: Tensor, expected: Tensor, leaves: list[Te
 
 @norms
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
-def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None:
+def test_the_encoder_layer_equals_torchs(sizes: list[int], norm: str) -> None:
     layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
     randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
@@ -131,7 +128,7 @@ def test_the_encoder_layer_is_that_of_torch(sizes: list[int], norm: str) -> None
 
 
 @norms
-def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
+def test_the_decoder_layer_equals_torchs(norm: str) -> None:
     layer = DecoderLayer(config(norm, 0.0, 0.0), EAGER)
     randomize(layer)
     oracle = torch_decoder_layer(layer, norm)
@@ -150,7 +147,7 @@ def test_the_decoder_layer_is_that_of_torch(norm: str) -> None:
 
 
 @norms
-def test_parameter_gradients_of_a_layer_are_those_of_torch(norm: str) -> None:
+def test_parameter_gradients_of_a_layer_equal_torchs(norm: str) -> None:
     layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
     randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
@@ -166,11 +163,11 @@ def test_parameter_gradients_of_a_layer_are_those_of_torch(norm: str) -> None:
 
 
 @norms
-def test_dropout_of_a_sub_layer_leaves_the_residual_alone(norm: str) -> None:
+def test_dropout_of_a_sub_layer_does_not_drop_the_residual(norm: str) -> None:
     p = 0.25
     residual = NORMS[norm](config(norm, p, 0.0)).double()
     x = torch.randn(500, MODEL_SIZE, dtype=torch.float64)
-    residual.norm = nn.Identity()  # type: ignore[assignment] # to look at what is added to x
+    residual.norm = nn.Identity()  # type: ignore[assignment] # to observe the term that is added to x
     added = residual.leave(x, torch.ones_like(x)) - x
     is_dropped = added.abs() < TOLERANCE
     kept = added[~is_dropped]
@@ -188,7 +185,7 @@ def test_every_choice_of_norm_and_activation_has_an_implementation() -> None:
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_the_gradient_of_an_activation_needs_what_its_facts_say(name: str) -> None:
+def test_keeps_input_says_whether_the_gradient_needs_the_input(name: str) -> None:
     kept: list[Tensor] = []
     x = random_values([5])
 
@@ -206,7 +203,7 @@ def test_the_gradient_of_an_activation_needs_what_its_facts_say(name: str) -> No
     ("activation", "formula"),
     [("relu", lambda x: x.clamp(min=0)), ("silu", lambda x: x / (1 + (-x).exp()))],
 )
-def test_the_activation_is_the_one_that_is_named(
+def test_the_named_activation_is_applied(
     activation: str, formula: Callable[[Tensor], Tensor]
 ) -> None:
     own = FeedForward(replace(config("post", 0.0, 0.0), activation=activation)).double()

@@ -15,7 +15,7 @@ def model() -> Transformer:
 
 
 @pytest.mark.parametrize("chunk", [1, CHUNK, NUM_TOKENS, 100])
-def test_log_probs_are_those_of_the_whole_softmax(
+def test_log_probs_equal_those_of_the_whole_softmax(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(likelihood, "chunk_size", lambda *_: chunk)

@@ -1,7 +1,7 @@
-"""Rows of the decoder's state are recognised by what was appended to them.
+"""The decoder's state, compared with a plain model of it.
 
-Each test drives a state as a search would, beside a plain model of it: a list of prefixes a
-sentence, in which every row owns a copy of its whole history.
+Each test drives a state as a search does. The plain model is a list of prefixes per sentence, in
+which every row has a copy of its whole prefix. Entries carry tags, so prefixes can be compared.
 """
 
 from copy import deepcopy
@@ -18,9 +18,9 @@ from nmtkit.model.state import ENTRY_BLOCK, DecoderState
 LAYERS, HEADS, VALUE_SIZE, SOURCE = 2, 3, 2, 4
 KEY_SIZE = 4
 SCALE = 0.5
-"""What a key of this size is multiplied by; a power of 2, so tags stay what they are."""
+"""Factor for keys of this size; a power of 2, so tags are not rounded."""
 HEAD = 1000.0
-"""How far apart the tags of two heads are."""
+"""Difference between the tags of two heads."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Rows:
         return Rows(state, [[[]] for _ in memories], memories, window)
 
     def step(self) -> None:
-        """Append an entry of its own to each row, in every layer, and compare all rows."""
+        """Append one entry per row, in every layer, and compare all rows."""
         state, shape = self.state, (self.state.num_sentences, self.state.width)
         tags = torch.arange(shape[0] * shape[1]).view(shape) + float(self.num_tags)
         self.num_tags += shape[0] * shape[1]
@@ -75,7 +75,7 @@ class Rows:
         return prefix[-self.window :] if self.window else prefix
 
     def visible(self, entries: Tensor) -> list[list[list[float]]]:
-        """Read the tags (BH, n) that each row may attend to, in the order of their making."""
+        """Return the sorted tags of the entries (BH, n) that each row may attend to."""
         bias = self.state.prefix_bias
         assert bias.shape == (entries.shape[0], self.state.width, entries.shape[1])
         assert bool(((bias == 0) | (bias == -torch.inf)).all())
@@ -120,7 +120,7 @@ def draw_parents(data: st.DataObject, rows: Rows) -> list[list[int]]:
 
 @settings(max_examples=60)
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 6), st.data())
-def test_rows_hold_their_own_history_after_any_reorder_and_keep(
+def test_rows_keep_their_prefix_after_any_reorder_and_keep(
     num_sentences: int, width: int, window: int, data: st.DataObject
 ) -> None:
     rows = Rows.start(num_sentences, window)
@@ -138,7 +138,7 @@ def test_rows_hold_their_own_history_after_any_reorder_and_keep(
 
 @settings(max_examples=30)
 @given(st.integers(1, 3), st.integers(1, 4), st.data())
-def test_two_reorders_are_the_reorder_by_their_composition(
+def test_two_reorders_equal_their_composition(
     num_sentences: int, width: int, data: st.DataObject
 ) -> None:
     twice, once = Rows.start(num_sentences), Rows.start(num_sentences)
@@ -157,7 +157,7 @@ def test_two_reorders_are_the_reorder_by_their_composition(
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("window", [0, 1, 9, ENTRY_BLOCK + 5])
 @pytest.mark.parametrize("parent", [0, -1], ids=["one ancestor", "no reorder"])
-def test_making_room_is_invisible(width: int, window: int, parent: int) -> None:
+def test_growing_and_compacting_changes_no_result(width: int, window: int, parent: int) -> None:
     # All rows continue row 0, so nearly all entries die; or none does, and the storage must grow.
     rows = Rows.start(2, window)
     rows.expand(width)
@@ -173,14 +173,14 @@ def stored_entries(state: DecoderState) -> int:
     return keys.shape[2]
 
 
-def test_storage_does_not_fill_up_with_dead_entries() -> None:
+def test_dead_entries_are_removed() -> None:
     rows = Rows.start(2)
     rows.expand(4)
     num_steps = 150
     for _ in range(num_steps):
         rows.step()
         rows.reorder([[0, 0, 0, 0], [1, 1, 1, 1]])
-    # One of the four entries of a step survives; up to as many again wait to be thrown out.
+    # One of the four entries per step stays alive; up to as many dead ones are still stored.
     assert stored_entries(rows.state) <= 2.5 * num_steps
 
 
@@ -192,7 +192,7 @@ def test_with_a_window_storage_does_not_grow_with_the_length(window: int) -> Non
     for _ in range(2 * ENTRY_BLOCK):
         rows.step()
         sizes.append(rows.state.prefix_bias.shape[2])
-    # Four rows see `window` entries of their own each; as many again wait to be thrown out.
+    # Each of four rows attends to `window` entries; as many dead ones may still be stored.
     assert max(sizes[-window:]) <= 2 * max(4 * window, ENTRY_BLOCK)
 
 

@@ -42,7 +42,7 @@ def make(config: ModelConfig, dtype: torch.dtype) -> Transformer:
     torch.manual_seed(1)
     model = Transformer(config, VOCABULARY, VOCABULARY, is_shared=True).to(dtype).eval()
     for parameter in model.parameters():
-        if parameter.dim() == 1:  # biases and norms, so that forgetting one shows
+        if parameter.dim() == 1:  # biases and norms: forgetting one changes the result
             nn.init.normal_(parameter, mean=0.5, std=0.5)
     return model
 
@@ -55,12 +55,12 @@ def logits_of(model: Transformer, sources: list[list[int]], targets: list[list[i
 
 @shapes
 @pytest.mark.parametrize("is_prepared", [False, True])
-def test_logits_of_some_entries_are_those_of_all(config: ModelConfig, is_prepared: bool) -> None:
+def test_narrowed_logits_equal_full_logits(config: ModelConfig, is_prepared: bool) -> None:
     model = make(config, torch.float32)
     if is_prepared:
         model.prepare(torch.float32)
     hidden, entries = torch.randn(2, 3, TINY.model_size), torch.tensor([4, 0, 17])
-    narrowed = model.narrowed(entries)(hidden)
+    narrowed = model.partial_projection(entries)(hidden)
     torch.testing.assert_close(narrowed, model.logits(hidden)[..., entries], rtol=0.0, atol=1e-5)
 
 
@@ -86,7 +86,7 @@ def test_the_order_of_a_batch_does_not_matter(config: ModelConfig) -> None:
     torch.testing.assert_close(backwards, torch.cat(forwards[::-1]), rtol=0.0, atol=1e-12)
 
 
-def assert_steps_are_decode(
+def assert_steps_equal_decode(
     model: Transformer, logits: Tensor, sources: list[list[int]], rows: list[list[list[int]]]
 ) -> None:
     """Compare the logits (B, W, V) of a step with those of decoding each row's prefix alone."""
@@ -99,7 +99,7 @@ def assert_steps_are_decode(
 @pytest.mark.parametrize("name", SHAPES.keys())
 @settings(max_examples=8)
 @given(st.data())
-def test_stepping_is_decoding_after_any_expand_reorder_and_keep(
+def test_steps_equal_decode_after_any_expand_reorder_and_keep(
     name: str, data: st.DataObject
 ) -> None:
     model = make(SHAPES[name], torch.float64)
@@ -108,7 +108,7 @@ def test_stepping_is_decoding_after_any_expand_reorder_and_keep(
     with torch.inference_mode():
         state = model.start(model.encode(pack_sequences(sources, CPU)))
         rows = [[[BOS_ID]] for _ in sources]
-        assert_steps_are_decode(
+        assert_steps_equal_decode(
             model, model.step(torch.tensor(rows)[:, :, -1], state), sources, rows
         )
         state.expand(width)
@@ -125,11 +125,11 @@ def test_stepping_is_decoding_after_any_expand_reorder_and_keep(
                 for own, choices in zip(rows, chosen, strict=True)
             ]
             tokens = torch.tensor([[prefix[-1] for prefix in own] for own in rows])
-            assert_steps_are_decode(model, model.step(tokens, state), sources, rows)
+            assert_steps_equal_decode(model, model.step(tokens, state), sources, rows)
 
 
 @pytest.mark.parametrize("window", [0, 7])
-def test_stepping_is_decoding_far_beyond_the_room_for_entries(window: int) -> None:
+def test_steps_equal_decode_beyond_the_first_capacity(window: int) -> None:
     model = make(replace(TINY, window=window), torch.float64)
     generator = torch.Generator().manual_seed(1)
     sources = SOURCES[:2]
@@ -147,11 +147,11 @@ def test_stepping_is_decoding_far_beyond_the_room_for_entries(window: int) -> No
                 [[*rows[s][int(parents[s, w])], int(tokens[s, w])] for w in range(3)]
                 for s in range(2)
             ]
-        assert_steps_are_decode(model, logits, sources, rows)
+        assert_steps_equal_decode(model, logits, sources, rows)
 
 
 @shapes
-def test_a_prepared_model_is_the_model_up_to_rounding(config: ModelConfig) -> None:
+def test_a_prepared_model_gives_equal_logits_up_to_rounding(config: ModelConfig) -> None:
     model, prepared = make(config, torch.float32), make(config, torch.float32)
     prepared.prepare(torch.float32)
     expected = logits_of(model, SOURCES, TARGETS)
@@ -181,7 +181,7 @@ def test_a_model_prepared_in_bfloat16_projects_to_logits_in_its_own_precision() 
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.25)])
-def test_stepping_a_prepared_model_is_decoding(dtype: torch.dtype, tolerance: float) -> None:
+def test_steps_of_a_prepared_model_equal_decode(dtype: torch.dtype, tolerance: float) -> None:
     model = make(SHAPES["pre"], torch.float32)
     model.prepare(dtype)
     prefix = [BOS_ID, 5, 6, 7, 8]
@@ -214,8 +214,8 @@ def test_every_source_token_is_seen_from_every_target_position() -> None:
         assert bool((logits_of(model, [changed], [TARGETS[1]]) != before).any(1).all())
 
 
-def test_a_window_restricts_what_layers_see_of_their_own_side_alone() -> None:
-    # Two layers of a window of 2 carry a change two positions on; memory attention has no window.
+def test_a_window_limits_self_attention_and_not_cross_attention() -> None:
+    # Two layers with a window of 2 carry a change two positions on; cross-attention has no window.
     model = make(replace(TINY, window=2), torch.float64)
     source, target = SOURCES[2], [BOS_ID, 5, 6, 7, 8, 9]
     memory = model.encode(pack_sequences([source], CPU)).values
@@ -235,7 +235,7 @@ def test_a_window_that_covers_all_sentences_changes_nothing() -> None:
 
 
 def capture_embeddings(embedding: nn.Module, captured: list[Tensor]) -> None:
-    """Keep the output of an embedding as a leaf whose gradient can be asked for."""
+    """Capture the output of an embedding as a leaf, to compute its gradient."""
 
     def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
         leaf = output.detach().requires_grad_()
@@ -257,8 +257,8 @@ def test_the_loss_of_one_sentence_has_no_gradient_in_another(config: ModelConfig
         loss = own.log_softmax(-1)[:, EOS_ID].sum()
         for leaf, sizes in zip(captured, ([len(s) for s in SOURCES], lengths), strict=True):
             (gradient,) = torch.autograd.grad(loss, leaf, retain_graph=True)
-            touched = [bool((part != 0).any()) for part in gradient.split(sizes)]
-            assert touched == [other == sentence for other in range(len(SOURCES))]
+            has_gradient = [bool((part != 0).any()) for part in gradient.split(sizes)]
+            assert has_gradient == [other == sentence for other in range(len(SOURCES))]
 
 
 def count_parameters(config: ModelConfig, source_size: int, is_shared: bool) -> int:
@@ -294,7 +294,7 @@ def test_parameters_are_those_of_table_3_with_37000_shared_entries(
     assert count / 1e6 == pytest.approx(millions, abs=0.05)
 
 
-def test_each_matrix_that_is_not_tied_adds_its_size() -> None:
+def test_each_untied_matrix_adds_its_size() -> None:
     shared = count_parameters(BASE, 37_000, is_shared=True)
     assert count_parameters(BASE, 1000, is_shared=False) == shared + 1000 * 512
     untied = replace(BASE, tie_embeddings=False)
@@ -324,8 +324,8 @@ def test_vocabularies_of_different_size_have_their_own_matrices() -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_new_model_predicts_almost_uniformly(norm: str) -> None:
-    # Hidden vectors leave a LayerNorm with norm sqrt(D), and meet weights of variance 1/D: logits
-    # begin with variance one, so the first loss is about log(V) + 1/2 and not much more.
+    # Hidden vectors leave a LayerNorm with norm sqrt(D) and are multiplied by weights of variance
+    # 1/D. So logits begin with variance one, and the first loss is about log(V) + 1/2.
     config = ModelConfig(
         encoder_layers=2,
         decoder_layers=2,
@@ -349,7 +349,7 @@ def test_a_new_model_predicts_almost_uniformly(norm: str) -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_both_stacks_end_with_a_norm(norm: str) -> None:
-    # Of a new model, whose norms neither scale nor shift yet.
+    # The norms of a new model neither scale nor shift.
     model = Transformer(replace(TINY, norm=norm), VOCABULARY, VOCABULARY, is_shared=True)
     memory = model.eval().encode(pack_sequences(SOURCES, CPU))
     hidden = model.decode(pack_sequences(TARGETS, CPU), memory)
@@ -359,7 +359,7 @@ def test_both_stacks_end_with_a_norm(norm: str) -> None:
         torch.testing.assert_close(variances, torch.ones_like(means), rtol=0.0, atol=1e-3)
 
 
-def test_initialisation_follows_the_global_seed_alone() -> None:
+def test_initialisation_depends_on_the_global_seed_only() -> None:
     first, again = make(TINY, torch.float32).state_dict(), make(TINY, torch.float32).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
 

@@ -1,4 +1,4 @@
-"""Models whose output is trees: whatever they are like, a line in is a tree of its words out."""
+"""Translating with parsers: any model returns a tree of the words of each line."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ LINES = [
 ]
 PREVENT, REPAIR = (ConstraintsConfig(malformed_trees=value) for value in ("prevent", "repair"))
 RECIPE = TranslateRecipe(
-    search=SearchConfig(beam=3, extra_length=20, length_penalty=0.6),
+    search=SearchConfig(beam=3, max_length_offset=20, length_penalty=0.6),
     output=OutputConfig(n_best=3, output_format="json"),
 )
 
@@ -61,51 +61,51 @@ def test_a_line_is_answered_by_a_tree_of_its_words(
             assert leaves(one.text) == [escape(word) for word in split_words(line)]
 
 
-def test_what_is_searched_are_trees_with_the_scores_of_forced_decoding() -> None:
+def test_the_search_finds_trees_with_the_scores_of_forced_decoding() -> None:
     line = "a b c d e"
     (answer,) = parser().answer([Request(line)], 1)
     source = CODEC.encode_source(line)
     for one in answer.translations:
-        ids = CODEC.encode_target(one.text)  # of the mended tree, so that nothing was mended
+        ids = CODEC.encode_target(one.text)  # equal to the found ids, as nothing was repaired
         assert len(ids) == one.num_tokens
         (forced,) = score_pairs(tiny_model(CODEC), [(source, ids)], 100, None)
         assert one.log_prob == pytest.approx(forced.log_prob, abs=1e-4)
 
 
-def test_a_free_search_finds_other_things_and_they_are_mended() -> None:
+def test_a_free_search_finds_other_outputs_which_are_repaired() -> None:
     prevented = list(parser(constraints=PREVENT).translate(LINES))
     repaired = list(parser(constraints=REPAIR).translate(LINES))
     assert prevented != repaired
 
 
-def test_what_is_mended_is_told() -> None:
+def test_repaired_translations_are_marked() -> None:
     recipe = replace(RECIPE, constraints=REPAIR)
     found = [
         Translator([tiny_model(CODEC)], CODEC, one, lambda _: None) for one in (RECIPE, recipe)
     ]
-    held, free = ([one.answer([Request(line)], 1)[0] for line in LINES] for one in found)
-    for line, answer in zip(LINES, held, strict=True):
+    constrained, free = ([one.answer([Request(line)], 1)[0] for line in LINES] for one in found)
+    for line, answer in zip(LINES, constrained, strict=True):
         expected = False if split_words(line) else None
-        assert [one.is_mended for one in answer.translations] == [expected] * len(
+        assert [one.is_repaired for one in answer.translations] == [expected] * len(
             answer.translations
         )
-    assert {one.is_mended for answer in free for one in answer.translations} >= {True, None}
+    assert {one.is_repaired for answer in free for one in answer.translations} >= {True, None}
     (cut_off,) = parser(constraints=ConstraintsConfig(max_output_length=3)).answer(
         [Request("a b")], 1
     )
-    assert all(one.is_mended for one in cut_off.translations)
+    assert all(one.is_repaired for one in cut_off.translations)
 
 
 def test_there_is_always_room_for_a_tree() -> None:
-    search = SearchConfig(beam=3, extra_length=0, max_length_ratio=0.5)
+    search = SearchConfig(beam=3, max_length_offset=0, max_length_ratio=0.5)
     for answer in parser(search=search).answer([Request("a b c d e f")], 1):
         for one in answer.translations:
             tokens = linearize(parse_tree(one.text, "text"), keeps_tags=False)
             assert len(tokens) + 1 == one.num_tokens == len("abcdef") + 3
 
 
-def test_however_much_room_there_is_chains_of_brackets_end() -> None:
-    search = SearchConfig(beam=3, extra_length=100)
+def test_chains_of_brackets_end_however_long_the_output_may_be() -> None:
+    search = SearchConfig(beam=3, max_length_offset=100)
     trees = [parse_tree(tree, "text") for tree in parser(search=search).translate(["a", "a b c"])]
     assert max(map(chain_of, trees)) == LONGEST_CHAIN
 
@@ -129,7 +129,7 @@ def test_a_shortlist_is_refused() -> None:
         Translator([tiny_model(CODEC)], CODEC, RECIPE, lambda _: None, shortlist)
 
 
-def test_trees_are_not_mended_of_a_model_that_puts_out_text() -> None:
+def test_repairing_trees_is_refused_for_a_model_of_text() -> None:
     recipe, codec = replace(RECIPE, constraints=REPAIR), tiny_codec()
     with pytest.raises(ConfigError, match=r"malformed_trees .* no effect: the model is no parser"):
         Translator([tiny_model(codec)], codec, recipe, lambda _: None)

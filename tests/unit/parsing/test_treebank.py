@@ -38,7 +38,7 @@ TREES = [
 
 
 @pytest.mark.parametrize(("line", "expected"), SENTENCES)
-def test_a_sentence_is_cut_as_the_treebank_cuts_it(line: str, expected: str) -> None:
+def test_a_sentence_is_split_as_in_the_treebank(line: str, expected: str) -> None:
     assert " ".join(tokenize(line)) == expected
 
 
@@ -50,14 +50,14 @@ def test_words_can_be_words_of_a_tree(line: str) -> None:
 
 
 @given(st.text(alphabet="ab1 .,:\"'()-n't"))
-def test_nothing_but_quotes_and_brackets_is_altered(line: str) -> None:
+def test_only_quotes_and_brackets_are_changed(line: str) -> None:
     text = "".join(tokenize(line)).replace("-LRB-", "(").replace("-RRB-", ")")
     bare = str.maketrans("", "", "\"'` ")
     assert text.translate(bare) == line.translate(bare)
 
 
 @needs_data
-def test_the_words_of_a_treebank_stay_whole() -> None:
+def test_the_words_of_a_treebank_are_not_split() -> None:
     path = DATA / "trees" / "craft" / "dev.clean"
     words = [
         word
@@ -70,35 +70,35 @@ def test_the_words_of_a_treebank_stay_whole() -> None:
 
 
 @pytest.mark.parametrize(("text", "expected"), TREES)
-def test_traces_function_tags_and_what_is_emptied_go(text: str, expected: str) -> None:
+def test_traces_function_tags_and_empty_constituents_are_removed(text: str, expected: str) -> None:
     cleaned = clean(parse_tree(text, "text"))
     assert cleaned is not None
     assert format_tree(cleaned) == expected
 
 
-def test_nothing_is_left_of_traces_alone() -> None:
+def test_a_tree_with_only_traces_is_none() -> None:
     assert clean(parse_tree("( (S (NP (-NONE- *)) (VP (-NONE- *))))", "text")) is None
 
 
 @pytest.mark.parametrize("label", ["-LRB-", "-RRB-", "-", "=", "PRP$", "ADVP|PRT", ""])
-def test_a_label_that_begins_with_a_hyphen_stays_whole(label: str) -> None:
+def test_a_label_that_begins_with_a_hyphen_is_unchanged(label: str) -> None:
     assert bare_label(label) == label
 
 
 @given(trees())
-def test_what_is_clean_stays_as_it_is(tree: Tree) -> None:
+def test_cleaning_a_clean_tree_changes_nothing(tree: Tree) -> None:
     cleaned = clean(tree)
     if cleaned is not None:
         assert clean(cleaned) == cleaned
         assert cleaned.label == "TOP"
 
 
-def test_of_many_trees_those_of_traces_alone_are_left_out_and_told() -> None:
+def test_trees_with_only_traces_are_left_out_with_a_warning() -> None:
     warnings: list[str] = []
     texts = ["(NN x)", "(S (-NONE- *))", "(NN y)"]
     left = clean_all((parse_tree(text, "text") for text in texts), warnings.append)
     assert [tree.words() for tree in left] == [["x"], ["y"]]
-    assert warnings == ["trees of traces alone, left out: 1"]
+    assert warnings == ["left out trees with only traces: 1"]
     assert not list(clean_all([], warnings.append))
     assert len(warnings) == 1
 
@@ -109,7 +109,7 @@ def test_deep_trees_are_cleaned() -> None:
 
 @needs_data
 @pytest.mark.parametrize("name", ["craft/dev", "craft/test", "gum/dev", "gum/test"])
-def test_treebanks_are_cleaned_as_others_clean_them(name: str) -> None:
+def test_treebanks_are_cleaned_as_by_others(name: str) -> None:
     path = DATA / "trees" / f"{name}.mrg"
     pairs = zip(read_lines(path), read_lines(path.with_suffix(".clean")), strict=True)
     for number, (raw, expected) in enumerate(islice(pairs, 200), 1):

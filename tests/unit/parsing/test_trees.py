@@ -28,9 +28,12 @@ MALFORMED = [
     ("(S (NP (NN dog))", "the tree that begins here is not closed: 1 more ')' expected"),
     ("(S (NN dog)))", "')' closes nothing"),
     ("S (NN dog))", "'S' stands outside of brackets"),
-    ("(S (NN dog) barks)", "(S has the word 'barks' beside others; each word needs brackets"),
-    ("(NP the dog)", "(NP has the word 'dog' beside others; each word needs brackets"),
-    ("(NP the (NN dog))", "(NP has a constituent beside the word 'the'; each word needs"),
+    (
+        "(S (NN dog) barks)",
+        "(S has the word 'barks' next to others; give each word its own brackets",
+    ),
+    ("(NP the dog)", "(NP has the word 'dog' next to others; give each word its own brackets"),
+    ("(NP the (NN dog))", "(NP has a constituent next to the word 'the'; give each word its own"),
     ("(S (NP) (NN dog))", "(NP) is empty; delete it, or the tree"),
     ("()", "() is empty"),
 ]
@@ -41,7 +44,7 @@ def read(text: str) -> list[Tree]:
 
 
 @given(trees())
-def test_what_is_written_is_read_back(tree: Tree) -> None:
+def test_a_written_tree_is_read_back(tree: Tree) -> None:
     assert parse_tree(format_tree(tree), "text") == tree
 
 
@@ -92,8 +95,8 @@ def test_the_last_tree_can_be_skipped() -> None:
 
 
 @pytest.mark.parametrize(("line", "number"), [("", 0), ("(A b) (C d)", 2)])
-def test_a_line_holds_one_tree_where_it_must(line: str, number: int) -> None:
-    with pytest.raises(DataError, match=f"text:3: {number} trees; a line must hold one"):
+def test_a_line_with_no_or_several_trees_is_refused(line: str, number: int) -> None:
+    with pytest.raises(DataError, match=f"text:3: {number} trees; give one per line"):
         parse_tree(line, "text:3")
 
 

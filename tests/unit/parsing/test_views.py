@@ -64,11 +64,11 @@ def test_deep_trees_are_drawn() -> None:
     assert svg([tree]).count("<text") == 1_002
 
 
-def test_what_xml_cannot_hold_is_replaced() -> None:
+def test_characters_that_xml_cannot_hold_are_replaced() -> None:
     assert "a\ufffd<" in texts(svg([Tree("S", (Tree("N", (), "a\x1b<"),))]))
 
 
-def test_wide_characters_have_room() -> None:
+def test_wide_characters_take_two_columns() -> None:
     wide, narrow = (
         Tree("S", (Tree("N", (), one), Tree("N", (), "b"))) for one in ("\u732b" * 9, "a" * 18)
     )
@@ -90,5 +90,5 @@ def test_trees_are_counted() -> None:
     ]
 
 
-def test_no_trees_are_counted_too() -> None:
+def test_no_trees_are_counted_as_zero() -> None:
     assert "words of a tree\t0.00" in list(tree_counts([]))

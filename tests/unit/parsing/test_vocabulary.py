@@ -47,11 +47,11 @@ def test_any_tree_comes_back(tree: Tree) -> None:
     assume("<unk>" not in text)  # the symbol of unknown tokens, which `complete` replaces
     tokens = TreeTokens.count([tree], keeps_tags=True)
     ids = tokens.encode(text)
-    assert tokens.decode(ids) == tokens.normalise(text) == " ".join(linearize(tree, True))
+    assert tokens.decode(ids) == tokens.normalize(text) == " ".join(linearize(tree, True))
     assert complete(tokens.decode(ids), source) == (text, False)
 
 
-def test_what_is_not_in_the_vocabulary_is_unknown_but_for_tags() -> None:
+def test_labels_missing_in_the_vocabulary_are_unknown_except_tags() -> None:
     target = parser_codec().target
     assert target.decode(target.encode("(TOP (ADJP (NEW a)))")) == "(TOP <unk> XX <unk> )TOP"
     assert parser_codec(keeps_tags=True).target.encode("(TOP (NEW a))")[1] == UNK_ID
@@ -81,7 +81,7 @@ def test_a_line_that_is_no_tree_is_refused(line: str) -> None:
         parser_codec().encode_target(line)
 
 
-def test_other_codecs_put_out_what_they_decode() -> None:
+def test_other_codecs_complete_nothing() -> None:
     words = Words(["(NP", ")NP", "XX"])
     codec = TextCodec("a", "b", words, words, is_shared=True)
     assert codec.complete("(NP XX )NP", "word") == ("(NP XX )NP", None)

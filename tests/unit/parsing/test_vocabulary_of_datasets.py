@@ -41,7 +41,7 @@ def make(folder: Path, recipe: PreprocessRecipe) -> TextCodec:
     return TextCodec.load(folder / "data" / "codec")
 
 
-def test_the_trees_of_all_texts_are_read_but_for_blank_lines(tmp_path: Path) -> None:
+def test_the_trees_of_all_texts_are_read_except_blank_lines(tmp_path: Path) -> None:
     corpora = [
         write_text(tmp_path, "one", [TREEBANK[0], "", TREEBANK[1]]),
         write_text(tmp_path, "two", [TREEBANK[2]]),
@@ -53,7 +53,10 @@ def test_the_trees_of_all_texts_are_read_but_for_blank_lines(tmp_path: Path) -> 
     ("tree", "message"),
     [
         ("(TOP (N a)", "train.trees:2: the tree that begins here is not closed"),
-        ("(TOP (N a) (N b))", "train.trees:2: a parse of 2 words, and .*train.words:2 has 1; make"),
+        (
+            "(TOP (N a) (N b))",
+            "train.trees:2: the tree has 2 words, but .*train.words:2 has 1; make",
+        ),
     ],
 )
 def test_a_line_that_is_no_parse_of_its_source_is_an_error(
@@ -88,15 +91,13 @@ def test_the_vocabulary_may_be_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["train", "valid"])
 @pytest.mark.parametrize("is_given", [False, True])
-def test_malformed_trees_are_found_before_the_work(
-    tmp_path: Path, name: str, is_given: bool
-) -> None:
+def test_malformed_trees_are_found_first(tmp_path: Path, name: str, is_given: bool) -> None:
     write_text(tmp_path, "train", [*TREEBANK])
     write_text(tmp_path, "valid", [*TREEBANK])
     write_lines(tmp_path / f"{name}.trees", ["no tree", *TREEBANK[1:]])
     path = write_lines(tmp_path / "labels", ["(TOP", ")TOP", "XX"])
     recipe = recipe_of(tmp_path, **({"target_vocabulary": str(path)} if is_given else {}))
-    told: list[str] = []
+    reports: list[str] = []
     with pytest.raises(DataError, match=f"{name}.trees:1: 'no' stands outside of brackets"):
-        prepared(recipe, tmp_path / "data", told.append)
-    assert not [line for line in told if "words" in line and line.startswith("counting")]
+        prepared(recipe, tmp_path / "data", reports.append)
+    assert not [line for line in reports if "words" in line and line.startswith("counting")]

@@ -1,4 +1,4 @@
-"""What the constraint lets pass is compared with all sequences of tokens, tried one by one."""
+"""The permitted outputs are compared with all sequences of tokens."""
 
 from functools import cache
 from itertools import islice, product
@@ -9,7 +9,7 @@ import torch
 
 from nmtkit.config.schema import SamplingConfig, SearchConfig
 from nmtkit.decoding.constraints import Constraints
-from nmtkit.decoding.sampling import Draws, sample
+from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.parsing.linearize import linearize, restore
 from nmtkit.parsing.treebank import clean
@@ -33,7 +33,7 @@ Ids = tuple[int, ...]
 
 
 def is_tree(ids: Ids, num_words: int) -> bool:
-    """Tell whether ids are a whole tree: making a tree of them alters nothing."""
+    """Return whether ids are a whole tree: restoring a tree from them changes nothing."""
     tokens = TOKENS.decode(ids).split()
     if tokens.count("XX") != num_words or not tokens[0].startswith("("):
         return False
@@ -63,8 +63,10 @@ def search(tables: Tables, config: SearchConfig) -> list[list[Hypothesis]]:
     return beam_search(table_step, TableState(tables), longest, config, constraints, config.beam)
 
 
-def walked(tokens: TreeTokens, num_words: int, longest: int, longest_chain: int) -> set[Ids]:
-    """Return all that can be reached by permitted tokens, and ends."""
+def reachable_outputs(
+    tokens: TreeTokens, num_words: int, longest: int, longest_chain: int
+) -> set[Ids]:
+    """Return all complete outputs that permitted tokens can reach."""
     classes = TokenClasses.of(tokens, torch.device("cpu"))
     limits = torch.tensor([num_words]), torch.tensor([longest]), longest_chain
     ended: set[Ids] = set()
@@ -72,19 +74,19 @@ def walked(tokens: TreeTokens, num_words: int, longest: int, longest_chain: int)
     for position in range(longest):
         rows = torch.tensor(prefixes, dtype=torch.int64).view(1, len(prefixes), position)
         mask = WellFormed(classes, *limits).permitted(rows)[0]
-        assert bool(mask.any(1).all()), "no prefix is a dead end"
+        assert bool(mask.any(1).all()), "every prefix can be continued"
         longer = [(*prefixes[row], token) for row, token in mask.nonzero().tolist()]
         ended.update(ids for ids in longer if ids[-1] == EOS_ID)
         prefixes = [ids for ids in longer if ids[-1] != EOS_ID]
         if not prefixes:
             break
-    assert not prefixes, "every prefix can end within its room"
+    assert not prefixes, "every prefix ends within the longest length"
     return ended
 
 
 @cache
 def forests(num_words: int, longest: int) -> tuple[tuple[Tree, ...], ...]:
-    """Return all sequences of trees over so many words in at most so many tokens, by definition."""
+    """Return all sequences of trees over `num_words` words with at most `longest` tokens."""
     if not num_words:
         return ((),)
     found: list[tuple[Tree, ...]] = []
@@ -102,22 +104,22 @@ def forests_in(num_words: int, longest: int) -> tuple[tuple[Tree, ...], ...]:
 
 
 @pytest.mark.parametrize("sentence", [0, 1, 2])
-def test_what_is_permitted_is_all_trees_and_nothing_else(sentence: int) -> None:
+def test_exactly_the_trees_are_permitted(sentence: int) -> None:
     expected = all_trees(NUM_WORDS[sentence], LONGEST[sentence])
     assert len(expected) > 1
-    assert walked(TOKENS, NUM_WORDS[sentence], LONGEST[sentence], LONGEST_CHAIN) == expected
+    assert (
+        reachable_outputs(TOKENS, NUM_WORDS[sentence], LONGEST[sentence], LONGEST_CHAIN) == expected
+    )
 
 
 @pytest.mark.parametrize("longest_chain", [1, 2, 3])
 @pytest.mark.parametrize(("num_words", "longest"), [(1, 12), (2, 14), (3, 13), (4, 13)])
-def test_of_chains_those_that_are_short_enough_are_permitted_and_no_others(
-    num_words: int, longest: int, longest_chain: int
-) -> None:
+def test_only_short_chains_are_permitted(num_words: int, longest: int, longest_chain: int) -> None:
     trees = [forest[0] for forest in forests(num_words, longest - 1) if len(forest) == 1]
     chains = {" ".join(linearize(one, False)): chain_of(one) for one in trees if one.children}
     short = {tokens for tokens, chain in chains.items() if chain <= longest_chain}
     assert 0 < len(short) < len(chains)
-    found = walked(ONE_LABEL, num_words, longest, longest_chain)
+    found = reachable_outputs(ONE_LABEL, num_words, longest, longest_chain)
     assert {ONE_LABEL.decode(ids) for ids in found} == short
 
 
@@ -148,7 +150,7 @@ def test_a_sentence_without_room_for_a_tree_is_free() -> None:
     assert search(tables, SearchConfig(beam=3))[3] == free[3]
 
 
-def test_where_trees_are_likely_a_free_search_finds_the_same() -> None:
+def test_a_free_search_finds_the_same_if_trees_are_likely() -> None:
     tables = random_tables(1, LONGEST, TOKENS.size)
     for prefix in all_trees(2, LONGEST[1]):
         row = 0
@@ -161,9 +163,9 @@ def test_where_trees_are_likely_a_free_search_finds_the_same() -> None:
     assert search(tables, config)[1][0] == free[1][0]
 
 
-def test_what_is_drawn_are_trees() -> None:
+def test_samples_are_trees() -> None:
     tables = random_tables(2, LONGEST, TOKENS.size)
-    draws = Draws(SamplingConfig(sample=True), 1, torch.arange(4), 20)
+    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(4), 20)
     constraints = Constraints(form=well_formed([0, 1, 2, 3]))
     longest, config = torch.tensor(LONGEST), SearchConfig()
     found = sample(table_step, TableState(tables), longest, draws, config, constraints)

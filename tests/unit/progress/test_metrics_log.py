@@ -37,7 +37,7 @@ def test_a_record_is_one_line_of_json_with_its_kind(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_not_finite_is_null_in_the_log(tmp_path: Path) -> None:
+def test_values_that_are_not_finite_are_null_in_the_log(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     log.append(dataclasses.replace(TRAINING, loss=math.nan, perplexity=math.inf))
     assert [records(log.path)[0][name] for name in ("loss", "perplexity")] == [None, None]
@@ -50,19 +50,19 @@ def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         log.append(TRAINING)
 
 
-def test_cutting_drops_the_records_of_later_updates_and_a_torn_line(tmp_path: Path) -> None:
+def test_drop_after_deletes_later_records_and_an_incomplete_line(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     for update in (100, 200, 300):
         log.append(later(update))
     with log.path.open("a", encoding="utf-8") as stream:
         stream.write('{"event": "training", "upd')
-    log.cut(200)
+    log.drop_after(200)
     assert [record["update"] for record in records(log.path)] == [100, 200]
     log.append(later(300))
     assert [record["update"] for record in records(log.path)] == [100, 200, 300]
 
 
-def test_validations_are_read_back_as_they_were(tmp_path: Path) -> None:
+def test_validations_are_read_back_unchanged(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     assert log.validations() == []
     log.append(TRAINING)
@@ -72,7 +72,7 @@ def test_validations_are_read_back_as_they_were(tmp_path: Path) -> None:
     assert log.validations() == [VALIDATION, without_bleu]
 
 
-def test_all_records_are_read_back_in_their_order_but_a_torn_one(tmp_path: Path) -> None:
+def test_all_complete_records_are_read_back_in_order(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     assert list(log.records()) == []
     written: list[Record] = [TRAINING, VALIDATION, later(200)]
@@ -83,7 +83,7 @@ def test_all_records_are_read_back_in_their_order_but_a_torn_one(tmp_path: Path)
     assert list(log.records()) == written
 
 
-def test_what_was_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
+def test_null_values_are_read_as_infinite(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     log.append(dataclasses.replace(TRAINING, loss=math.nan, gradient_norm=-math.inf))
     log.append(dataclasses.replace(VALIDATION, nll=math.nan, scores={}, signatures={}))
@@ -122,13 +122,13 @@ def test_a_line_that_lacks_something_is_refused_with_its_number(
         log.validations()
 
 
-def test_cutting_what_needs_no_cut_does_not_touch_the_file(tmp_path: Path) -> None:
+def test_dropping_no_record_does_not_touch_the_file(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
-    log.cut(100)
+    log.drop_after(100)
     assert not log.path.exists()
     log.append(TRAINING)
     before = log.path.stat()
-    log.cut(100)
+    log.drop_after(100)
     assert log.path.stat() == before
 
 
@@ -153,7 +153,7 @@ def test_a_damaged_line_in_the_middle_is_refused_with_its_number(tmp_path: Path,
     log.append(later(200))
     message = r"metrics\.jsonl:2: not a record of training; delete the line"
     with pytest.raises(DamagedError, match=message):
-        log.cut(200)
+        log.drop_after(200)
 
 
 def test_a_validation_that_could_not_be_written_comes_with_the_next_record(
@@ -170,7 +170,7 @@ def test_a_validation_that_could_not_be_written_comes_with_the_next_record(
     assert list(log.records()) == [VALIDATION, later(200)]
 
 
-def test_what_a_filling_disk_takes_in_part_is_taken_back(tmp_path: Path) -> None:
+def test_a_partly_written_record_is_removed_when_the_disk_is_full(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     log.append(TRAINING)
     whole = log.path.read_bytes()

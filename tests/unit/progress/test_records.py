@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from nmtkit.progress.plain import PlainReporter
 from nmtkit.progress.records import TrainingRecord, shown
+from nmtkit.progress.reporter import PlainReporter
 from nmtkit.progress.terminal import TerminalReporter
 from tests.records import TRAINING
 from tests.unit.progress.streams import Terminal

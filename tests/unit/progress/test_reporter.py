@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.progress.plain import PlainReporter
-from nmtkit.progress.reporter import make_reporter
+from nmtkit.progress.reporter import PlainReporter, make_reporter
 from nmtkit.progress.terminal import TerminalReporter
 from tests.records import VALIDATION
 from tests.unit.progress.streams import Terminal

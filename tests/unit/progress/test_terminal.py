@@ -53,7 +53,7 @@ class Gone(Terminal):
         raise OSError(errno.EIO, "Input/output error")
 
 
-def test_training_goes_on_when_its_terminal_is_gone() -> None:
+def test_training_continues_if_the_terminal_is_closed() -> None:
     reporter = TerminalReporter(Gone())
     reporter.message("before")
     reporter.start(1000, 0, [])

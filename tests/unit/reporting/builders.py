@@ -1,4 +1,4 @@
-"""Runs as reports see them, in memory and on disk, without training."""
+"""Runs for reports, in memory and on disk, without training."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ def run_of(
 
 
 def write_run(path: Path, run: Run) -> Path:
-    """Write what a run's folder holds beside its checkpoints."""
+    """Write the folder of a run, without checkpoints."""
     path.mkdir(parents=True)
     (path / "config.toml").write_text(dumps(run.recipe), encoding="utf-8")
     log = MetricsLog(path / "metrics.jsonl")

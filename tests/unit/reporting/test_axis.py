@@ -4,35 +4,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.axis import Axis, spanning
+from nmtkit.reporting.axis import Axis, fit_axis
 
 VALUES = st.lists(st.floats(-1e100, 1e100), min_size=1)
 PIXELS = (300.0, 20.0)
 
 
 def axis_of(values: list[float], from_zero: bool) -> Axis:
-    return spanning(values, PIXELS, from_zero=from_zero)
+    return fit_axis(values, PIXELS, from_zero=from_zero)
 
 
 @given(VALUES, st.booleans())
 def test_every_value_has_its_place_between_the_ends(values: list[float], from_zero: bool) -> None:
     axis = axis_of(values, from_zero)
-    assert all(20 <= axis.place(value) <= 300 for value in values)
-    assert (axis.place(axis.low), axis.place(axis.high)) == PIXELS
+    assert all(20 <= axis.pixel(value) <= 300 for value in values)
+    assert (axis.pixel(axis.low), axis.pixel(axis.high)) == PIXELS
 
 
 @given(VALUES, st.booleans())
 def test_larger_values_are_further_along(values: list[float], from_zero: bool) -> None:
-    places = [axis_of(values, from_zero).place(value) for value in sorted(values)]
+    places = [axis_of(values, from_zero).pixel(value) for value in sorted(values)]
     assert places == sorted(places, reverse=True)
 
 
 @given(VALUES, st.booleans(), st.integers(3, 9))
-def test_ticks_lie_evenly_within_the_range_and_are_told_apart_by_their_labels(
+def test_ticks_are_even_within_the_range_with_distinct_labels(
     values: list[float], from_zero: bool, most: int
 ) -> None:
     axis = axis_of(values, from_zero)
-    ticks = axis.ticks(most, least_step=0)
+    ticks = axis.ticks(most, min_step=0)
     margin = (axis.high - axis.low) * 1e-6
     assert all(axis.low - margin <= tick.value <= axis.high + margin for tick in ticks)
     assert 1 <= len(ticks) <= most + 1
@@ -44,7 +44,7 @@ def test_ticks_lie_evenly_within_the_range_and_are_told_apart_by_their_labels(
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.integers(3, 9))
 def test_a_label_reads_as_its_value(first: float, second: float, most: int) -> None:
     axis = axis_of([first, second], from_zero=False)
-    for tick in axis.ticks(most, least_step=0):
+    for tick in axis.ticks(most, min_step=0):
         read = float(tick.label.replace(",", ""))
         # What floats leave of a sum of steps.
         assert read == pytest.approx(tick.value, rel=1e-9, abs=(axis.high - axis.low) * 1e-9)
@@ -70,9 +70,9 @@ def test_labels_are_round_and_no_longer_than_they_must_be(
     low: float, high: float, labels: list[str]
 ) -> None:
     axis = Axis(low, high, *PIXELS)
-    assert [tick.label for tick in axis.ticks(4, least_step=0)] == labels
+    assert [tick.label for tick in axis.ticks(4, min_step=0)] == labels
 
 
 def test_updates_are_not_divided() -> None:
-    labels = [tick.label for tick in Axis(0, 3, *PIXELS).ticks(7, least_step=1)]
+    labels = [tick.label for tick in Axis(0, 3, *PIXELS).ticks(7, min_step=1)]
     assert labels == ["0", "1", "2", "3"]

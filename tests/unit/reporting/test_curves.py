@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.curves import MAX_POINTS, buckets, plots, thinned
+from nmtkit.reporting.curves import MAX_POINTS, plots, split_evenly, thinned
 from tests.unit.reporting.builders import run_of, training, validated
 
 HEIGHTS = st.lists(st.floats(), max_size=300)
@@ -31,13 +31,13 @@ def test_training_loss_dev_nll_bleu_speed_and_learning_rate_are_drawn() -> None:
     ]
 
 
-def test_every_run_has_its_place_in_every_plot() -> None:
+def test_every_run_is_a_curve_of_every_plot() -> None:
     runs = [run_of("a"), run_of("b", validated([3.0], [20.0]))]
     for plot in plots(runs):
         assert [curve.name for curve in plot.curves] == ["a", "b"]
 
 
-def test_what_no_run_has_is_not_drawn() -> None:
+def test_plots_without_points_are_left_out() -> None:
     infinite = replace(run_of(), training=[training(1, math.inf)])
     assert [plot.title.split(",")[0] for plot in plots([infinite])] == ["Speed", "Learning rate"]
 
@@ -53,8 +53,10 @@ def points_of(heights: list[float]) -> list[tuple[float, float]]:
 
 
 @given(st.lists(st.integers()), st.integers(1, 20))
-def test_buckets_hold_all_items_in_order_and_are_of_one_size(items: list[int], count: int) -> None:
-    parts = buckets(items, count)
+def test_an_even_split_keeps_all_items_in_order_and_balances_sizes(
+    items: list[int], count: int
+) -> None:
+    parts = split_evenly(items, count)
     assert [item for part in parts for item in part] == items
     sizes = [len(part) for part in parts]
     assert len(sizes) == count
@@ -62,9 +64,7 @@ def test_buckets_hold_all_items_in_order_and_are_of_one_size(items: list[int], c
 
 
 @given(HEIGHTS, LIMITS)
-def test_a_thinned_curve_is_some_of_the_points_in_order_and_not_too_many(
-    heights: list[float], limit: int
-) -> None:
+def test_a_thinned_curve_is_a_short_subsequence(heights: list[float], limit: int) -> None:
     kept = [update for update, _ in thinned(points_of(heights), limit)]
     assert len(kept) <= limit
     assert all(earlier < later for earlier, later in pairwise(kept))
@@ -92,6 +92,6 @@ def test_a_thinned_curve_keeps_its_gaps(
 
 
 @given(HEIGHTS)
-def test_a_short_curve_stays_as_it_is(heights: list[float]) -> None:
+def test_a_short_curve_is_not_thinned(heights: list[float]) -> None:
     points = points_of(heights)
     assert thinned(points, len(points)) is points

@@ -13,7 +13,7 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
 
-def test_a_table_is_in_line_and_the_best_stand_out() -> None:
+def test_the_columns_of_a_table_are_aligned_and_the_best_are_bold() -> None:
     table = Table(["run", "updates"], [[Cell("base"), Cell("9")], [Cell("b"), Cell("100", True)]])
     assert markdown([Section("Summary", table, ["one", "two"]), Section("Rest", None, [])]) == [
         "## Summary",
@@ -31,7 +31,7 @@ def test_a_table_is_in_line_and_the_best_stand_out() -> None:
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=4))
-def test_a_cell_reads_as_its_text_whatever_it_holds(rows: list[tuple[str, str, str]]) -> None:
+def test_any_text_of_a_cell_is_read_back(rows: list[tuple[str, str, str]]) -> None:
     table = Table(rows[0], [[Cell(text) for text in row] for row in rows[1:]])
     lines = markdown([Section("Any", table, [])])[2:]
     assert len({len(line) for line in lines}) == 1
@@ -41,11 +41,11 @@ def test_a_cell_reads_as_its_text_whatever_it_holds(rows: list[tuple[str, str, s
     assert texts == [[text.strip() for text in row] for row in rows]
 
 
-def test_what_markdown_would_take_for_its_own_is_escaped() -> None:
+def test_markdown_characters_are_escaped() -> None:
     (*_, line) = markdown([Section("Any", None, [HOSTILE])])
     assert unescaped(line) == f"- {HOSTILE}"
     assert not set(re.sub(r"\\.", "", line)) & set("<>`*[]&_")
 
 
-def test_underscores_within_words_stay() -> None:
+def test_underscores_within_words_are_not_escaped() -> None:
     assert markdown([Section("Any", None, ["model.model_size"])])[-1] == "- model.model_size"

@@ -8,7 +8,7 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
-from nmtkit.model.estimate.cost import Work, training_operations
+from nmtkit.model.estimate.cost import Workload, training_operations
 from nmtkit.reporting.model_summary import ModelSummary, describe_model, summarize_model
 
 
@@ -16,12 +16,12 @@ def of_preset(name: str, vocab_size: int = 37_000) -> ModelSummary:
     return summarize_model(build(TrainRecipe, PRESETS[name]), vocab_size)
 
 
-def told(found: ModelSummary) -> dict[str, str]:
+def values_of(found: ModelSummary) -> dict[str, str]:
     return {line[:14].strip(): line[15:] for line in found.lines()}
 
 
-def test_base_is_told_in_lines() -> None:
-    lines = told(of_preset("base"))
+def test_the_summary_of_base() -> None:
+    lines = values_of(of_preset("base"))
     assert lines["shape"] == (
         "6+6 layers, d_model 512, d_ff 2048, 8 heads, d_k 64, d_v 64, post-norm, "
         "sinusoidal positions"
@@ -29,28 +29,28 @@ def test_base_is_told_in_lines() -> None:
     assert lines["parameters"] == "63,082,496, with 37,000 entries"
     parts = (lines[part].split(",", 3)[:3] for part in ("embeddings", "encoder", "decoder"))
     assert sum(int("".join(part)) for part in parts) == 63_082_496
-    assert lines["disk"].startswith("252 MB a checkpoint, 505 MB more for each of the newest")
+    assert lines["disk"].startswith("252 MB per checkpoint, 505 MB more for the training state of ")
     assert lines["memory"].startswith("1.01 GB for weights, ")  # 16 bytes each
 
 
-def test_a_moving_average_of_the_weights_costs_disk() -> None:
-    averaged = summarize_model(build(TrainRecipe, {"average_decay": 0.9}), 37_000)
+def test_ema_adds_to_the_training_state() -> None:
+    averaged = summarize_model(build(TrainRecipe, {"ema_decay": 0.9}), 37_000)
     assert averaged.state_bytes == 3 * averaged.checkpoint_bytes
 
 
-def test_head_sizes_of_their_own_are_told() -> None:
-    assert "8 heads, d_k 16, d_v 64" in told(of_preset("table3-B1"))["shape"]
-    assert "32 heads, d_k 16, d_v 16" in told(of_preset("table3-A4"))["shape"]
+def test_head_sizes_are_in_the_summary() -> None:
+    assert "8 heads, d_k 16, d_v 64" in values_of(of_preset("table3-B1"))["shape"]
+    assert "32 heads, d_k 16, d_v 16" in values_of(of_preset("table3-A4"))["shape"]
 
 
-def test_a_window_is_told() -> None:
-    lines = told(summarize_model(build(TrainRecipe, {"window": 4}), 37_000))
+def test_a_window_is_in_the_summary() -> None:
+    lines = values_of(summarize_model(build(TrainRecipe, {"window": 4}), 37_000))
     assert lines["shape"].endswith("sinusoidal positions, window 4")
-    assert lines["--window"].startswith("the masks of its blocks come on top")
-    assert "--window" not in told(of_preset("base"))
+    assert lines["--window"].startswith("the figures below do not include the masks of its blocks")
+    assert "--window" not in values_of(of_preset("base"))
 
 
-def test_json_says_what_lines_say_with_all_digits() -> None:
+def test_json_has_the_figures_of_the_lines_unrounded() -> None:
     found = of_preset("base")
     values = json.loads(json.dumps(found.to_json()))
     assert values["parameters"]["total"] == 63_082_496
@@ -61,7 +61,7 @@ def test_json_says_what_lines_say_with_all_digits() -> None:
         values["operations"][side]["training"] for side in ("source_token", "target_token")
     )
     length = values["sentence_tokens"]
-    work = Work(length, length, length, length)
+    work = Workload(length, length, length, length)
     whole = training_operations(found.recipe.model, 37_000, work)
     assert a_pair * length == pytest.approx(whole)
     assert values["model"]["heads"] == 8
@@ -72,16 +72,16 @@ def test_json_says_what_lines_say_with_all_digits() -> None:
     assert 0 < largest["kept"]["24"] < largest["recomputed"]["24"] < largest["recomputed"]["80"]
 
 
-def test_the_largest_update_is_told_in_two_digits() -> None:
+def test_the_largest_update_is_rounded_to_two_digits() -> None:
     found = of_preset("big")
     tokens = found.memory["float32"].largest[24]
     assert 10_000 < tokens < 100_000
     line = next(line for line in found.lines() if line.startswith("  an update"))
-    assert f"of at most {tokens // 1000},000 tokens a side in 24 GB, " in line
+    assert f"of at most {tokens // 1000},000 tokens per side in 24 GB, " in line
 
 
 @pytest.mark.parametrize("vocab_size", [-1, 0, 7, 2**32 + 1])
-def test_a_vocabulary_of_a_size_that_there_is_not_is_refused(vocab_size: int) -> None:
+def test_an_impossible_vocabulary_size_is_refused(vocab_size: int) -> None:
     with pytest.raises(
         ConfigError,
         match=rf"^--vocab-size \({vocab_size}\) must be a whole number from 8 to 4,294,967,296; ",
@@ -89,12 +89,12 @@ def test_a_vocabulary_of_a_size_that_there_is_not_is_refused(vocab_size: int) ->
         of_preset("base", vocab_size)
 
 
-def test_the_paper_s_parameters_are_there_on_request() -> None:
+def test_the_paper_s_parameters_are_printed_on_request() -> None:
     base = build(TrainRecipe, PRESETS["base"])
     alone = list(describe_model(base, 37_000, with_paper=False, as_json=False))
     *lines, paper = describe_model(base, 37_000, with_paper=True, as_json=False)
     assert lines == alone == list(of_preset("base").lines())
-    assert paper.startswith("the paper      65 million parameters, which takes 40,745 entries; ")
+    assert paper.startswith("the paper      65 million parameters, which needs 40,745 entries; ")
     (of_model,), (of_both,) = (
         describe_model(base, 37_000, with_paper=with_paper, as_json=True)
         for with_paper in (False, True)

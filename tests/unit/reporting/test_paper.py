@@ -21,7 +21,7 @@ def rows(*runs: Run) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.rows]
 
 
-def test_the_paper_s_rows_come_first_as_the_paper_has_them() -> None:
+def test_the_paper_s_rows_come_first_and_unchanged() -> None:
     known = rows()
     assert len(known) == len(TABLE_2)
     assert ["Transformer (base model)", "en-de", "27.30", "3.3e+18", "-"] in known
@@ -34,7 +34,7 @@ def test_a_run_has_its_best_bleu_and_both_costs() -> None:
     assert rows(run)[len(TABLE_2) :] == [["mine", "en-de", "30.00", "3.0e+16", "2.0e+16"]]
 
 
-def test_what_a_run_does_not_know_is_left_open() -> None:
+def test_unknown_figures_of_a_run_are_left_open() -> None:
     unknown = replace(run_of("mine"), languages=None, training=[])
     assert rows(unknown)[-1][:3] == ["mine", "-", "-"]
 
@@ -50,14 +50,14 @@ def of_preset(name: str) -> PaperParameters:
     return parameters_of(PRESETS[name])[1]
 
 
-def test_parameters_of_the_paper_are_a_text_and_values_of_json() -> None:
+def test_the_paper_s_parameters_are_written_as_text_and_json() -> None:
     found = of_preset("base")
-    assert str(found).startswith("65 million parameters, which takes 40,745 entries; ")
+    assert str(found).startswith("65 million parameters, which needs 40,745 entries; ")
     assert found.to_json() == {"paper_millions": 65, "paper_vocab_size": 40_745}
 
 
 @pytest.mark.parametrize("preset", ["base", "table3-A1", "table3-C5", "big"])
-def test_with_the_vocabulary_that_is_named_the_model_has_the_paper_s_parameters(
+def test_the_named_vocabulary_size_gives_the_paper_s_parameters(
     preset: str,
 ) -> None:
     found = of_preset(preset)
@@ -67,18 +67,18 @@ def test_with_the_vocabulary_that_is_named_the_model_has_the_paper_s_parameters(
     assert total / 1e6 == pytest.approx(found.millions, abs=0.001)
 
 
-def test_dropout_takes_no_parameters_from_the_paper_s() -> None:
+def test_dropout_does_not_change_the_row_of_table_3() -> None:
     assert of_preset("big-en-fr").millions == 213
     _, found = parameters_of({**PRESETS["table3-C4"], "attention_dropout": 0.1})
     assert found.millions == 28
 
 
-def test_the_row_of_learned_positions_has_no_figure_as_base_s_is_of_a_model_without() -> None:
+def test_the_row_of_learned_positions_has_no_figure() -> None:
     assert of_preset("table3-E") == PaperParameters(None, None)
     assert of_preset("table3-A1").millions == 65
 
 
-def test_a_model_that_the_paper_does_not_have_has_no_figure() -> None:
+def test_a_model_outside_table_3_has_no_figure() -> None:
     for found in (of_preset("small"), parameters_of({"norm": "pre"})[1]):
         assert found == PaperParameters(None, None)
-        assert str(found) == "its table 3 has no figure for this model"
+        assert str(found) == "table 3 has no figure for this model"

@@ -21,7 +21,7 @@ def titles(report: Report) -> list[str]:
     return [line.removeprefix("## ") for line in markdown_of(report) if line.startswith("## ")]
 
 
-def test_a_report_on_one_run_compares_no_settings_and_the_paper_is_there_on_request() -> None:
+def test_a_report_on_one_run_has_no_settings_table_and_the_paper_s_on_request() -> None:
     assert titles(REPORT) == TITLES
     assert titles(report_on(RUNS, with_paper=False)) == TITLES[:-1]
     of_one = ["Summary", "Warnings", "Validations"]
@@ -29,7 +29,7 @@ def test_a_report_on_one_run_compares_no_settings_and_the_paper_is_there_on_requ
     assert titles(report_on(RUNS[:1], with_paper=True)) == [*of_one, TABLE_2]
 
 
-def test_a_page_says_what_the_lines_say(tmp_path: Path) -> None:
+def test_a_page_has_the_same_text_as_the_markdown(tmp_path: Path) -> None:
     write_page(REPORT, tmp_path / "report.html", overwrite=False)
     root = ElementTree.fromstring((tmp_path / "report.html").read_text("utf-8"))
     assert root.findtext("body/h1") == "Training of base, wide"
@@ -43,7 +43,7 @@ def test_a_page_says_what_the_lines_say(tmp_path: Path) -> None:
     assert len(list(root.iter("svg"))) == 5
 
 
-def test_a_page_that_exists_is_replaced_only_if_that_is_wanted(tmp_path: Path) -> None:
+def test_an_existing_page_is_replaced_only_with_overwrite(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("mine")
     with pytest.raises(
@@ -55,25 +55,25 @@ def test_a_page_that_exists_is_replaced_only_if_that_is_wanted(tmp_path: Path) -
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_the_folder_of_a_page_is_made(tmp_path: Path) -> None:
+def test_the_folder_of_a_page_is_created(tmp_path: Path) -> None:
     write_page(REPORT, tmp_path / "new" / "folder" / "report.html", overwrite=False)
     assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("x" * 300, "File name too long; choose another path"),
         ("file/a.html", "file: File exists; choose another path"),
     ],
 )
-def test_a_page_that_cannot_be_is_refused(name: str, told: str, tmp_path: Path) -> None:
+def test_an_impossible_page_path_is_refused(name: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         write_page(REPORT, tmp_path / name, overwrite=False)
 
 
-def test_a_report_follows_from_its_runs_alone(tmp_path: Path) -> None:
+def test_a_report_depends_on_its_runs_only(tmp_path: Path) -> None:
     for name in ("first", "second"):
         report = report_on([replace(run) for run in RUNS], with_paper=True)
         write_page(report, tmp_path / name, overwrite=False)

@@ -22,7 +22,7 @@ def rows(*runs: Run) -> list[dict[str, Cell]]:
     return [dict(zip(table.headers, row, strict=True)) for row in table.rows]
 
 
-def test_a_run_is_a_row_of_what_it_came_to() -> None:
+def test_a_run_is_a_row_of_results_and_costs() -> None:
     run = run_of("a run", validated([3.0, 2.0, 2.5], [10.0, 20.0, 30.0]))
     (row,) = rows(run)
     assert {name: cell.text for name, cell in row.items()} == {
@@ -41,14 +41,14 @@ def test_a_run_is_a_row_of_what_it_came_to() -> None:
     }
 
 
-def test_what_is_not_known_is_left_open() -> None:
-    untold = replace(training(100), operations=None, paper_operations=None)
-    (row,) = rows(replace(run_of(), training=[training(50), untold]))
+def test_unknown_figures_are_left_open() -> None:
+    uncounted = replace(training(100), operations=None, paper_operations=None)
+    (row,) = rows(replace(run_of(), training=[training(50), uncounted]))
     unknown = {name for name, cell in row.items() if cell is NOTHING}
     assert unknown == {"best dev nll", "perplexity", "FLOPs", "FLOPs by time"}
 
 
-def test_speed_is_all_tokens_by_all_the_time_that_they_took() -> None:
+def test_speed_is_all_tokens_divided_by_their_time() -> None:
     slow = replace(training(100), num_source_tokens=30, num_target_tokens=70, tokens_per_second=10)
     fast = replace(
         training(200), num_source_tokens=9000, num_target_tokens=0, tokens_per_second=900
@@ -62,7 +62,7 @@ def test_a_speed_that_was_never_measured_is_left_open() -> None:
     assert row["tokens/s"] is NOTHING
 
 
-def test_hours_count_for_each_process_while_there_were_so_many() -> None:
+def test_device_hours_count_the_ranks_of_each_record() -> None:
     one = replace(training(100), elapsed_s=3600.0)
     eight = replace(training(200), elapsed_s=5400.0, ranks=8)
     (row,) = rows(replace(run_of(), training=[one, eight]))
@@ -75,7 +75,7 @@ def best_cells(*runs: Run) -> set[tuple[str, str]]:
     }
 
 
-def test_the_best_of_several_runs_stands_out() -> None:
+def test_the_best_of_several_runs_is_bold() -> None:
     first = run_of("first", validated([3.0, 2.0], [10.0, 20.0]))
     second = run_of("second", validated([3.0, 2.5], [10.0, 25.0]))
     assert best_cells(first, second, run_of("third")) == {
@@ -86,12 +86,12 @@ def test_the_best_of_several_runs_stands_out() -> None:
     assert best_cells(first) == set()
 
 
-def test_what_stands_out_is_explained() -> None:
+def test_bold_figures_are_explained() -> None:
     assert summary([run_of("a"), run_of("b")]).sentences[0] == "bold: the best of the runs"
     assert not any("bold" in sentence for sentence in summary([run_of()]).sentences)
 
 
-def test_losses_of_different_vocabularies_do_not_compete() -> None:
+def test_losses_of_different_vocabularies_are_not_compared() -> None:
     first = run_of("first", validated([3.0], [10.0]))
     second = replace(run_of("second", validated([4.0], [11.0])), codec="another")
     assert best_cells(first, second) == {("second", "best BLEU")}
@@ -145,7 +145,7 @@ def test_the_table_of_settings_names_exactly_the_settings_that_differ(
         assert [row[0].text for row in settings_table(*runs).rows] == differing
 
 
-def test_each_run_has_a_column_with_what_its_recipe_says() -> None:
+def test_each_run_has_a_column_with_its_settings() -> None:
     changed: dict[str, Value] = {
         "norm": "pre",
         "devices": 2,
@@ -162,7 +162,7 @@ def test_each_run_has_a_column_with_what_its_recipe_says() -> None:
     ]
 
 
-def test_a_value_is_written_as_a_recipe_takes_it() -> None:
+def test_a_value_is_written_as_in_toml() -> None:
     recipe = recipe_of(TrainRecipe, {"norm": "pre", "max_updates": 7, "adam_epsilon": 1e-12})
     other = run_of(settings={"max_updates": 9})
     run = run_of(settings={"norm": "pre", "max_updates": 7, "adam_epsilon": 1e-12})
@@ -184,7 +184,7 @@ def texts(*runs: Run) -> list[list[str]]:
     return [[cell.text for cell in row] for row in validations_table(*runs).rows]
 
 
-def test_every_validation_is_a_row_and_the_best_stand_out() -> None:
+def test_every_validation_is_a_row_and_the_best_are_bold() -> None:
     run = run_of(validations=validated([3.0, 2.0, 2.5], [10.0, None, 30.0]))
     assert validations_table(run).headers == ["update", "dev nll", "BLEU"]
     assert texts(run) == [
@@ -197,14 +197,14 @@ def test_every_validation_is_a_row_and_the_best_stand_out() -> None:
     assert validations([run]).sentences == ["bold: the best of a run", f"BLEU: {SIGNATURE}"]
 
 
-def test_bleu_has_no_column_where_there_is_none() -> None:
+def test_bleu_has_no_column_without_scores() -> None:
     assert validations_table(run_of(validations=validated([3.0], [None]))).headers == [
         "update",
         "dev nll",
     ]
 
 
-def test_several_runs_have_columns_of_their_own_and_share_the_rows() -> None:
+def test_several_runs_have_their_columns_and_share_the_rows() -> None:
     first = run_of("first", validated([3.0, 2.0], [None, None]))
     later = [replace(one, update=one.update + 100) for one in validated([5.0, 4.0], [1.0, 2.0])]
     second, third = run_of("second", later), run_of("third")
@@ -225,9 +225,7 @@ def test_several_runs_have_columns_of_their_own_and_share_the_rows() -> None:
 
 
 @pytest.mark.parametrize(("best", "best_bleu"), [(0, 1), (36, 3), (57, 58), (99, 99), (50, 50)])
-def test_many_validations_are_thinned_but_the_best_and_the_last_stay(
-    best: int, best_bleu: int
-) -> None:
+def test_many_validations_are_thinned_to_the_best_and_the_last(best: int, best_bleu: int) -> None:
     losses = [1.0 if index == best else 2.0 for index in range(100)]
     bleus = [9.0 if index == best_bleu else 8.0 for index in range(100)]
     run = run_of(validations=validated(losses, bleus))

@@ -22,7 +22,7 @@ def test_a_run_is_read_from_its_folder() -> None:
     assert [record.update for record in run.training] == list(range(1, 601))
     assert [record.update for record in run.validations] == [300, 600]
     assert (run.num_parameters, run.codec) == (manifest["parameters"], manifest["codec"])
-    # Runs of that time told neither.
+    # Runs of that time expected neither.
     assert (run.languages, run.operations, run.paper_operations) == (None, None, None)
 
 
@@ -46,7 +46,7 @@ def test_a_run_without_checkpoints_is_read_as_well(tmp_path: Path) -> None:
     assert read == replace(written, num_parameters=None, codec=None, languages=None)
 
 
-def test_a_run_is_called_by_its_folder_and_by_its_path_where_that_is_ambiguous(
+def test_a_run_is_named_by_its_folder_or_by_its_path_if_ambiguous(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -74,9 +74,7 @@ def test_the_name_of_a_run_can_be_printed(folder: str, name: str, tmp_path: Path
     assert run.name == name
 
 
-def test_the_best_validation_is_the_first_of_equal_ones_and_bleu_is_asked_where_there_is_one() -> (
-    None
-):
+def test_the_best_validation_is_the_first_of_equals_by_nll_or_bleu() -> None:
     run = run_of(validations=validated([3.0, 2.0, math.inf, 2.0], [None, 9.0, 30.0, 30.0]))
     assert (run.best("nll"), run.best("bleu")) == (run.validations[1], run.validations[2])
     assert run_of().best("nll") is None
@@ -89,25 +87,25 @@ def test_runs_share_a_vocabulary_unless_two_are_known_to_differ() -> None:
     assert not have_one_vocabulary([run, replace(run, codec="4567")])
 
 
-def test_every_signature_is_told_once() -> None:
+def test_each_signature_is_listed_once() -> None:
     run = run_of(validations=validated([3.0, 2.0, 1.0], [9.0, None, 9.0]))
     other = replace(run, validations=[replace(run.validations[0], signatures={"bleu": "else\x1b"})])
     assert signatures([run, run], "bleu") == [SIGNATURE]
     assert signatures([run, other], "bleu") == [SIGNATURE, r"else\x1b"]
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none: no such folder; check the path$"):
         read_runs([tmp_path / "none"])
     with pytest.raises(
         ConfigError,
-        match=r"is not the folder of a run, for it has no config\.toml; give what --out of "
-        "`nmtkit train` named$",
+        match=r"not the folder of a run: it has no config\.toml; give the --out folder of "
+        "`nmtkit train`$",
     ):
         read_runs([tmp_path])
 
 
-def test_a_path_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="File name too long; choose another path"):
         read_runs([tmp_path / ("x" * 300)])
 
@@ -118,19 +116,19 @@ def test_a_run_without_records_is_refused(path: Path | None, tmp_path: Path) -> 
         path = write_run(tmp_path / "run", replace(run_of(), training=[]))
     with pytest.raises(
         ConfigError,
-        match=r"has no records of training in metrics\.jsonl; give the folder of a run that has "
-        r"reported progress, which `nmtkit train` does after every --log-every updates$",
+        match=r"no training records in metrics\.jsonl; `nmtkit train` writes the first after "
+        r"--log-every updates$",
     ):
         read_runs([path])
 
 
 def test_a_run_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", run_of())
-    with pytest.raises(ConfigError, match=r"run: is given 2 times; give each run once$"):
+    with pytest.raises(ConfigError, match=r"run: given 2 times; give each run once$"):
         read_runs([path, path])
 
 
-def test_damage_is_told_with_its_place(tmp_path: Path) -> None:
+def test_damage_is_reported_with_file_and_line(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", run_of())
     with (path / "metrics.jsonl").open("a") as stream:
         stream.write("zzz\n")
@@ -145,7 +143,7 @@ def test_damage_is_told_with_its_place(tmp_path: Path) -> None:
         read_runs([path])
 
 
-def test_a_damaged_manifest_is_told(tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_reported(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", run_of())
     (path / "checkpoints/00000100").mkdir(parents=True)
     (path / "checkpoints/00000100/manifest.json").write_text("{")

@@ -26,20 +26,20 @@ def evaluated(
     )
 
 
-def test_one_system_has_a_line_a_metric() -> None:
+def test_one_system_has_a_line_per_metric() -> None:
     bleu, ter = as_text(evaluated(GOOD))
     details = r"91\.3/90\.0/88\.2/85\.7 \(BP = 1\.000 ratio = 1\.000 hyp_len = 23 ref_len = 23\)"
     assert re.fullmatch(rf"BLEU = 88\.79 {details}  nrefs:1\|.*\|version:\S+", bleu)
     assert re.fullmatch(r"TER = 8\.70  nrefs:1\|case:lc\|tok:tercom\|.*", ter)
 
 
-def test_an_interval_is_told_beside_the_score() -> None:
+def test_an_interval_follows_the_score() -> None:
     config = SignificanceConfig(confidence=True, resamples=20)
     bleu, _ = as_text(evaluated(GOOD, significance=config))
     assert re.match(r"BLEU = 88\.79 \(\u03bc = \d\d\.\d\d \u00b1 \d+\.\d\d\) 91\.3/", bleu)
 
 
-def test_several_systems_are_a_table_in_which_the_best_stand_out() -> None:
+def test_several_systems_are_a_table_with_the_best_in_bold() -> None:
     text = as_text(evaluated(GOOD, BAD))
     assert text[0] == "## Scores"
     rows = [re.split(r" *\| *", row)[1:-1] for row in text[2:6]]
@@ -58,11 +58,13 @@ def test_p_values_are_columns_and_are_explained() -> None:
     assert rows[0] == ["system", "BLEU", "p", "TER", "p"]
     assert [row[2] for row in rows[2:]][::2] == ["-", "1.0000"]
     assert 0.05 <= float(rows[3][2]) < 1
-    told = "- p: how probable so large a difference from good is, if there is none"
-    assert text[-1] == told
+    assert text[-1] == (
+        "- p: the probability of a difference from good at least this large, if the systems are "
+        "equal"
+    )
 
 
-def test_breakdowns_are_tables_with_a_column_a_system() -> None:
+def test_breakdowns_are_tables_with_a_column_per_system() -> None:
     breakdown = BreakdownConfig(by_length=True, by_frequency="README.md")
     for systems in ([GOOD], [GOOD, BAD]):
         text = as_text(evaluated(*systems, breakdown=breakdown))
@@ -83,7 +85,7 @@ def test_breakdowns_are_tables_with_a_column_a_system() -> None:
         assert sum(int(row[1]) for row in rows[2:]) == 23
 
 
-def test_json_holds_all_of_a_system() -> None:
+def test_json_has_all_figures_of_a_system() -> None:
     config = SignificanceConfig(paired_bs=True, resamples=20)
     breakdown = BreakdownConfig(by_length=True, by_frequency="README.md")
     evaluation = evaluated(GOOD, BAD, significance=config, breakdown=breakdown)
@@ -103,7 +105,7 @@ def test_json_holds_all_of_a_system() -> None:
     assert set(bad["by_frequency"][0]) == {"occurrences", "words", "f1"}
 
 
-def test_json_leaves_out_what_was_not_asked_for() -> None:
+def test_json_leaves_out_what_was_not_requested() -> None:
     (only,) = as_objects(evaluated(GOOD))
     assert list(only) == ["system", "BLEU", "TER"]
     assert set(only["TER"]) == {"score", "signature"}
@@ -116,7 +118,7 @@ def test_trees_have_two_scores_and_all_of_evalb_s_figures() -> None:
     f1, strict = as_text(evaluation)
     assert f1.startswith("F1 = 66.67 recall = 50.00 precision = 100.00 complete = 0.00 crossing = ")
     assert strict.startswith("strict F1 = 66.67  nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
-    (told,) = json.loads(json.dumps(list(as_objects(evaluation))))
-    assert (told["F1"]["recall"], told["F1"]["precision"]) == (50, 100)
-    assert told["F1"]["score"] == told["F1"]["f1"] == told["F1"]["short"]["f1"]
-    assert set(told["strict F1"]) == {"score", "signature"}
+    (result,) = json.loads(json.dumps(list(as_objects(evaluation))))
+    assert (result["F1"]["recall"], result["F1"]["precision"]) == (50, 100)
+    assert result["F1"]["score"] == result["F1"]["f1"] == result["F1"]["short"]["f1"]
+    assert set(result["strict F1"]) == {"score", "signature"}

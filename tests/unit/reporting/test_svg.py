@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.svg import Curve, Plot, draw, draw_alone, style
+from nmtkit.reporting.svg import Curve, Plot, draw, draw_file, style
 from tests.unit.reporting.builders import HOSTILE
 
 HEIGHTS = st.lists(st.floats(-1e100, 1e100) | st.just(math.nan) | st.just(math.inf), max_size=80)
@@ -76,14 +76,14 @@ def test_every_finite_point_is_drawn_and_no_other(heights: list[float]) -> None:
     assert sum(map(len, lines_of(curve))) == num_finite
 
 
-def test_what_is_higher_is_drawn_higher_and_what_is_later_further_to_the_right() -> None:
+def test_higher_values_are_drawn_higher_and_later_ones_further_right() -> None:
     (curve,) = curves_of(parsed(plot_of([3.0, 1.0, 2.0])))
     ((first, second, third),) = lines_of(curve)
     assert first[0] < second[0] < third[0]
     assert first[1] < third[1] < second[1]
 
 
-def test_a_value_that_is_not_finite_leaves_a_gap_and_a_point_alone_is_a_dot() -> None:
+def test_a_value_that_is_not_finite_is_a_gap_and_an_isolated_point_a_dot() -> None:
     heights = [1.0] * 100
     heights[30] = heights[60] = math.nan
     heights[62] = math.inf
@@ -93,17 +93,17 @@ def test_a_value_that_is_not_finite_leaves_a_gap_and_a_point_alone_is_a_dot() ->
     assert (float(dot.attrib["cx"]), float(dot.attrib["cy"])) == lines_of(curve)[2][0]
 
 
-def test_curves_over_something_else_say_what() -> None:
-    plot = Plot(HOSTILE, [Curve("run", [(0, 1.0), (1.5, 2.0)])], False, across=HOSTILE)
+def test_a_plot_over_another_quantity_names_it() -> None:
+    plot = Plot(HOSTILE, [Curve("run", [(0, 1.0), (1.5, 2.0)])], False, x_label=HOSTILE)
     drawn = parsed(plot)
     assert texts_of(drawn).count(HOSTILE) == 2  # the title, and below the axis
     titles = [element.text for element in drawn.iter("title")]
     assert titles == [f"run, {HOSTILE} 0: 1", f"run, {HOSTILE} 1.5: 2"]
 
 
-def test_a_file_of_its_own_is_the_same_plot_with_its_colours() -> None:
+def test_an_svg_file_is_the_same_plot_with_its_colours() -> None:
     plot = plot_of([1.0, 2.0], [2.0, 3.0])
-    alone = ElementTree.fromstring(draw_alone(plot))
+    alone = ElementTree.fromstring(draw_file(plot))
     assert alone.tag == "{http://www.w3.org/2000/svg}svg"
     styles, *elements = alone
     assert len(elements) == len(parsed(plot))
@@ -111,7 +111,7 @@ def test_a_file_of_its_own_is_the_same_plot_with_its_colours() -> None:
     assert used <= {*re.findall(r"(--\w+):", styles.text or "")}
 
 
-def test_the_dots_of_a_short_curve_say_what_they_are() -> None:
+def test_the_dots_of_a_short_curve_have_tooltips() -> None:
     (curve,) = curves_of(parsed(plot_of([2.5, math.nan, 1.25])))
     assert [dot.findtext("title") for dot in curve.findall("circle")] == [
         "run 0, update 100: 2.5",
@@ -133,22 +133,22 @@ def test_every_colour_is_given_for_light_and_for_dark() -> None:
         name
         for curve in curves_of(parsed(plot_of(*([1.0],) * 30)))
         for name in curve.attrib["class"].split()
-        if name.startswith("colour-")
+        if name.startswith("color-")
     }
     light, dark = style().split("@media (prefers-color-scheme: dark)")
     for sheet in (light, dark):
-        given_colours = dict(re.findall(r"\.(colour-\d+) \{ color: (#[0-9a-f]{6}); \}", sheet))
+        given_colours = dict(re.findall(r"\.(color-\d+) \{ color: (#[0-9a-f]{6}); \}", sheet))
         assert given_colours.keys() == used
         assert len(set(given_colours.values())) == len(used)
 
 
-def test_a_run_keeps_its_colour_where_another_has_nothing_to_show() -> None:
+def test_a_run_keeps_its_colour_if_another_has_no_points() -> None:
     (curve,) = curves_of(parsed(plot_of([], [1.0, 2.0], [math.nan])))
     both = curves_of(parsed(plot_of([2.0], [1.0, 2.0])))
     assert curve.attrib == both[1].attrib
 
 
-def test_the_legend_names_every_curve_that_is_drawn_within_the_picture() -> None:
+def test_the_legend_names_every_drawn_curve_within_the_picture() -> None:
     curves = [Curve(f"a run of number {number}", [(1, 2.0)]) for number in range(9)]
     drawn = parsed(Plot("Loss", [*curves, Curve("an empty one", [])], False))
     names = [text for text in drawn.iter("text") if text.attrib.get("class") == "name"]
@@ -161,12 +161,12 @@ def test_the_legend_names_every_curve_that_is_drawn_within_the_picture() -> None
     assert float(frame.attrib["y"]) + float(frame.attrib["height"]) < height
 
 
-def test_a_run_alone_needs_no_legend() -> None:
+def test_a_single_run_needs_no_legend() -> None:
     assert "run 0" not in texts_of(parsed(plot_of([1.0, 2.0])))
     assert "run 0" in texts_of(parsed(plot_of([1.0, 2.0], [])))
 
 
-def test_a_long_name_is_cut_in_its_middle() -> None:
+def test_a_long_name_is_shortened_in_its_middle() -> None:
     name = "x" * 100 + "y" * 100
     drawn = parsed(Plot("Loss", [Curve(name, [(1, 2.0)]), Curve("", [])], False))
     (shown,) = (text for text in texts_of(drawn) if "x" in text)
@@ -174,7 +174,7 @@ def test_a_long_name_is_cut_in_its_middle() -> None:
     assert len(shown) <= 70
 
 
-def test_text_is_text_whatever_it_looks_like() -> None:
+def test_text_is_escaped() -> None:
     drawn = parsed(Plot(HOSTILE, [Curve(HOSTILE, [(1, 2.0)]), Curve("", [])], False))
     assert drawn.attrib["aria-label"] == HOSTILE
     assert texts_of(drawn).count(HOSTILE) == 2
@@ -183,7 +183,7 @@ def test_text_is_text_whatever_it_looks_like() -> None:
 
 
 @pytest.mark.parametrize("heights", [[5.0], [0.0], [-3.0, -3.0]])
-def test_one_value_alone_is_drawn_with_ticks_around_it(heights: list[float]) -> None:
+def test_a_single_value_is_drawn_with_ticks_around_it(heights: list[float]) -> None:
     drawn = parsed(plot_of(heights))
     numbers = [float(text) for text in texts_of(drawn) if re.fullmatch(r"-?[\d.]+", text)]
     assert any(number < heights[0] for number in numbers)

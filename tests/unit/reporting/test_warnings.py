@@ -9,45 +9,45 @@ from nmtkit.reporting.warnings import warnings
 from tests.unit.reporting.builders import run_of, training, validated
 
 
-def told(*runs: Run) -> Sequence[str]:
+def texts(*runs: Run) -> Sequence[str]:
     return warnings(runs).sentences
 
 
-def test_a_run_that_is_well_has_no_warning() -> None:
-    assert told(run_of(validations=validated([3.0, 2.0, 2.5], [1.0, 2.0, 3.0]))) == ["none"]
+def test_a_good_run_has_no_warning() -> None:
+    assert texts(run_of(validations=validated([3.0, 2.0, 2.5], [1.0, 2.0, 3.0]))) == ["none"]
 
 
 @pytest.mark.parametrize(
     "losses", [[2.0, 2.5, 3.0], [9.0, 2.0, 2.5, 2.4, 3.0], [1.0, 1.0, 1.0, 1.0]]
 )
-def test_a_loss_that_merely_wavers_is_no_warning(losses: list[float]) -> None:
-    assert told(run_of(validations=validated(losses, [None] * len(losses)))) == ["none"]
+def test_a_loss_that_wavers_is_not_a_warning(losses: list[float]) -> None:
+    assert texts(run_of(validations=validated(losses, [None] * len(losses)))) == ["none"]
 
 
-def test_a_loss_that_has_been_rising_is_told_with_its_extent() -> None:
+def test_a_rising_loss_is_a_warning_with_its_range() -> None:
     run = run_of("base", validated([9.0, 2.0, 2.5, 3.0, 3.25], [None] * 5))
-    assert told(run) == [
+    assert texts(run) == [
         "base: dev nll has been rising for 3 validations, from 2.0000 at update 200 to 3.2500 at "
         "update 500"
     ]
 
 
-def test_skipped_updates_are_told() -> None:
+def test_skipped_updates_are_a_warning() -> None:
     run = replace(run_of(), training=[replace(training(1000), skipped_updates=3)])
-    assert told(run) == ["run: updates skipped, for want of finite gradients: 3"]
+    assert texts(run) == ["run: updates skipped because gradients were not finite: 3"]
 
 
-def test_losses_that_are_not_finite_are_told() -> None:
+def test_losses_that_are_not_finite_are_a_warning() -> None:
     records = [training(800), training(900, math.inf), training(1000, math.inf)]
-    assert told(replace(run_of(), training=records)) == [
-        "run: training loss not finite in 2 records, first at update 900"
+    assert texts(replace(run_of(), training=records)) == [
+        "run: training loss is not finite in 2 records, first at update 900"
     ]
 
 
-def test_a_run_that_has_not_come_to_its_end_is_told() -> None:
-    assert told(run_of(settings={"max_updates": 1001})) == [
-        "run: is not finished: 1,000 of 1,001 updates at its last record, after 16m40s; unless it "
-        "is being trained now, the same nmtkit train command continues it"
+def test_an_unfinished_run_is_a_warning() -> None:
+    assert texts(run_of(settings={"max_updates": 1001})) == [
+        "run: not finished: 1,000 of 1,001 updates at the last record, after 16m40s; if it is not "
+        "training now, run the same nmtkit train command to resume it"
     ]
 
 
@@ -70,36 +70,35 @@ def test_a_run_may_end_before_its_last_update(
     settings: dict[str, float], is_finished: bool
 ) -> None:
     run = run_of(validations=STALE, settings={"max_updates": 2000, **settings})
-    assert (told(run) == ["none"]) == is_finished
+    assert (texts(run) == ["none"]) == is_finished
 
 
-def test_a_run_that_ended_with_its_last_epoch_validated_where_it_ended() -> None:
+def test_a_run_that_ended_with_its_last_epoch_validated_at_its_end() -> None:
     run = run_of(
         validations=[replace(STALE[0], update=1000)],
         settings={"max_updates": 2000, "max_epochs": 1},
     )
-    assert told(run) == ["none"]
+    assert texts(run) == ["none"]
 
 
 def test_runs_of_different_vocabularies_are_not_compared_by_loss() -> None:
-    assert told(run_of("a"), replace(run_of("b"), codec="another")) == [
-        "the vocabularies differ: nll and perplexity are per token and cannot be "
-        "compared between these runs; scores of translations can"
+    assert texts(run_of("a"), replace(run_of("b"), codec="another")) == [
+        "the vocabularies differ: nll and perplexity are per token, so they cannot be compared "
+        "between these runs; scores of translations can"
     ]
 
 
 def test_scores_of_different_kinds_are_not_compared() -> None:
     first = run_of("a", validated([3.0], [10.0]))
     second = run_of("b", [replace(first.validations[0], signatures={"bleu": "tok:none"})])
-    assert told(first, second) == [
-        "BLEU was computed in different ways, so that it cannot be compared between these runs: "
-        "the signatures differ"
+    assert texts(first, second) == [
+        "the signatures of BLEU differ, so it cannot be compared between these runs"
     ]
 
 
 def test_each_warning_names_its_run() -> None:
     stopped = run_of("stopped", settings={"max_updates": 2000})
     skipping = replace(run_of("skipping"), training=[replace(training(1000), skipped_updates=1)])
-    first, second = told(stopped, run_of("well"), skipping)
-    assert first.startswith("stopped: is not finished")
+    first, second = texts(stopped, run_of("well"), skipping)
+    assert first.startswith("stopped: not finished")
     assert second.startswith("skipping: updates skipped")

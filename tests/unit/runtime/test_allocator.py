@@ -61,7 +61,7 @@ def test_elsewhere_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     keep_freed_memory()
 
 
-def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_c_library_stays_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     class Musl:
         """Has neither glibc's version nor its mallopt."""
 

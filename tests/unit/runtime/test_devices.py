@@ -63,12 +63,12 @@ def test_deterministic_means_that_torch_refuses_kernels_that_are_not(
 
 def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    message = r"device \('cuda'\): torch .* finds no usable GPU; take --device cpu, or install"
+    message = r"device \('cuda'\): torch .* finds no usable GPU; use --device cpu, or install"
     with pytest.raises(ConfigError, match=message):
         runtime.set_up(RuntimeConfig(device="cuda"))
 
 
-def test_threads_are_set_if_given_and_left_alone_if_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_set_if_given_and_unchanged_if_not(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", chosen.append)
     config = RuntimeConfig(device="cpu")
@@ -95,12 +95,11 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_instructions_for_bfloat16_are_among_the_processors_flags(
-    flags: str, has_them: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    flags: str, has_them: bool, tmp_path: Path
 ) -> None:
     processor = tmp_path / "cpuinfo"
     processor.write_text(f"model name : any\n{flags}\n", encoding="ascii")
-    monkeypatch.setattr(runtime, "PROCESSOR", processor)
-    assert runtime.multiplies_bfloat16() == has_them
+    assert runtime.multiplies_bfloat16(processor) == has_them
 
 
 @pytest.mark.parametrize(
@@ -150,13 +149,10 @@ def test_on_a_gpu_auto_takes_bfloat16_if_it_has_it(
 
 def test_a_gpu_without_bfloat16_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
-    message = r"precision \('bfloat16'\): this GPU does not have it; take --precision float32"
+    message = r"precision \('bfloat16'\): this GPU does not support it; use --precision float32"
     with pytest.raises(ConfigError, match=message):
         runtime.choose_precision("bfloat16", torch.device("cuda"), trained_size=None)
 
 
-def test_a_processor_that_nothing_is_told_of_has_no_such_instructions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "PROCESSOR", tmp_path / "none")
-    assert not runtime.multiplies_bfloat16()
+def test_a_processor_without_a_description_has_no_such_instructions(tmp_path: Path) -> None:
+    assert not runtime.multiplies_bfloat16(tmp_path / "none")

@@ -19,13 +19,13 @@ DO_WITHOUT = ended_early("do without")
 
 
 def interrupt_own_process(connection: Connection) -> None:
-    """Tell what becomes of a SIGINT that comes to this process."""
+    """Send whether a SIGINT to this process stays pending."""
     os.kill(os.getpid(), signal.SIGINT)
     connection.send(signal.SIGINT in signal.sigpending())
     connection.recv()
 
 
-def test_a_worker_does_not_hear_an_interrupt_and_its_starter_does() -> None:
+def test_an_interrupt_reaches_the_parent_and_not_the_worker() -> None:
     own, other = multiprocessing.Pipe()
     process = _start(interrupt_own_process, other)
     assert own.poll(DEADLINE_S)
@@ -59,14 +59,14 @@ def test_an_interrupt_that_comes_while_a_worker_is_started_is_not_lost(
 
 
 def signal_own_process(connection: Connection) -> None:
-    """Send oneself the signals that come, and tell after each which wait to be heard."""
+    """Raise the received signals in this process; send the pending ones after each."""
     while True:
         number = connection.recv()
         os.kill(os.getpid(), number)
         connection.send(sorted(signal.sigpending()))
 
 
-def test_a_worker_hears_no_request_that_reaches_all_of_a_job_and_ends_all_the_same() -> None:
+def test_a_worker_ignores_stop_signals_and_can_be_ended() -> None:
     worker: Worker[list[int]] = Worker(signal_own_process, DO_WITHOUT)
     received = []
     for number in REQUESTS:
@@ -77,12 +77,14 @@ def test_a_worker_hears_no_request_that_reaches_all_of_a_job_and_ends_all_the_sa
     assert not multiprocessing.active_children()
 
 
-def test_the_death_of_a_worker_is_told_with_what_mends_it() -> None:
+def test_the_death_of_a_worker_is_an_error_with_a_remedy() -> None:
     worker: Worker[list[int]] = Worker(signal_own_process, ended_early("take fewer of them"))
     worker.send(signal.SIGKILL)
-    told = r"a worker process ended early \(exit code -9\); if memory is short, take fewer of them"
+    message = (
+        r"a worker process ended early \(exit code -9\); if memory is short, take fewer of them"
+    )
     for _ in range(2):
-        with pytest.raises(ResourceError, match=told):
+        with pytest.raises(ResourceError, match=message):
             worker.receive()
         worker.send(0)
     worker.end()
@@ -130,7 +132,7 @@ def raise_what_comes(connection: Connection) -> None:
         FileNotFoundError(errno.ENOENT, "No such file or directory", "ids"),
     ],
 )
-def test_what_a_worker_raises_is_raised_where_its_answer_is_received(error: Exception) -> None:
+def test_an_error_of_a_worker_is_raised_at_receive(error: Exception) -> None:
     worker: Worker[None] = Worker(raise_what_comes, DO_WITHOUT)
     worker.send(error)
     worker.send("more, which it does not wait for")
@@ -148,7 +150,7 @@ def count_on(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("serve", [count_on, raise_what_comes])
-def test_a_worker_that_nobody_listens_to_any_more_ends_without_a_word(
+def test_a_worker_without_a_receiver_ends_silently(
     serve: Callable[[Connection], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     worker: Worker[int] = Worker(serve, DO_WITHOUT)

@@ -22,19 +22,11 @@ from nmtkit.storage.checkpoint import (
 from nmtkit.storage.durable import remove
 from nmtkit.storage.run_folder import RunFolder
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
-
-
-@pytest.fixture(autouse=True)
-def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+from tests.training import assert_same_tensors
 
 
 def checkpoint_names(run: RunFolder) -> list[str]:
     return sorted(path.name for path in (run.path / "checkpoints").iterdir())
-
-
-def folder_of(run: RunFolder, update: int) -> Path:
-    return run.path / "checkpoints" / f"{update:08d}"
 
 
 def state_of(run: RunFolder, update: int) -> Path:
@@ -50,22 +42,23 @@ def flip(path: Path) -> None:
 # ----------------------------------------------------------------------------- writing
 
 
-def test_a_saved_checkpoint_is_resumed_from_as_it_was(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 5)
+def test_a_saved_checkpoint_is_the_one_to_resume_from(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 4, 5)
     resumable = newest_resumable(run, pytest.fail)
     assert resumable is not None
-    expected = tiny_snapshot(5, is_scheduled=True)
-    assert resumable.path == run.last() == folder_of(run, 5)
+    assert resumable.path == run.last() == run.model_dir(5)
     assert resumable.update == 5
+
+
+def test_a_saved_checkpoint_is_resumed_from_as_it_was(tmp_path: Path) -> None:
+    resumable = newest_resumable(tiny_run(tmp_path / "run", 5), pytest.fail)
+    assert resumable is not None
+    expected = tiny_snapshot(5, is_scheduled=True)
     assert resumable.recipe == expected.recipe
     assert resumable.provenance == PROVENANCE
     assert resumable.state_values == expected.state_values
-    assert resumable.model.keys() == expected.model.keys()
-    for name, tensor in expected.model.items():
-        assert torch.equal(resumable.model[name], tensor), name
-    assert resumable.state_tensors.keys() == expected.state_tensors.keys()
-    for name, tensor in expected.state_tensors.items():
-        assert torch.equal(resumable.state_tensors[name], tensor), name
+    assert_same_tensors(resumable.model, expected.model)
+    assert_same_tensors(resumable.state_tensors, expected.state_tensors)
 
 
 def test_checkpoints_are_in_the_order_of_updates_whenever_they_were_written(tmp_path: Path) -> None:
@@ -73,11 +66,11 @@ def test_checkpoints_are_in_the_order_of_updates_whenever_they_were_written(tmp_
     updates = (100_000_000, 20, 3, 99_999_999)
     for update in updates:
         write_checkpoint(run, tiny_snapshot(update, is_scheduled=update != 3))
-    os.utime(folder_of(run, 3), (2e9, 2e9))
+    os.utime(run.model_dir(3), (2e9, 2e9))
     checkpoints = list_checkpoints(run)
     assert [one.update for one in checkpoints] == sorted(updates)
     assert [one.path for one in checkpoints] == [
-        folder_of(run, update) for update in sorted(updates)
+        run.model_dir(update) for update in sorted(updates)
     ]
     assert [one.is_scheduled for one in checkpoints] == [False, True, True, True]
 
@@ -105,7 +98,7 @@ def test_a_damaged_checkpoint_is_written_again_with_both_parts(part: str, tmp_pa
 
 def test_a_state_of_a_killed_save_is_not_mixed_with_a_model_saved_later(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1)
-    remove(folder_of(run, 1))
+    remove(run.model_dir(1))
     snapshot = tiny_snapshot(1, is_scheduled=True)
     write_checkpoint(run, replace(snapshot, state_tensors={"moment": torch.zeros(2)}))
     resumable = newest_resumable(run, pytest.fail)
@@ -117,9 +110,9 @@ def test_a_diverged_model_is_not_saved_and_the_last_one_stays(tmp_path: Path) ->
     run = tiny_run(tmp_path / "run", 1)
     snapshot = tiny_snapshot(2, is_scheduled=True)
     broken = replace(snapshot, model={"weight": torch.tensor(float("nan"))})
-    with pytest.raises(DivergedError, match="00000002: not written, because weight holds values"):
+    with pytest.raises(DivergedError, match="00000002: not written, because weight has values"):
         write_checkpoint(run, broken)
-    assert run.last() == folder_of(run, 1)
+    assert run.last() == run.model_dir(1)
     assert checkpoint_names(run) == ["00000001", "00000001.state"]
 
 
@@ -127,13 +120,13 @@ def test_a_diverged_model_is_not_saved_and_the_last_one_stays(tmp_path: Path) ->
 
 
 DAMAGE: dict[str, Callable[[RunFolder], object]] = {
-    "a flipped bit of the model": lambda run: flip(folder_of(run, 2) / "model.safetensors"),
-    "a flipped bit of the codec": lambda run: flip(folder_of(run, 2) / "codec" / "codec.json"),
+    "a flipped bit of the model": lambda run: flip(run.model_dir(2) / "model.safetensors"),
+    "a flipped bit of the codec": lambda run: flip(run.model_dir(2) / "codec" / "codec.json"),
     "a flipped bit of the state": lambda run: flip(state_of(run, 2) / "state.safetensors"),
     "a flipped bit of the values": lambda run: flip(state_of(run, 2) / "state.json"),
-    "no manifest": lambda run: (folder_of(run, 2) / "manifest.json").unlink(),
+    "no manifest": lambda run: (run.model_dir(2) / "manifest.json").unlink(),
     "no state": lambda run: state_of(run, 2).rename(run.path / "elsewhere"),
-    "another name": lambda run: folder_of(run, 2).rename(folder_of(run, 3)),
+    "another name": lambda run: run.model_dir(2).rename(run.model_dir(3)),
 }
 
 
@@ -147,7 +140,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(
     resumable = newest_resumable(run, warnings.append)
     assert resumable is not None
     assert resumable.update == 1
-    assert run.last() == folder_of(run, 1)
+    assert run.last() == run.model_dir(1)
     (warning,) = warnings
     assert warning.startswith(
         ("checkpoint 00000002 is skipped: ", "checkpoint 00000003 is skipped")
@@ -157,10 +150,10 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(
 def test_a_run_without_any_whole_checkpoint_is_damaged(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2)
     for update in (1, 2):
-        flip(folder_of(run, update) / "model.safetensors")
+        flip(run.model_dir(update) / "model.safetensors")
     warnings: list[str] = []
     with pytest.raises(
-        DamagedError, match="run: training can go on from none of its checkpoints; "
+        DamagedError, match="run: training cannot continue from any of its checkpoints; "
     ):
         newest_resumable(run, warnings.append)
     assert len(warnings) == 2
@@ -168,7 +161,7 @@ def test_a_run_without_any_whole_checkpoint_is_damaged(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_checkpoint_of_the_run_is_named(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1)
-    tiny_model_folder(folder_of(run, 2), 7, tiny_tensors(2))
+    tiny_model_folder(run.model_dir(2), 7, tiny_tensors(2))
     with pytest.raises(
         DamagedError, match="00000002: is not the checkpoint of update 2; move it els"
     ):
@@ -221,7 +214,7 @@ def test_training_that_went_on_from_before_damaged_checkpoints_can_go_on_again(
 ) -> None:
     run = tiny_run(tmp_path / "run", 1, 8, 9)
     for update in (8, 9):
-        flip(folder_of(run, update) / "model.safetensors")
+        flip(run.model_dir(update) / "model.safetensors")
     write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
     prune(run, 1, (), pytest.fail)
     resumable = newest_resumable(run, lambda _: None)
@@ -240,7 +233,7 @@ def test_pruning_removes_what_killed_saves_left(tmp_path: Path) -> None:
 
 def test_pruning_lets_a_damaged_checkpoint_alone(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
-    (folder_of(run, 1) / "manifest.json").write_text("{")
+    (run.model_dir(1) / "manifest.json").write_text("{")
     prune(run, 1, (), pytest.fail)
     models = [name for name in checkpoint_names(run) if not name.endswith(".state")]
     assert models == ["00000001", "00000003", "00000004"]
@@ -259,11 +252,11 @@ def test_what_cannot_be_deleted_is_a_warning(
     monkeypatch.setattr(os, "unlink", refuse)
     prune(run, 1, (), warnings.append)
     assert [text.partition(": ")[0] for text in warnings] == [
-        "not deleted, though not needed any more"
+        "not deleted, although no longer needed"
     ] * 3  # the model and the state of update 1, and the leftover
 
 
-def test_pruning_keeps_the_best_ones_that_it_is_told(tmp_path: Path) -> None:
+def test_pruning_keeps_the_best_checkpoints(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2, 3, 4, 5)
     run.point_best([2])
     prune(run, 1, [3, 1, 99], pytest.fail)
@@ -275,10 +268,10 @@ def test_pruning_keeps_the_best_ones_that_it_is_told(tmp_path: Path) -> None:
 def test_pruning_touches_nothing_that_is_not_a_checkpoint_s(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
     checkpoints = tmp_path / "run" / "checkpoints"
-    write_file(checkpoints / "mine.state", "kept")
-    write_file(checkpoints / "00000009.state", "a file")
+    (checkpoints / "mine.state").write_text("kept", encoding="utf-8")
+    (checkpoints / "00000009.state").write_text("a file", encoding="utf-8")
     (checkpoints / "00000001.backup.state").mkdir()
-    write_file(checkpoints / "00000001" / "manifest.json", "damaged")
+    (checkpoints / "00000001" / "manifest.json").write_text("damaged", encoding="utf-8")
     prune(run, 1, (), pytest.fail)
     assert {path.name for path in checkpoints.iterdir()} == {
         "mine.state",
@@ -291,10 +284,6 @@ def test_pruning_touches_nothing_that_is_not_a_checkpoint_s(tmp_path: Path) -> N
         "00000004",
         "00000004.state",
     }
-
-
-def write_file(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 # ---------------------------------------------------------------------------------------- files
@@ -323,4 +312,4 @@ def test_a_full_disk_keeps_the_checkpoints_that_were_there(
             write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
     assert checkpoint_names(run) == names
     write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
-    assert run.last() == folder_of(run, 2)
+    assert run.last() == run.model_dir(2)

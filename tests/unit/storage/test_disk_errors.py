@@ -13,11 +13,6 @@ from nmtkit.storage.durable import new_folder
 from tests.folders import FORMAT, names_in, refusing, write_folder
 
 
-@pytest.fixture(autouse=True)
-def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
 @pytest.mark.parametrize(
     ("number", "advice"),
     [

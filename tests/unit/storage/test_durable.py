@@ -22,12 +22,6 @@ from nmtkit.storage.manifest import verify_files
 from tests.faults.harness import Fault, held_by_another_process, run_in_child
 from tests.folders import FORMAT, names_in, read_folder, refusing, write_folder
 
-
-@pytest.fixture(autouse=True)
-def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
 # ------------------------------------------------------------------------------------- writing
 
 
@@ -176,7 +170,9 @@ def test_hidden_files_of_others_stay(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- reading
 
 
-def test_a_replacement_cut_between_its_renames_is_undone_by_the_next_reader(tmp_path: Path) -> None:
+def test_the_next_reader_undoes_a_replacement_interrupted_between_its_renames(
+    tmp_path: Path,
+) -> None:
     write_folder(tmp_path / "made", "old")
     write_folder(tmp_path / ".made.nmtkit-partial", "new")
     (tmp_path / "made").rename(tmp_path / ".made.nmtkit-old")
@@ -240,7 +236,7 @@ def test_removal_does_not_follow_links(tmp_path: Path) -> None:
     assert read_folder(tmp_path / "kept") == "old"
 
 
-def test_leftovers_of_all_names_are_cleared_at_once(tmp_path: Path) -> None:
+def test_leftovers_of_all_names_are_deleted_together(tmp_path: Path) -> None:
     write_folder(tmp_path / "made", "new")
     write_folder(tmp_path / ".lost.nmtkit-old", "old")
     for name in (".made.nmtkit-old", ".a.nmtkit-partial", ".b.nmtkit-removed"):
@@ -297,7 +293,7 @@ def test_a_lock_keeps_others_out_until_its_holder_ends_or_is_killed(tmp_path: Pa
     assert names_in(tmp_path) == []
 
 
-def test_a_lock_that_its_holder_deletes_while_one_waits_to_take_it_is_taken_anew(
+def test_a_lock_file_deleted_by_its_holder_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole_open, opened = os.open, []
@@ -329,7 +325,7 @@ def test_a_lock_that_its_holder_deletes_while_one_waits_to_take_it_is_taken_anew
     ],
     ids=["replace_file", "make_folder", "remove", "remove_leftovers", "locked"],
 )
-def test_every_writer_tells_a_refusal_as_a_resource_error(
+def test_every_writer_reports_a_refusal_as_a_resource_error(
     action: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "made").mkdir()
@@ -340,7 +336,7 @@ def test_every_writer_tells_a_refusal_as_a_resource_error(
         action(tmp_path)
 
 
-def test_reading_tells_a_refusal_as_a_resource_error(
+def test_reading_reports_a_refusal_as_a_resource_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = write_folder(tmp_path / "made", "new")

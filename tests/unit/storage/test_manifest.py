@@ -42,7 +42,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (folder / MANIFEST).write_text(json.dumps(content))
 
 
-def test_it_tells_format_origin_fields_and_what_every_file_is(folder: Path) -> None:
+def test_it_has_format_origin_fields_and_an_entry_per_file(folder: Path) -> None:
     digests = {
         "inner/one.bin": hashlib.sha256(bytes(range(256))).hexdigest(),
         "two": hashlib.sha256().hexdigest(),
@@ -64,7 +64,7 @@ def test_a_resealed_manifest_is_read(folder: Path) -> None:
     assert check(folder)["update"] == 8
 
 
-def test_files_that_it_does_not_name_are_let_alone(folder: Path) -> None:
+def test_files_that_it_does_not_name_are_ignored(folder: Path) -> None:
     (folder / "notes.txt").write_text("mine")
     check(folder)
 
@@ -72,14 +72,14 @@ def test_files_that_it_does_not_name_are_let_alone(folder: Path) -> None:
 # ------------------------------------------------------------------------------ not a folder of it
 
 
-def test_a_missing_folder_and_a_file_are_told_apart(folder: Path) -> None:
+def test_a_missing_folder_and_a_file_have_different_errors(folder: Path) -> None:
     with pytest.raises(DamagedError, match=r"nothing: no such folder; check the path"):
         read(folder / "nothing", FORMAT, 3)
     with pytest.raises(DamagedError, match=r"two: is a file, not a folder; check the path"):
         read(folder / "two", FORMAT, 3)
 
 
-def test_a_folder_without_manifest_is_told(folder: Path) -> None:
+def test_a_folder_without_manifest_is_an_error(folder: Path) -> None:
     (folder / MANIFEST).unlink()
     with pytest.raises(
         DamagedError, match=r"made/manifest\.json: missing; check the path, or rest"
@@ -90,12 +90,12 @@ def test_a_folder_without_manifest_is_told(folder: Path) -> None:
         read(folder, FORMAT, 3)
 
 
-def test_another_format_is_told_with_its_name(folder: Path) -> None:
+def test_another_format_is_an_error_with_its_name(folder: Path) -> None:
     with pytest.raises(DamagedError, match=r"made: is of format 'test-format', not 'other'; check"):
         read(folder, "other", 3)
 
 
-def test_a_later_version_is_told_and_an_earlier_one_is_read(folder: Path) -> None:
+def test_a_later_version_is_an_error_and_an_earlier_one_is_read(folder: Path) -> None:
     with pytest.raises(
         DamagedError, match=r"is of version 3 of test-format, .* none later than 2;"
     ):
@@ -111,7 +111,7 @@ def test_a_later_version_is_told_and_an_earlier_one_is_read(folder: Path) -> Non
     [b"", b"{", b"[]", b"\xff\xfe{}", b"1" * 5000, b"[" * 100_000, b'{"format": "test-format"}'],
     ids=["empty", "torn", "a list", "UTF-16", "a long number", "deep", "no hash"],
 )
-def test_what_is_no_manifest_is_damaged(content: bytes, folder: Path) -> None:
+def test_other_content_of_a_manifest_is_damage(content: bytes, folder: Path) -> None:
     (folder / MANIFEST).write_bytes(content)
     with pytest.raises(DamagedError, match=r"manifest\.json: damaged, its content is not what was"):
         read(folder, FORMAT, 3)

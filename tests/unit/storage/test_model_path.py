@@ -1,6 +1,5 @@
 """Which model a run, its pointers and its checkpoints stand for."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,17 +9,12 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError
 from nmtkit.storage.checkpoint import write_checkpoint
-from nmtkit.storage.model_path import find_model, load_model, read_tensors
+from nmtkit.storage.model_path import find_model, load_model
 from nmtkit.storage.run_folder import RunFolder
-from tests.snapshots import tiny_run, tiny_snapshot, tiny_tensors
+from tests.snapshots import read_tensors, tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def real_run(path: Path) -> RunFolder:
@@ -54,10 +48,10 @@ def test_a_run_without_a_best_checkpoint_stands_for_its_last(tmp_path: Path) -> 
     assert torch.equal(read_tensors(run.path)["weight"], tiny_tensors(2)["weight"])
 
 
-def test_a_run_without_checkpoints_is_told(tmp_path: Path) -> None:
+def test_a_run_without_checkpoints_is_an_error(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run")
     with pytest.raises(
-        DamagedError, match="run: there is no such checkpoint yet; go on with `nmtki"
+        DamagedError, match="run: there is no such checkpoint yet; continue with `nmtki"
     ):
         load_model(run.path, CPU)
 

@@ -1,25 +1,14 @@
 """What is a run's folder, what in it is another's, and which checkpoints it names."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import loads
 from nmtkit.errors import ConfigError
 from nmtkit.storage.checkpoint import list_checkpoints, newest_resumable
 from nmtkit.storage.run_folder import RUN_FILES, RunFolder, is_run
 from tests.snapshots import tiny_run
-
-
-@pytest.fixture(autouse=True)
-def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
-def folder_of(run: RunFolder, update: int) -> Path:
-    return run.path / "checkpoints" / f"{update:08d}"
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -53,14 +42,21 @@ def test_a_run_does_not_begin_in_a_folder_of_other_things(tmp_path: Path) -> Non
 def test_a_recipe_is_read_back(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run")
     run.write_recipe(TrainRecipe())
-    text = (tmp_path / "run" / "config.toml").read_text()
-    assert loads(text, TrainRecipe, "config.toml") == TrainRecipe()
+    assert run.read_recipe() == TrainRecipe()
+
+
+def test_the_newest_model_is_the_last_with_a_manifest(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run")
+    assert run.newest_model() is None
+    run = tiny_run(tmp_path / "other", 1, 2, 3)
+    (run.model_dir(3) / "manifest.json").unlink()
+    assert run.newest_model() == run.model_dir(2)
 
 
 def test_a_folder_of_another_program_is_not_taken_for_a_run(tmp_path: Path) -> None:
     checkpoints = tmp_path / "other" / "checkpoints"
     checkpoints.mkdir(parents=True)
-    write_file(tmp_path / "other" / "config.toml", "name = 'mine'\n")
+    (tmp_path / "other" / "config.toml").write_text("name = 'mine'\n", encoding="utf-8")
     for names in ([], ["last.ckpt"], ["00000010"], ["opt.state"]):
         for name in names:
             (checkpoints / name).mkdir()
@@ -93,31 +89,27 @@ def test_a_folder_that_holds_every_file_of_a_run_is_one(tmp_path: Path) -> None:
     assert not is_run(tmp_path)
 
 
-def write_file(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
 # ----------------------------------------------------------------------------------------- pointers
 
 
 def test_last_is_a_line_that_names_what_was_saved_last(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 9, 10)
     assert (tmp_path / "run" / "last").read_bytes() == b"00000010\n"
-    assert run.last() == folder_of(run, 10)
+    assert run.last() == run.model_dir(10)
 
 
 def test_best_is_what_it_was_pointed_to(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1, 2)
     assert run.best() is None
     run.point_best([1])
-    assert run.best() == folder_of(run, 1)
+    assert run.best() == run.model_dir(1)
     assert (tmp_path / "run" / "best").read_bytes() == b"00000001\n"
 
 
 def test_best_does_not_point_to_what_was_not_saved(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1)
     run.point_best([2, 1])
-    assert run.best() == folder_of(run, 1)
+    assert run.best() == run.model_dir(1)
     run.point_best([2])
     assert run.best() is None
     assert not (tmp_path / "run" / "best").exists()
@@ -132,7 +124,15 @@ def test_a_missing_or_dangling_pointer_is_the_newest_and_is_rebuilt(
         pointer.unlink(missing_ok=True)
         if content is not None:
             pointer.write_bytes(content)
-    assert run.last() == folder_of(run, 2)
+    assert run.last() == run.model_dir(2)
     assert run.best() is None
     newest_resumable(run, pytest.fail)
     assert (tmp_path / "run" / "last").read_bytes() == b"00000002\n"
+
+
+def test_a_recipe_that_is_not_utf8_is_no_run(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run")
+    run.config_path.write_bytes("# größer\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"config\.toml: not valid TOML: not UTF-8; correct the"):
+        run.read_recipe()
+    assert not is_run(run.path)

@@ -14,7 +14,7 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenised import Tokenised
+from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
 from tests.tiny import tiny_codec
 
@@ -29,20 +29,20 @@ def subword_codec() -> TextCodec:
 
 
 def mixed_codec() -> TextCodec:
-    """Return one whose sides are of different kinds, with a tokeniser."""
+    """Return a codec whose sides have different kinds, with a tokeniser."""
     return TextCodec(
         "en",
         "de",
-        Tokenised(Subword.train(LINES, "bpe", 290, "x"), "en"),
-        Tokenised(Words(["a", "B", ",", "c"]), "de"),
+        Tokenized(Subword.train(LINES, "bpe", 290, "x"), "en"),
+        Tokenized(Words(["a", "B", ",", "c"]), "de"),
         is_shared=False,
     )
 
 
 def shared_codec() -> TextCodec:
-    """Return one vocabulary for both sides, with a tokeniser for each."""
+    """Return a codec with a shared vocabulary and a tokeniser for each side."""
     words = Words(["a", "b", ",", "l", "'", "'s", "l'"])
-    return TextCodec("en", "fr", Tokenised(words, "en"), Tokenised(words, "fr"), is_shared=True)
+    return TextCodec("en", "fr", Tokenized(words, "en"), Tokenized(words, "fr"), is_shared=True)
 
 
 def words_codec(*words: str) -> TextCodec:
@@ -61,9 +61,9 @@ def saved(codec: TextCodec, folder: Path) -> Path:
 
 @settings(deadline=None)
 @given(st.text())
-def test_a_target_line_comes_back_normalised(line: str) -> None:
+def test_a_target_line_decodes_to_the_normalized_line(line: str) -> None:
     codec = subword_codec()
-    assert codec.decode_target(codec.encode_target(line)) == codec.target.normalise(line)
+    assert codec.decode_target(codec.encode_target(line)) == codec.target.normalize(line)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -88,7 +88,7 @@ def test_sides_use_their_own_vocabularies() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_saved_codec_is_loaded_as_it_was(codec: TextCodec, tmp_path: Path) -> None:
+def test_a_loaded_codec_equals_the_saved_one(codec: TextCodec, tmp_path: Path) -> None:
     loaded = TextCodec.load(saved(codec, tmp_path / "codec"))
     assert loaded.fingerprint == codec.fingerprint
     assert loaded.source_lang == codec.source_lang == "en"
@@ -131,7 +131,7 @@ def test_earlier_versions_are_read_after_the_version_rises(
     assert TextCodec.load(tmp_path).fingerprint == codec.fingerprint
 
 
-def test_only_trees_are_a_target_of_another_type_than_text() -> None:
+def test_only_trees_have_a_target_type_other_than_text() -> None:
     assert {name: kind.target_type for name, kind in KINDS.items()} == {
         "sentencepiece": "text",
         "words": "text",
@@ -143,7 +143,7 @@ def test_only_trees_are_a_target_of_another_type_than_text() -> None:
     assert mixed_codec().target_type == "text"
 
 
-def test_the_fingerprint_tells_codecs_apart() -> None:
+def test_different_codecs_have_different_fingerprints() -> None:
     words = Words(["y", "a", "b"])
     base = words_codec("a", "b")
     swapped = replace(base, source=base.target, target=base.source)
@@ -151,11 +151,11 @@ def test_the_fingerprint_tells_codecs_apart() -> None:
     assert len({codec.fingerprint for codec in different}) == len(different)
     assert words_codec("a", "b").fingerprint == base.fingerprint
     assert replace(base, source_lang="fr").fingerprint == base.fingerprint
-    tokenised = [
+    tokenized = [
         replace(base, target=target)
-        for target in (base.target, Tokenised(words, "de"), Tokenised(words, "fr"))
+        for target in (base.target, Tokenized(words, "de"), Tokenized(words, "fr"))
     ]
-    assert len({codec.fingerprint for codec in tokenised}) == 3
+    assert len({codec.fingerprint for codec in tokenized}) == 3
 
 
 @pytest.mark.parametrize("name", ["codec.json", "source.model", "target.model"])
@@ -170,9 +170,9 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     ("change", "expected"),
     [
         ({"format": "other"}, "codec.json: not a codec; restore the folder"),
-        ({"version": 0}, "codec.json: version 0 of the codec, which this nmtkit does not read"),
-        ({"version": "2"}, "codec.json: version 2 of the codec, which this nmtkit does not read"),
-        ({"version": 3}, r"codec.json: version 3 of the codec, .*\(it reads up to 2\); use the nm"),
+        ({"version": 0}, "codec.json: this nmtkit reads codecs up to version 2, not 0"),
+        ({"version": "2"}, "codec.json: this nmtkit reads codecs up to version 2, not 2"),
+        ({"version": 3}, "codec.json: this nmtkit reads codecs up to version 2, not 3; use the nm"),
         ({"source": {}, "is_shared": 1}, "codec.json: missing or wrong: source, is_shared; res"),
         ({"source": {**SIDE, "kind": []}}, "codec.json: missing or wrong: source; restore"),
         ({"target": {**SIDE, "lang": None}}, "codec.json: missing or wrong: target; restore"),
@@ -221,7 +221,7 @@ def test_a_damaged_model_is_an_error_that_names_it(tmp_path: Path) -> None:
         TextCodec.load(tmp_path)
 
 
-def test_a_vocabulary_says_its_kind_as_the_table_does() -> None:
+def test_each_vocabulary_has_the_kind_of_its_table_entry() -> None:
     assert {name: one.vocabulary.kind for name, one in KINDS.items()} == {
         name: name for name in KINDS
     }

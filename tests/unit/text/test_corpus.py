@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.text import corpus as module
 from nmtkit.text.corpus import Corpus, chunks, line_key, sample
 from tests.tiny import write_lines
 
@@ -23,7 +22,7 @@ def test_a_corpus_is_found_and_counted(tmp_path: Path) -> None:
     assert list(corpus.pairs())[1] == ("x en 1", "x de 1")
 
 
-def test_a_corpus_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_corpus_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"neither .*x\.en nor .*x\.en\.gz exists"):
         Corpus.find(str(tmp_path / "x"), "en", "de")
 
@@ -55,11 +54,8 @@ def test_a_sample_has_the_wanted_size_at_even_distances(
     assert min(gaps, default=1) > 0
 
 
-def test_chunks_hold_all_pairs_in_order(
-    corpora: list[Corpus], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_CHUNK_PAIRS", 3)
-    cut = list(chunks(corpora))
+def test_chunks_hold_all_pairs_in_order(corpora: list[Corpus]) -> None:
+    cut = list(chunks(corpora, max_pairs=3))
     assert [(chunk.corpus, chunk.first, len(chunk.pairs)) for chunk in cut] == [
         (0, 0, 3), (0, 3, 3), (0, 6, 1), (1, 7, 1), (2, 8, 3), (2, 11, 3), (2, 14, 3), (2, 17, 3),
     ]  # fmt: skip
@@ -68,14 +64,11 @@ def test_chunks_hold_all_pairs_in_order(
     ]
 
 
-def test_chunks_of_long_lines_are_short(
-    corpora: list[Corpus], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_CHUNK_CHARACTERS", 20)
-    assert max(len(chunk.pairs) for chunk in chunks(corpora)) == 2
+def test_chunks_of_long_lines_are_short(corpora: list[Corpus]) -> None:
+    assert max(len(chunk.pairs) for chunk in chunks(corpora, max_characters=20)) == 2
 
 
-def test_a_key_tells_where_one_line_ends() -> None:
+def test_a_key_depends_on_where_a_line_ends() -> None:
     assert line_key("a b", "c") != line_key("a", "b c") != line_key("a b c")
     assert line_key(" a\tb ", "c") == line_key("a b", "c ")
     assert line_key("a") < 2**64

@@ -48,7 +48,7 @@ def test_lines_that_are_written_are_read(lines: list[str]) -> None:
 
 
 @given(st.binary().filter(lambda data: not data.startswith(b"\xef\xbb\xbf")))
-def test_there_are_as_many_lines_as_line_feeds_and_an_unterminated_rest(data: bytes) -> None:
+def test_each_line_feed_and_an_unterminated_rest_give_one_line(data: bytes) -> None:
     expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
     assert len(replaced(data)[0]) == expected
 
@@ -84,12 +84,12 @@ def test_the_byte_is_counted_from_the_start_of_the_file_with_its_mark() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
-def test_what_is_not_utf8_in_the_strict_sense_is_an_error(bad: bytes) -> None:
+def test_text_that_is_not_strict_utf8_is_an_error(bad: bytes) -> None:
     with pytest.raises(DataError, match="not valid UTF-8 at byte 2 of the line"):
         lines_of(b"a" + bad + b"\n")
 
 
-def test_utf16_is_recognised_by_its_mark() -> None:
+def test_utf16_is_recognized_by_its_mark() -> None:
     with pytest.raises(DataError, match="looks like UTF-16: convert it, such as with `iconv"):
         lines_of("A man.\n".encode("utf-16"))
 
@@ -113,7 +113,7 @@ def test_lines_are_yielded_as_soon_as_they_are_read() -> None:
     assert next(decode_lines(stream, "x", "error", never_warn)) == "a"
 
 
-def test_gzip_is_recognised_whatever_the_name(tmp_path: Path) -> None:
+def test_gzip_is_recognized_under_any_name(tmp_path: Path) -> None:
     data = b"a\nb\n"
     plain = written(tmp_path / "plain.gz", data)
     compressed = written(tmp_path / "compressed.txt", gzip.compress(data) + gzip.compress(b"c"))
@@ -132,13 +132,15 @@ def test_a_damaged_gzip_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     flipped = bytes([*whole[:-8], whole[-8] ^ 1, *whole[-7:]])
     for data in (whole[:-10], flipped, whole[:12] + b"\xff" * 20):
         path = written(tmp_path / "x.gz", data)
-        expected = re.escape(f"{path}: damaged gzip file (") + r".*\); fetch or compress it again"
+        expected = (
+            re.escape(f"{path}: damaged gzip file (") + r".*\); download or compress it again"
+        )
         with pytest.raises(DataError, match=expected):
             list(read_lines(path))
 
 
 @pytest.mark.parametrize("name", ["missing", "."])
-def test_what_is_no_file_is_an_error(tmp_path: Path, name: str) -> None:
+def test_a_path_without_a_file_is_an_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     with pytest.raises(ConfigError, match=re.escape(str(path)) + ": .* give a text file"):
         open_bytes(path)
@@ -189,7 +191,7 @@ def test_a_prefix_without_files_is_an_error_that_names_both(tmp_path: Path) -> N
 
 
 @given(st.text())
-def test_one_line_is_one_line_for_every_reader(text: str) -> None:
+def test_one_line_has_no_line_end_of_any_kind(text: str) -> None:
     result = one_line(text)
     assert len(result.splitlines()) <= 1
     assert len(result) == len(text)
@@ -214,23 +216,24 @@ def test_lines_are_paired_without_reading_ahead() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "told"),
+    ("source", "target", "message"),
     [
         (["a"], ["A", "B", "C"], "x has 1 lines, and X has more"),
         (["a", "b"], [], "X has 0 lines, and x has more"),
     ],
 )
-def test_texts_of_unequal_length_are_told_apart_by_name(
-    source: list[str], target: list[str], told: str
+def test_texts_of_unequal_length_are_an_error_with_their_names(
+    source: list[str], target: list[str], message: str
 ) -> None:
     with pytest.raises(
-        DataError, match=f"^{told}; line n of one must be the translation of line n of the other$"
+        DataError,
+        match=f"^{message}; line n of one must be the translation of line n of the other$",
     ):
         list(pair_lines(source, target, ("x", "X")))
 
 
 @given(st.integers(0, 20), st.integers(1, 7))
-def test_chunks_are_full_but_the_last_and_know_the_number_of_their_first_item(
+def test_all_chunks_except_the_last_are_full_and_have_the_number_of_their_first_item(
     num_items: int, size: int
 ) -> None:
     chunks = list(numbered_chunks(range(1, num_items + 1), size))
@@ -240,7 +243,7 @@ def test_chunks_are_full_but_the_last_and_know_the_number_of_their_first_item(
     assert all(1 <= len(chunk) <= size for _, chunk in chunks)
 
 
-def test_nothing_is_read_beyond_a_chunk_before_the_next_is_asked_for() -> None:
+def test_a_chunk_is_read_only_when_requested() -> None:
     items = iter(range(10))
     chunks = numbered_chunks(items, 3)
     next(chunks)

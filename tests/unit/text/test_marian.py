@@ -1,4 +1,4 @@
-"""Vocabularies whose pieces are numbered by a list, checked against SentencePiece and the list."""
+"""Vocabularies with ids from a list, checked against SentencePiece and the list."""
 
 import json
 from functools import cache
@@ -29,7 +29,7 @@ def subword(lines: tuple[str, ...] = tuple(LINES)) -> Subword:
 
 @cache
 def vocabulary() -> MarianVocabulary:
-    """Return a vocabulary that numbers its model's pieces backwards, and lacks each seventh."""
+    """Return a vocabulary whose list has its model's pieces in reverse, without each seventh."""
     pieces = [subword().piece(index) for index in range(EOS_ID + 1, subword().size)]
     known = [piece for number, piece in enumerate(reversed(pieces)) if number % 7]
     return MarianVocabulary(subword().data, [*SYMBOLS, *known, "<s>", ENGLISH, FRENCH], "x")
@@ -40,7 +40,7 @@ def ids_of_list() -> dict[str, int]:
 
 
 @given(TEXT)
-def test_ids_are_those_that_the_list_gives_to_the_pieces_of_the_model(line: str) -> None:
+def test_ids_are_those_of_the_list(line: str) -> None:
     processor = sentencepiece.SentencePieceProcessor(model_proto=subword().data)
     language = next((one for one in (ENGLISH, FRENCH) if line.startswith(one)), "")
     pieces = [*([language] if language else []), *processor.encode_as_pieces(line[len(language) :])]
@@ -53,11 +53,11 @@ def test_text_never_becomes_the_begin_or_end_symbol(line: str) -> None:
 
 
 @given(TEXT)
-def test_a_list_of_all_pieces_gives_the_normalised_line_back(line: str) -> None:
+def test_with_all_pieces_a_line_decodes_to_the_normalized_line(line: str) -> None:
     pieces = [subword().piece(index) for index in range(EOS_ID + 1, subword().size)]
     complete = MarianVocabulary(subword().data, [*SYMBOLS, *pieces], "x")
-    assert complete.decode(complete.encode(line)) == complete.normalise(line)
-    assert complete.normalise(line) == subword().normalise(line)
+    assert complete.decode(complete.encode(line)) == complete.normalize(line)
+    assert complete.normalize(line) == subword().normalize(line)
 
 
 def test_a_language_counts_at_the_beginning_and_if_it_is_in_the_list() -> None:
@@ -66,17 +66,17 @@ def test_a_language_counts_at_the_beginning_and_if_it_is_in_the_list() -> None:
     assert ids_of_list()[FRENCH] not in vocabulary().encode(f"the {FRENCH}")
     unlisted = vocabulary().encode(">>deu<< the cat")
     assert len(unlisted) > len(cat) + 1
-    assert vocabulary().normalise(f"{FRENCH} the  cat") == "the cat"
+    assert vocabulary().normalize(f"{FRENCH} the  cat") == "the cat"
 
 
-def test_bytes_and_unknown_pieces_are_what_the_vocabulary_lacks() -> None:
+def test_bytes_and_the_unknown_symbol_count_as_unknown() -> None:
     listed = {piece for piece in ids_of_list() if piece.startswith("<0x")}
     assert 0 < len(listed) < 256
     assert vocabulary().unknown_ids == {UNK_ID, *(ids_of_list()[piece] for piece in listed)}
 
 
 def codec() -> TextCodec:
-    """Return a codec of one list for two models, which cut their text differently."""
+    """Return a codec of one list for two models, which segment text differently."""
     other = subword(tuple(line.upper() for line in LINES))
     pieces = dict.fromkeys(
         model.piece(index) for model in (subword(), other) for index in range(3, model.size)
@@ -91,10 +91,10 @@ def codec() -> TextCodec:
 
 
 @given(TEXT)
-def test_words_are_those_of_the_decoded_line(line: str) -> None:
+def test_word_indices_follow_the_decoded_line(line: str) -> None:
     under_test = vocabulary()
     ids = under_test.encode(line)
-    numbers = under_test.words(ids)
+    numbers = under_test.word_indices(ids)
     assert numbers == sorted(numbers)
     own = ([i for i, n in zip(ids, numbers, strict=True) if n == word] for word in {*numbers})
     words = [word for word in under_test.decode(ids).split(" ") if word]
@@ -127,24 +127,24 @@ def test_codecs_with_other_lists_have_other_fingerprints() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "expected"),
     [
         ("source.json", None, "source.json: No such file or directory; restore"),
         ("source.json", b"[", "source.json: not JSON; restore"),
-        ("target.json", b'{"a": 1}', "target.json: not a list of different pieces; restore"),
-        ("target.json", b'["a", "b", "a", "c"]', "target.json: not a list of different pieces"),
-        ("target.json", b'["a", "b"]', "target.json: not a list of different pieces"),
-        ("target.json", b'["a", "b", "c", 4]', "target.json: not a list of different pieces"),
+        ("target.json", b'{"a": 1}', "target.json: not a list of distinct pieces; restore"),
+        ("target.json", b'["a", "b", "a", "c"]', "target.json: not a list of distinct pieces"),
+        ("target.json", b'["a", "b"]', "target.json: not a list of distinct pieces"),
+        ("target.json", b'["a", "b", "c", 4]', "target.json: not a list of distinct pieces"),
         ("target.model", b"x", "target.model: not a SentencePiece model, or damaged"),
         ("target.model", None, "target.model: missing; restore"),
     ],
 )
-def test_damage_is_named(name: str, content: bytes | None, told: str, tmp_path: Path) -> None:
+def test_damage_is_named(name: str, content: bytes | None, expected: str, tmp_path: Path) -> None:
     codec().save(tmp_path)
     (tmp_path / name).unlink()
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(DamagedError, match=told):
+    with pytest.raises(DamagedError, match=expected):
         TextCodec.load(tmp_path)
 
 

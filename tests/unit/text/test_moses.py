@@ -11,18 +11,18 @@ from tests.shared_data import DATA, needs_data
 TOK = DATA / "tok"
 FLORES = TOK / "flores-moses"
 
-# How many of 100 lines of each language sacremoses treats otherwise than the scripts of Moses.
-# docs/scoring.md says why.
+# Lines out of 100 per language for which sacremoses differs from the scripts of Moses.
+# docs/scoring.md has the reasons.
 DIFFERENT_TOKENS = {
     "ca": 72, "fi": 3, "ga": 11, "hi": 98, "ja": 100, "sv": 6, "ta": 100, "zh": 95,
 }  # fmt: skip
-DIFFERENT_DETOKENISED = {"ga": 11}
+DIFFERENT_DETOKENIZED = {"ga": 11}
 DIFFERENT_PUNCTUATION = {
     "ar": 4, "ca": 2, "da": 9, "el": 1, "fi": 5, "ga": 9, "he": 25, "hi": 2, "hu": 7, "is": 9,
     "ko": 9, "lt": 3, "lv": 7, "pt": 5, "ro": 7, "ru": 1, "sv": 10, "ta": 6, "tr": 3,
 }  # fmt: skip
 
-# What sacremoses can do besides.
+# Modes of sacremoses that nmtkit does not use.
 OTHER_MODES = {"aggressive_dash_splits", "protected_patterns"}
 
 
@@ -42,23 +42,23 @@ def different(lines: Iterator[str], expected: list[str]) -> int:
 
 @needs_data
 @pytest.mark.parametrize("lang", languages())
-def test_flores_is_treated_as_moses_does_but_for_known_differences(lang: str) -> None:
+def test_flores_equals_moses_except_known_differences(lang: str) -> None:
     moses = Moses(lang)
     raw, tokens = read(FLORES / f"{lang}.raw"), read(FLORES / f"{lang}.tok")
     # Moses leaves spaces at the ends of lines.
     punctuation = [line.strip(" ") for line in read(FLORES / f"{lang}.normpunct")]
-    assert different(map(moses.tokenise, raw), tokens) == DIFFERENT_TOKENS.get(lang, 0)
-    assert different(map(moses.normalise, raw), punctuation) == DIFFERENT_PUNCTUATION.get(lang, 0)
-    text = map(moses.detokenise, tokens)
-    assert different(text, read(FLORES / f"{lang}.detok")) == DIFFERENT_DETOKENISED.get(lang, 0)
+    assert different(map(moses.tokenize, raw), tokens) == DIFFERENT_TOKENS.get(lang, 0)
+    assert different(map(moses.normalize, raw), punctuation) == DIFFERENT_PUNCTUATION.get(lang, 0)
+    text = map(moses.detokenize, tokens)
+    assert different(text, read(FLORES / f"{lang}.detok")) == DIFFERENT_DETOKENIZED.get(lang, 0)
 
 
 @needs_data
 @pytest.mark.parametrize(("pair", "lang"), [("en-de", "de"), ("en-de", "en"), ("en-fr", "fr")])
-def test_the_paper_s_test_sets_are_tokenised_as_moses_does(pair: str, lang: str) -> None:
+def test_the_test_sets_of_the_paper_are_tokenized_as_by_moses(pair: str, lang: str) -> None:
     raw = read(DATA / "parallel" / "wmt" / f"newstest2014.{pair}.{lang}")
     moses = Moses(lang)
-    tokens = [moses.tokenise(line) for line in raw]
+    tokens = [moses.tokenize(line) for line in raw]
     folder = TOK / "newstest2014"
     assert tokens == read(folder / f"newstest2014.{pair}.{lang}.tok.gz")
     if lang == "de":
@@ -71,26 +71,26 @@ def test_the_paper_s_test_sets_are_tokenised_as_moses_does(pair: str, lang: str)
 def test_moses_own_regression_tests_pass(lang: str) -> None:
     folder = TOK / "moses-regression"
     raw, tokens = read(folder / f"{lang}.txt"), read(folder / f"{lang}.tok")
-    assert [Moses(lang).tokenise(line) for line in raw] == tokens
+    assert [Moses(lang).tokenize(line) for line in raw] == tokens
 
 
 @needs_data
-def test_moses_own_cases_of_detokenisation_pass() -> None:
+def test_moses_own_cases_of_detokenization_pass() -> None:
     cases = json.loads((TOK / "moses-detokenizer-cases.json").read_text("utf-8"))["cases"]
     for case in cases:
         moses = Moses(case["lang"] or "en")
         tokens = case["tokenised"].removesuffix("\n").split("\n")
         text = case["detokenised"].removesuffix("\n").split("\n")
-        assert [moses.detokenise(line) for line in tokens] == text, case["name"]
+        assert [moses.detokenize(line) for line in tokens] == text, case["name"]
 
 
 @needs_data
-def test_sacremoses_own_cases_of_tokenisation_pass() -> None:
+def test_sacremoses_own_cases_of_tokenization_pass() -> None:
     cases = json.loads((TOK / "sacremoses-cases.json").read_text("utf-8"))["tokenize"]
     plain = [one for one in cases if one.get("escape", True) and not set(one) & OTHER_MODES]
     assert len(plain) == 14
     for case in plain:
-        assert Moses(case["lang"]).tokenise(case["input"]).split() == case["expected"]
+        assert Moses(case["lang"]).tokenize(case["input"]).split() == case["expected"]
 
 
 @pytest.mark.parametrize(
@@ -106,24 +106,24 @@ def test_sacremoses_own_cases_of_tokenisation_pass() -> None:
     ],
 )
 def test_a_full_stop_at_the_end_of_a_line_is_a_token(line: str, tokens: str) -> None:
-    assert Moses("en").tokenise(line) == tokens
+    assert Moses("en").tokenize(line) == tokens
 
 
 def test_abbreviations_are_those_of_the_language() -> None:
     line = "Er kam bzw. ging."
-    assert Moses("de").tokenise(line) == "Er kam bzw. ging ."
-    assert Moses("en").tokenise("No. 5 and No. x") == "No. 5 and No. x"
+    assert Moses("de").tokenize(line) == "Er kam bzw. ging ."
+    assert Moses("en").tokenize("No. 5 and No. x") == "No. 5 and No. x"
 
 
-def test_detokenising_undoes_tokenising() -> None:
+def test_detokenizing_undoes_tokenizing() -> None:
     for line in ('He said: "I don\'t know, do you?"', "It costs $5 (or less) - at Smith & Co."):
         moses = Moses("en")
-        assert moses.detokenise(moses.tokenise(line)) == line
+        assert moses.detokenize(moses.tokenize(line)) == line
 
 
 def test_quotation_marks_and_dashes_become_plain() -> None:
-    assert Moses("de").normalise("\u201eJa\u201c \u2013 so\u2026") == '"Ja" - so...'
-    assert Moses("de").normalise("\u201eGenug.\u201c") == '"Genug".'
+    assert Moses("de").normalize("\u201eJa\u201c \u2013 so\u2026") == '"Ja" - so...'
+    assert Moses("de").normalize("\u201eGenug.\u201c") == '"Genug".'
 
 
 @pytest.mark.parametrize(

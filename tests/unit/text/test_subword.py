@@ -30,27 +30,27 @@ def model(algorithm: Algorithm = "bpe") -> Subword:
     return Subword.train(corpus(), algorithm, SIZE, "xx")
 
 
-# Text beside what Hypothesis draws: symbols' names, spaces of all kinds, what NFKC changes.
+# Text that Hypothesis rarely draws: names of symbols, all kinds of spaces, NFKC's changes.
 SPICE = st.sampled_from(["<s>", "</s>", "<unk>", "<0x41>", "\u2581", "\u00a0", "\u200b", "\ufb01"])
 TEXT = st.lists(st.one_of(st.text(), SPICE, st.sampled_from(corpus()))).map("".join)
 
 
 @settings(deadline=None)
 @given(TEXT)
-def test_decoding_gives_the_normalised_line_back(line: str) -> None:
-    assert model().decode(model().encode(line)) == model().normalise(line)
+def test_decoding_gives_the_normalized_line(line: str) -> None:
+    assert model().decode(model().encode(line)) == model().normalize(line)
 
 
 @settings(deadline=None)
 @given(TEXT)
-def test_words_are_those_of_the_normalised_line(line: str) -> None:
+def test_word_indices_follow_the_normalized_line(line: str) -> None:
     ids = model().encode(line)
-    assert words_by_number(ids) == words_of(model().normalise(line))
+    assert words_by_number(ids) == words_of(model().normalize(line))
 
 
 @settings(deadline=None)
 @given(st.data())
-def test_words_of_any_pieces_are_those_that_they_spell(data: st.DataObject) -> None:
+def test_word_indices_of_any_ids_follow_the_decoded_text(data: st.DataObject) -> None:
     bytes_ = model().unknown_ids - {UNK_ID}  # those drawn at random spell no characters
     pieces = [i for i in range(model().size) if i not in bytes_]
     spice = [UNK_ID, *(i for i in pieces if model().piece(i) == "\u2581")]
@@ -60,8 +60,8 @@ def test_words_of_any_pieces_are_those_that_they_spell(data: st.DataObject) -> N
 
 
 def words_by_number(ids: list[int]) -> list[str]:
-    """Spell the words one by one, from the number of each token's word."""
-    numbers = model().words(ids)
+    """Spell each word from the tokens with its index."""
+    numbers = model().word_indices(ids)
     assert len(numbers) == len(ids)
     assert numbers == sorted(numbers)
     own = ([i for i, n in zip(ids, numbers, strict=True) if n == word] for word in set(numbers))
@@ -69,15 +69,15 @@ def words_by_number(ids: list[int]) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """Cut a text at its spaces, and not at what else Python calls white space."""
+    """Split a text at spaces only, not at other white space."""
     return [word for word in text.split(" ") if word]
 
 
 @settings(deadline=None)
 @given(TEXT)
-def test_normalising_twice_is_normalising_once(line: str) -> None:
-    normalised = model().normalise(line)
-    assert model().encode(normalised) == model().encode(line)
+def test_normalizing_is_idempotent(line: str) -> None:
+    normalized = model().normalize(line)
+    assert model().encode(normalized) == model().encode(line)
 
 
 @settings(deadline=None)
@@ -99,8 +99,8 @@ def test_text_never_becomes_a_special_id(line: str) -> None:
         ("</s> x", "</s> x"),
     ],
 )
-def test_normalising_is_nfkc_with_single_spaces(line: str, expected: str) -> None:
-    assert model().normalise(line) == expected
+def test_normalizing_is_nfkc_with_single_spaces(line: str, expected: str) -> None:
+    assert model().normalize(line) == expected
     assert model().decode(model().encode(line)) == expected
 
 
@@ -109,14 +109,14 @@ def test_a_blank_line_has_no_ids(line: str) -> None:
     assert model().encode(line) == []
 
 
-def test_decoding_skips_begin_and_end_and_shows_what_is_unknown() -> None:
+def test_decoding_skips_begin_and_end_and_shows_unknown_tokens() -> None:
     ids = model().encode("bati no")
     assert model().decode([BOS_ID, *ids, EOS_ID]) == model().decode(ids)
     assert model().decode([]) == model().decode([BOS_ID, EOS_ID]) == ""
     assert "\u2047" in model().decode([*ids, UNK_ID])  # SentencePiece's sign for it
 
 
-def test_the_symbols_are_where_the_toolkit_has_them() -> None:
+def test_special_symbols_have_the_ids_of_the_toolkit() -> None:
     assert [model().piece(i) for i in (UNK_ID, BOS_ID, EOS_ID)] == ["<unk>", "<s>", "</s>"]
     assert model().size == SIZE
 
@@ -139,7 +139,7 @@ def test_the_algorithms_differ() -> None:
     assert pieces[0] != pieces[1]
 
 
-def test_a_saved_model_is_loaded_as_it_was(tmp_path: Path) -> None:
+def test_a_loaded_model_equals_the_saved_one(tmp_path: Path) -> None:
     model().save(tmp_path / "x.model")
     loaded = Subword.load(tmp_path / "x.model")
     assert loaded.data == model().data
@@ -153,7 +153,7 @@ def test_symbols_that_are_spelled_in_the_training_text_stay_text() -> None:
     assert min(trained.encode(spelled)) > EOS_ID
 
 
-def test_a_token_of_20_000_letters_is_encoded_at_once() -> None:
+def test_a_token_of_20_000_letters_is_encoded_quickly() -> None:
     begin = time.perf_counter()
     ids = model().encode("ab" * 10_000)
     assert model().decode(ids) == "ab" * 10_000
@@ -170,7 +170,7 @@ def test_training_and_loading_write_nothing(capfd: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 def test_too_large_a_size_is_an_error_with_the_largest_possible_one(algorithm: Algorithm) -> None:
     expected = (
-        r"a vocabulary of 50000 entries is more than the text of en and de gives; "
+        r"a vocabulary of 50000 entries is too large for the text of en and de; "
         r"set --vocab-size to at most (\d+)"
     )
     with pytest.raises(ConfigError, match=expected) as raised:
@@ -181,7 +181,7 @@ def test_too_large_a_size_is_an_error_with_the_largest_possible_one(algorithm: A
 
 
 def test_too_small_a_size_is_an_error_with_the_smallest_possible_one() -> None:
-    expected = r"a vocabulary of 100 entries cannot hold .* set --vocab-size to at least (\d+)"
+    expected = r"a vocabulary of 100 entries is too small .* set --vocab-size to at least (\d+)"
     with pytest.raises(ConfigError, match=expected) as raised:
         Subword.train(corpus(), "bpe", 100, "en")
     smallest = re.search(expected, str(raised.value))
@@ -191,12 +191,12 @@ def test_too_small_a_size_is_an_error_with_the_smallest_possible_one() -> None:
 
 @pytest.mark.parametrize("lines", [[], [""], [" ", "\t"], ["a" * 5000]])
 def test_nothing_to_learn_from_is_an_error(lines: list[str]) -> None:
-    with pytest.raises(DataError, match="no vocabulary can be learnt from the text of en: no line"):
+    with pytest.raises(DataError, match="no vocabulary can be learnt from the text of en: every"):
         Subword.train(lines, "bpe", SIZE, "en")
 
 
 @pytest.mark.parametrize("error", [DataError("x:3: bad"), KeyboardInterrupt()])
-def test_an_error_of_the_lines_comes_through(error: BaseException) -> None:
+def test_an_error_of_the_lines_is_raised_unchanged(error: BaseException) -> None:
     def lines() -> Iterator[str]:
         yield "a"
         raise error
@@ -235,6 +235,6 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.data())
-def test_ids_of_any_kind_decode_to_text_that_can_be_written(data: st.DataObject) -> None:
+def test_any_ids_decode_to_valid_text(data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, SIZE - 1)))
     assert model().decode(ids).encode().decode() == model().decode(ids)

@@ -22,7 +22,7 @@ def is_word(text: str) -> bool:
 @given(st.lists(KNOWN), st.data())
 def test_decoding_joins_known_tokens_by_one_space(tokens: list[str], data: st.DataObject) -> None:
     line = data.draw(SPACE) + "".join(token + data.draw(SPACE) for token in tokens)
-    assert WORDS.decode(WORDS.encode(line)) == WORDS.normalise(line) == " ".join(tokens)
+    assert WORDS.decode(WORDS.encode(line)) == WORDS.normalize(line) == " ".join(tokens)
 
 
 @given(st.text())
@@ -33,18 +33,18 @@ def test_every_token_has_one_id_that_is_no_control_symbol(line: str) -> None:
 
 
 def test_each_token_is_a_word() -> None:
-    assert WORDS.words([3, UNK_ID, 4]) == [0, 1, 2]
+    assert WORDS.word_indices([3, UNK_ID, 4]) == [0, 1, 2]
 
 
 def test_tokens_that_are_spelled_like_special_symbols_are_unknown() -> None:
     assert WORDS.encode("<s> the </s> <unk>") == [UNK_ID, 3, UNK_ID, UNK_ID]
 
 
-def test_decoding_skips_begin_and_end_and_shows_what_is_unknown() -> None:
+def test_decoding_skips_begin_and_end_and_shows_unknown_tokens() -> None:
     assert WORDS.decode([BOS_ID, 3, UNK_ID, 4, EOS_ID]) == "the <unk> @@x"
 
 
-def test_ids_are_places_in_the_list_after_the_special_symbols() -> None:
+def test_ids_follow_the_list_after_the_special_symbols() -> None:
     pieces = [WORDS.piece(i) for i in range(WORDS.size)]
     assert pieces == ["<unk>", "<s>", "</s>", "the", "@@x", "</w>", "caf\u00e9"]
 
@@ -65,14 +65,14 @@ def test_words_below_the_minimum_are_left_out() -> None:
 
 
 def test_counting_no_word_is_an_error() -> None:
-    expected = "none of the training text's 2 different words appears 3 times; check .* --min-count"
+    expected = "none of the training text's 2 distinct words occurs 3 times; check .* --min-count"
     with pytest.raises(DataError, match=expected):
         Words.count(["a a b"], size=100, min_count=3)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(min_size=1).filter(is_word), min_size=1, unique=True))
-def test_a_saved_list_is_loaded_as_it_was(tmp_path: Path, words: list[str]) -> None:
+def test_a_loaded_list_equals_the_saved_one(tmp_path: Path, words: list[str]) -> None:
     saved = Words(words)
     saved.save(tmp_path / "words.txt")
     assert Words.load(tmp_path / "words.txt").data == saved.data
@@ -90,15 +90,15 @@ def test_special_symbols_are_put_before_a_list_without_them(tmp_path: Path) -> N
         (["a", "b", "a"], ":3: token 'a' appears twice; delete one line"),
         (["<unk>", "<s>", "</s>", "a", "b", "a"], ":6: token 'a' appears twice; delete one line"),
         (["a", "", "b"], ":2: empty line; delete it"),
-        (["a", "b 17"], ":2: 'b 17' is not one word; a line holds one word without white space"),
-        (["a", " b"], ":2: ' b' is not one word; a line holds one word without white space"),
+        (["a", "b 17"], ":2: 'b 17' is not one word; write one word without white space per line"),
+        (["a", " b"], ":2: ' b' is not one word; write one word without white space per line"),
         (
             ["<s>", "</s>", "<unk>", "a"],
-            ":1: special symbol '<s>' out of place; begin the list with the lines <unk>, <s>, "
-            "</s>, or leave all three out",
+            ":1: special symbol '<s>' is out of place; begin the list with the lines <unk>, <s>, "
+            "</s>, or leave out all three",
         ),
-        ([], ": no word in it; give a list of words, one a line"),
-        (["<unk>", "<s>", "</s>"], ": no word in it; give a list of words, one a line"),
+        ([], ": no words; give a list of words, one per line"),
+        (["<unk>", "<s>", "</s>"], ": no words; give a list of words, one per line"),
     ],
 )
 def test_a_bad_list_is_an_error_that_names_the_line(

@@ -1,4 +1,4 @@
-"""When a run saves, what follows when it cannot, and what it is continued with."""
+"""When a run saves, how it handles failed saves, and with which settings it resumes."""
 
 import io
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ NEVER = 10**6
 
 
 class SavedRun:
-    """A run whose model stays as it is while its updates are counted."""
+    """A run that counts updates without changing its model."""
 
     def __init__(self, folder: Path, dataset: Dataset, clock: Clock) -> None:
         self.folder, self.dataset, self.clock = folder, dataset, clock
@@ -69,14 +69,14 @@ def saved(folder: Path) -> list[tuple[int, bool]]:
 
 
 def save_if_due(run: SavedRun, saver: Saver, update: int) -> None:
-    """Save if it is due, and wait until that is done."""
+    """Save if due, and wait for the end of the save."""
     run.at(update)
     saver.save_if(saver.is_due())
     saver.finish()
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, *updates: int) -> None:
-    """Have the checkpoints of some updates not find room."""
+    """Make the saves of some updates fail."""
 
     def write_or_fail(run: RunFolder, snapshot: Snapshot) -> None:
         if snapshot.update in updates:
@@ -133,9 +133,7 @@ def test_the_end_of_a_run_is_saved_without_a_schedule_unless_nothing_was_done(
     assert saved(tmp_path) == [(3, False)]
 
 
-def test_the_best_checkpoint_stays_beside_the_two_to_go_on_from(
-    run: SavedRun, tmp_path: Path
-) -> None:
+def test_the_best_checkpoint_is_kept_with_the_last_two(run: SavedRun, tmp_path: Path) -> None:
     saver = run.saver(CheckpointConfig(save_every=1, keep=1))
     for update in range(1, 6):
         save_if_due(run, saver, update)
@@ -147,7 +145,7 @@ def test_the_best_checkpoint_stays_beside_the_two_to_go_on_from(
     assert saved(tmp_path) == [(2, True), (4, True), (5, True)]
 
 
-def test_a_best_that_cannot_be_named_is_told_and_training_goes_on(
+def test_a_failure_to_set_best_is_reported_and_training_continues(
     run: SavedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saver = run.saver(CheckpointConfig(save_every=1))
@@ -157,10 +155,10 @@ def test_a_best_that_cannot_be_named_is_told_and_training_goes_on(
 
     monkeypatch.setattr(RunFolder, "point_best", refuse)
     saver.keep_best([2])
-    assert run.stream.getvalue() == "`best` still names the checkpoint before: no room\n"
+    assert run.stream.getvalue() == "`best` still points to the previous checkpoint: no room\n"
 
 
-def test_what_cannot_be_tidied_up_is_told_and_training_goes_on(
+def test_old_checkpoints_that_cannot_be_deleted_are_reported_and_training_continues(
     run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saver = run.saver(CheckpointConfig(save_every=1))
@@ -172,10 +170,10 @@ def test_what_cannot_be_tidied_up_is_told_and_training_goes_on(
     for update in (1, 2):
         save_if_due(run, saver, update)
     assert saved(tmp_path) == [(1, True), (2, True)]
-    assert run.stream.getvalue() == "not tidied up: no permission\n" * 2
+    assert run.stream.getvalue() == "old checkpoints not deleted: no permission\n" * 2
 
 
-def test_a_failed_save_is_told_and_forgotten_with_the_next_good_one(
+def test_a_failed_save_is_reported_and_a_good_one_resets_the_count(
     run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saver = run.saver(CheckpointConfig(save_every=1))
@@ -199,7 +197,7 @@ def test_two_failed_saves_in_a_row_are_an_error(
         save_if_due(run, saver, 4)
 
 
-def test_a_failed_save_by_time_is_not_tried_again_at_once(
+def test_a_failed_save_by_time_waits_for_the_next_interval(
     run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     saver = run.saver(CheckpointConfig(save_every=NEVER, save_minutes=1))
@@ -210,7 +208,7 @@ def test_a_failed_save_by_time_is_not_tried_again_at_once(
     assert saved(tmp_path) == [(3, False)]
 
 
-def test_a_failed_save_at_the_end_is_an_error_at_once(
+def test_a_single_failed_save_at_the_end_is_an_error(
     run: SavedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saver = run.saver(CheckpointConfig(save_every=NEVER))
@@ -291,7 +289,7 @@ def test_a_fixed_setting_that_changes_is_refused_by_name_and_a_free_one_is_not(
     )
 
 
-def test_all_settings_that_changed_are_named_at_once(dataset: Dataset) -> None:
+def test_one_error_names_all_settings_that_changed(dataset: Dataset) -> None:
     recipe = with_values(heads=4, max_updates=7, seed=2)
     with pytest.raises(
         ConfigError, match="settings: heads was 8 and is now 4; seed was 1 and is now 2; run"
@@ -301,5 +299,5 @@ def test_all_settings_that_changed_are_named_at_once(dataset: Dataset) -> None:
 
 def test_the_same_settings_with_another_dataset_are_refused(dataset: Dataset) -> None:
     check_same_run(RUN, resumable(dataset.fingerprint), OLD, dataset)
-    with pytest.raises(DamagedError, match=r"^exp/run: this run was begun with other data"):
+    with pytest.raises(DamagedError, match=r"^exp/run: this run has other data"):
         check_same_run(RUN, resumable("0123"), OLD, dataset)

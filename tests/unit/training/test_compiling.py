@@ -1,4 +1,4 @@
-"""When training is compiled, and what becomes of it where that fails."""
+"""When training is compiled, and that it stays eager if compilation fails."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from nmtkit.config.training import EngineConfig
 from nmtkit.data.batch import Batch
 from nmtkit.errors import ResourceError
 from nmtkit.training import compiling
-from nmtkit.training.compiling import Execution, choose_execution, is_wanted
+from nmtkit.training.compiling import Execution, choose_execution, should_compile
 from nmtkit.training.objective import Losses, Objective
 from tests.tiny import tiny_train_recipe
 
@@ -21,7 +21,7 @@ EAGER = Execution(precision=None)
 
 
 def recipe_of(num_tokens: int) -> TrainRecipe:
-    """Return a recipe that asks for compiling, with slots of this many tokens."""
+    """Return a recipe with compilation on and micro-batches of `tokens` tokens."""
     recipe = tiny_train_recipe(max_updates=1, dropout=0.5)
     training = replace(recipe.training, update_tokens=max(num_tokens, 2000), max_tokens=num_tokens)
     return replace(recipe, training=training, engine=EngineConfig(compile="on"))
@@ -39,29 +39,31 @@ def recipe_of(num_tokens: int) -> TrainRecipe:
         ("off", "cuda", False, False),
     ],
 )
-def test_it_is_wanted_on_gpus_unless_settings_say_otherwise(
+def test_auto_compiles_on_gpus_only(
     compile: str, device: str, deterministic: bool, expected: bool
 ) -> None:
     engine = EngineConfig(compile=compile, deterministic=deterministic)
-    assert is_wanted(engine, torch.device(device)) is expected
+    assert should_compile(engine, torch.device(device)) is expected
 
 
-def test_what_cannot_be_compiled_stays_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_compilation_is_reported_and_training_stays_eager(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail(*_: object) -> Tensor:
         raise RuntimeError("ToolError: no tool\nfor it\n\nmore")
 
     monkeypatch.setattr(compiling, "compiled", lambda _: fail)
     random_state = torch.get_rng_state()
-    told: list[str] = []
-    assert choose_execution(recipe_of(64), SIZE, CPU, told.append) == EAGER
-    assert told == [
+    reported: list[str] = []
+    assert choose_execution(recipe_of(64), SIZE, CPU, reported.append) == EAGER
+    assert reported == [
         "not compiled: ToolError: no tool for it; training continues without --compile",
     ]
     assert torch.equal(torch.get_rng_state(), random_state)
 
 
 def tokens_tried(room: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the growing list of the tokens of batches; those above `room` run out of memory."""
+    """Return a list that collects batch sizes; batches above `room` tokens run out of memory."""
     tried: list[int] = []
 
     def compute(objective: Objective, batch: Batch) -> Losses:
@@ -77,26 +79,28 @@ def tokens_tried(room: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return tried
 
 
-def test_it_is_tried_with_ever_fewer_tokens_until_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trial_batch_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = tokens_tried(300, monkeypatch)
     random_state = torch.get_rng_state()
     execution = choose_execution(recipe_of(2048), SIZE, CPU, pytest.fail)
     assert tried == [2048, 1024, 512, 256]
     assert execution.tail != EAGER.tail
-    assert execution.normalize != EAGER.normalize
+    assert execution.softmax != EAGER.softmax
     assert torch.equal(torch.get_rng_state(), random_state)
 
 
-def test_memory_for_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = tokens_tried(0, monkeypatch)
-    told = "out of memory, even for a batch of 64 tokens; take a smaller model or a larger machine"
-    with pytest.raises(ResourceError, match=told):
+    reported = (
+        "out of memory, even for a batch of 64 tokens; use a smaller model or a larger machine"
+    )
+    with pytest.raises(ResourceError, match=reported):
         choose_execution(recipe_of(192), SIZE, CPU, pytest.fail)
     assert tried == [192, 96, 64]
 
 
 @pytest.mark.parametrize(("max_tokens", "expected"), [(0, 2000), (500, 500), (1, 2), (10**6, 4096)])
-def test_it_is_tried_with_about_as_many_tokens_as_a_slot_has(
+def test_the_trial_batch_has_the_size_of_a_micro_batch(
     max_tokens: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = tokens_tried(10**6, monkeypatch)
@@ -104,7 +108,7 @@ def test_it_is_tried_with_about_as_many_tokens_as_a_slot_has(
     assert tried == [pytest.approx(expected, rel=0.02)]
 
 
-def test_it_is_tried_with_one_layer_per_stack_of_the_widths_of_the_recipe(
+def test_the_trial_model_has_one_layer_per_stack_with_the_recipes_widths(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[Objective] = []
@@ -124,7 +128,7 @@ def test_it_is_tried_with_one_layer_per_stack_of_the_widths_of_the_recipe(
 
 
 @pytest.mark.parametrize("max_positions", [1, 5, 31])
-def test_it_is_tried_with_sentences_that_the_positions_have_room_for(
+def test_trial_sentences_fit_the_learned_positions(
     max_positions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiling, "compiled", lambda function: function)
@@ -133,5 +137,5 @@ def test_it_is_tried_with_sentences_that_the_positions_have_room_for(
     choose_execution(replace(recipe, model=short), SIZE, CPU, pytest.fail)
 
 
-def test_off_nothing_is_told_and_nothing_compiled() -> None:
+def test_off_compiles_and_reports_nothing() -> None:
     assert choose_execution(tiny_train_recipe(1, 0.1), SIZE, CPU, pytest.fail) == EAGER

@@ -1,4 +1,4 @@
-"""What a rank knows of the others, as far as it can be seen without them."""
+"""The methods of a rank that need no other rank."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from nmtkit.training.distributed import Ranks
 
 
 class Event:
-    """Stands for what a GPU has been asked to do, which it will never have done."""
+    """An event of a GPU that is never done."""
 
     def record(self) -> None:
         pass

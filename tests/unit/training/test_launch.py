@@ -1,9 +1,11 @@
-"""How many processes a command starts, and what their ends mean."""
+"""The number of processes to start, and the exit code that follows from theirs."""
 
 import json
 import signal
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,12 @@ from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.training import RanksConfig
 from nmtkit.errors import ConfigError
 from nmtkit.training import launch as launching
-from nmtkit.training.launch import MAX_STARTS_WITHOUT_PROGRESS, launch, num_processes
+from nmtkit.training.launch import (
+    MAX_STARTS_WITHOUT_PROGRESS,
+    STOP_TIMEOUT_S,
+    launch,
+    num_processes,
+)
 
 
 def recipe_of(devices: int, device: str = "auto") -> TrainRecipe:
@@ -35,12 +42,12 @@ def test_all_gpus_are_taken_or_else_one_process(num_gpus: int) -> None:
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
 @pytest.mark.usefixtures("num_gpus")
-def test_a_number_of_devices_is_taken_at_its_word(devices: int) -> None:
+def test_the_given_number_of_devices_is_started(devices: int) -> None:
     assert num_processes(recipe_of(devices)) == devices
 
 
 @pytest.mark.usefixtures("num_gpus")
-def test_a_cpu_has_as_many_devices_as_are_asked_for() -> None:
+def test_a_cpu_has_any_number_of_devices() -> None:
     assert num_processes(recipe_of(8, "cpu")) == 8
     assert num_processes(recipe_of(0, "cpu")) == 1
 
@@ -62,10 +69,10 @@ def test_a_process_that_was_launched_as_a_rank_launches_nothing(
 def starts_of(
     run: Path, monkeypatch: pytest.MonkeyPatch, num_increases: int
 ) -> tuple[int, list[str]]:
-    """Launch ranks that run out of memory for ever, the first times with more micro-batches.
+    """Launch ranks that always run out of memory, at first with more micro-batches each time.
 
     Returns:
-        How often they were started, and what was told.
+        The number of starts and the reported lines.
     """
     increases: list[dict[str, int]] = []
     starts: list[int] = []
@@ -77,39 +84,39 @@ def starts_of(
             (run / "micro_batches.json").write_text(json.dumps(increases), encoding="ascii")
         return 5, "rank 1 ended with exit code 5"
 
-    told: list[str] = []
+    reported: list[str] = []
     monkeypatch.setattr(launching, "_run", run_out)
-    assert launch([], 2, run, told.append) == 5
-    return len(starts), told
+    assert launch([], 2, run, reported.append) == 5
+    return len(starts), reported
 
 
-def test_more_micro_batches_are_progress_and_without_them_want_of_memory_ends_it(
+def test_ranks_out_of_memory_restart_only_after_more_micro_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     num_increases = MAX_STARTS_WITHOUT_PROGRESS + 2
-    num_starts, told = starts_of(tmp_path, monkeypatch, num_increases)
+    num_starts, reported = starts_of(tmp_path, monkeypatch, num_increases)
     assert num_starts == num_increases + 1
     assert (
-        told
+        reported
         == ["rank 1 ended with exit code 5; starting all ranks again from the last checkpoint"]
         * num_increases
     )
 
 
-def test_ranks_that_are_lost_again_and_again_are_given_up(
+def test_the_launcher_gives_up_after_restarts_without_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     monkeypatch.setattr(launching, "_run", lambda *_: (7, "rank 1 was killed by SIGKILL"))
-    assert launch([], 2, tmp_path, told.append) == 7
-    assert len(told) == MAX_STARTS_WITHOUT_PROGRESS
-    assert told[-1] == (
+    assert launch([], 2, tmp_path, reported.append) == 7
+    assert len(reported) == MAX_STARTS_WITHOUT_PROGRESS
+    assert reported[-1] == (
         "nmtkit: error: rank 1 was killed by SIGKILL, in 3 starts without a new checkpoint"
     )
 
 
 class FakeRank:
-    """Stands for a process: ends with an exit code, or when a signal in `ended_by` comes."""
+    """A fake process that ends with an exit code, or on a signal in `ended_by`."""
 
     def __init__(self, code: int | None, ended_by: Mapping[signal.Signals, int] | None = None):
         self.code = code
@@ -128,10 +135,16 @@ class FakeRank:
 def launch_fakes(
     monkeypatch: pytest.MonkeyPatch, ranks: Sequence[FakeRank], *requests: signal.Signals
 ) -> None:
-    """Have fakes started as ranks, while some requests to stop are waiting."""
+    """Replace ranks by fakes, and have stop signals waiting."""
     waiting, starting = list(requests), iter(ranks)
     monkeypatch.setattr(launching, "_start", lambda *_: next(starting))
     monkeypatch.setattr(launching, "next_request", lambda **_: waiting.pop(0) if waiting else None)
+
+
+def run_launched(
+    processes: int, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+) -> tuple[int, str | None]:
+    return launching._run([], processes, say, clock)
 
 
 @pytest.mark.parametrize(
@@ -145,21 +158,21 @@ def launch_fakes(
         ((2, 2), (2, None)),
     ],
 )
-def test_what_ended_the_ranks_is_what_is_not_a_consequence(
+def test_the_exit_code_is_that_of_the_rank_that_failed_first(
     codes: tuple[int, int], end: tuple[int, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launch_fakes(monkeypatch, [FakeRank(code) for code in codes])
-    assert launching._run([], 2, pytest.fail) == end
+    assert run_launched(2, pytest.fail) == end
 
 
-def test_a_rank_lost_while_all_were_asked_to_stop_is_told_and_not_started_again(
+def test_a_rank_lost_after_a_stop_request_is_reported_and_not_restarted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
         launch_fakes(monkeypatch, [FakeRank(7), FakeRank(-9)], number)
-        assert launching._run([], 2, told.append) == (code, None)
-        assert told.pop() == (
+        assert run_launched(2, reported.append) == (code, None)
+        assert reported.pop() == (
             f"nmtkit: error: stopped by {number.name}, and rank 1 was killed by SIGKILL; run the "
             "same command again to continue"
         )
@@ -170,19 +183,19 @@ def test_a_request_is_forwarded_once_to_each_rank_that_runs(
 ) -> None:
     ranks = [FakeRank(0), *(FakeRank(None, {signal.SIGUSR1: 75}) for _ in range(2))]
     launch_fakes(monkeypatch, ranks, signal.SIGUSR1)
-    assert launching._run([], 3, pytest.fail) == (75, None)
+    assert run_launched(3, pytest.fail) == (75, None)
     assert [rank.received for rank in ranks] == [[], [signal.SIGUSR1], [signal.SIGUSR1]]
 
 
-def test_what_came_first_is_the_reason_and_not_how_the_others_were_ended(
+def test_the_first_failure_is_the_exit_code_and_hung_ranks_are_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(launching, "PATIENCE_S", 0.0)
     asked_to = {signal.SIGTERM: 1}
     hung = {signal.SIGKILL: -signal.SIGKILL}
     ranks = [FakeRank(None, hung), FakeRank(2), FakeRank(None, asked_to)]
     launch_fakes(monkeypatch, ranks)
-    assert launching._run([], 3, pytest.fail) == (2, None)
+    clock = count(step=STOP_TIMEOUT_S).__next__
+    assert run_launched(3, pytest.fail, clock) == (2, None)
     assert ranks[0].received == [signal.SIGTERM, signal.SIGKILL]
     assert ranks[2].received == [signal.SIGTERM]
 
@@ -197,11 +210,11 @@ def test_no_rank_is_left_when_another_cannot_be_started(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(launching, "_start", start)
     with pytest.raises(BlockingIOError):
-        launching._run([], 2, pytest.fail)
+        run_launched(2, pytest.fail)
     assert first.received == [signal.SIGKILL]
 
 
-def test_a_rank_finds_what_torchrun_sets_and_what_users_set_wins_over_defaults(
+def test_a_rank_has_torchruns_variables_and_the_users_override_defaults(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth7")

@@ -1,4 +1,4 @@
-"""What is loaded is what the sampler plans, however far ahead, and whatever was loaded before."""
+"""The loader returns the updates of the sampler, read ahead or not."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import DamagedError
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.loader import BatchLoader, LoadedUpdate, useful_workers
+from nmtkit.training.loader import BatchLoader, LoadedUpdate, default_num_workers
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.update_reader import UpdateReader, UpdateStream
@@ -56,13 +56,12 @@ def assert_equal(batch: Batch, expected: Batch) -> None:
 
 
 def pairs_in(dataset: Dataset, loaded: LoadedUpdate, number: int) -> list[list[int]]:
-    """Return the pairs of each micro-batch, whose batches must be of them."""
+    """Return the pairs of each micro-batch; check its batch."""
     found = []
-    for micro_batch, is_last in loaded.in_order():
+    for micro_batch in loaded.micro_batches:
         pairs = pairs_of(loaded.update.pairs, micro_batch.number, number)
         assert_equal(micro_batch.pairs, gather(dataset.train[loaded.update.shard], pairs, CPU))
         assert micro_batch.weight == 1
-        assert is_last == (micro_batch is loaded.micro_batches[-1])
         found.append(pairs.tolist())
     return found
 
@@ -107,7 +106,7 @@ def test_any_place_can_be_loaded_at_any_time(dataset: Dataset, loader: BatchLoad
 
 
 class _Counted:
-    """Updates, counted as they are read; one of them may be an error."""
+    """A stream of updates that counts reads; one read may raise an error."""
 
     def __init__(self, dataset: Dataset, error: Exception | None = None, place: int = 0) -> None:
         self.dataset, self.error, self.place = dataset, error, place
@@ -153,7 +152,7 @@ def test_an_update_that_fails_to_load_raises_there_and_can_be_loaded_again(
     assert not threads()
 
 
-def test_each_rank_loads_its_own_and_one_without_takes_part(dataset: Dataset) -> None:
+def test_each_rank_loads_its_micro_batches_and_one_without_takes_part(dataset: Dataset) -> None:
     of_ranks = [loader_of(dataset, rank=rank, size=3).load(BEGIN, 1, 2) for rank in range(3)]
     (first,), (second,), (third,) = (one.micro_batches for one in of_ranks)
     assert [(one.number, one.weight) for one in (first, second, third)] == [(0, 1), (1, 1), (0, 0)]
@@ -173,8 +172,8 @@ def test_text_that_is_sampled_for_a_gpu_is_read_by_processes(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(16)))
     for ranks, expected in [(1, 4), (4, 3), (16, 1), (32, 1)]:
         monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
-        assert useful_workers(sampled, gpu) == expected
-        assert useful_workers(sampled, CPU) == useful_workers(stored, gpu) == 0
+        assert default_num_workers(sampled, gpu) == expected
+        assert default_num_workers(sampled, CPU) == default_num_workers(stored, gpu) == 0
 
 
 def test_on_a_cpu_nothing_is_read_ahead(dataset: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""Micro-batches are as large as memory allows; the worst cases of the data are tried."""
+"""The memory search finds the largest micro-batches that fit, by the worst cases of the data."""
 
 import multiprocessing
 import resource
@@ -23,11 +23,11 @@ from nmtkit.training.memory_search import (
     Lengths,
     WorstCases,
     batches_of,
-    check_number,
-    find_number,
+    find_num_micro_batches,
     fits,
-    room_for_moments,
-    smallest_number,
+    increase_until_fits,
+    reserve_adam_memory,
+    smallest_num_micro_batches,
 )
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.objective import Objective
@@ -54,7 +54,7 @@ class Shard:
         return len(self.source.of_each)
 
     @property
-    def runs(self) -> list[tuple[int, float]]:
+    def weight_runs(self) -> list[tuple[int, float]]:
         return [(len(self.source.of_each), 1.0)]
 
 
@@ -91,20 +91,20 @@ def test_worst_cases_are_the_longest_sides_and_the_shortest_pair(
     assert sum(shortest) == min(map(sum, pairs))
 
 
-def test_texts_that_are_cut_finer_grow_side_by_side_up_to_the_longest_that_is_drawn(
+def test_worst_cases_grow_by_side_up_to_the_longest_sample(
     worst_cases: WorstCases,
 ) -> None:
     def lengths(one: WorstCases) -> list[list[list[int]]]:
         return [pairs.tolist() for pairs in (one.pairs, *one.updates)]
 
-    assert lengths(worst_cases.grown((1.0, 1.0), longest=64)) == lengths(worst_cases)
-    target_doubled = worst_cases.grown((1.0, 2.0), longest=64)
+    assert lengths(worst_cases.lengthened((1.0, 1.0), longest=64)) == lengths(worst_cases)
+    target_doubled = worst_cases.lengthened((1.0, 2.0), longest=64)
     assert target_doubled.update_tokens == 2 * worst_cases.update_tokens
     assert lengths(target_doubled) == [
         [[source, 2 * target] for source, target in pairs] for pairs in lengths(worst_cases)
     ]
     # What is drawn too long stays as it is stored, which is never longer than that.
-    assert worst_cases.grown((5.0, 5.0), longest=9).longest == 9
+    assert worst_cases.lengthened((5.0, 5.0), longest=9).longest == 9
 
 
 @pytest.mark.parametrize("tokens", [1, 10, 64])
@@ -160,7 +160,7 @@ def runs_out(_batch: Batch) -> None:
     raise torch.OutOfMemoryError("no room")
 
 
-def test_what_does_not_fit_is_no_error(
+def test_a_batch_that_does_not_fit_is_no_error(
     objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objective, "forward", runs_out)
@@ -170,7 +170,7 @@ def test_what_does_not_fit_is_no_error(
 @pytest.mark.parametrize("num_ranks", [1, 2, 8])
 @pytest.mark.parametrize("limit", [2e3, 5e3, 3e4, 2e5, 1e7])
 @pytest.mark.parametrize("curve", [0.0, 1e-5])
-def test_the_smallest_number_that_fit_are_taken(num_ranks: int, limit: float, curve: float) -> None:
+def test_the_smallest_number_that_fits_is_found(num_ranks: int, limit: float, curve: float) -> None:
     update_tokens, smallest = 25_000, 20
     most = 0.0
 
@@ -187,7 +187,7 @@ def test_the_smallest_number_that_fit_are_taken(num_ranks: int, limit: float, cu
     def is_enough(number: int) -> bool:
         return bytes_of(-(-update_tokens // number)) <= limit * USABLE_SHARE
 
-    number = smallest_number(update_tokens, num_ranks, smallest, need, int(limit))
+    number = smallest_num_micro_batches(update_tokens, num_ranks, smallest, need, int(limit))
     assert number % num_ranks == 0
     assert bytes_of(-(-update_tokens // number)) <= limit
     fewest = next(n for n in range(num_ranks, update_tokens, num_ranks) if is_enough(n))
@@ -195,15 +195,17 @@ def test_the_smallest_number_that_fit_are_taken(num_ranks: int, limit: float, cu
 
 
 @pytest.mark.parametrize("fits_once", [False, True])
-def test_memory_for_nothing_is_an_error(fits_once: bool) -> None:
+def test_too_little_memory_is_an_error(fits_once: bool) -> None:
     answers = iter([5] if fits_once else [])
-    with pytest.raises(ResourceError, match="even for one pair at a time; take a smaller model"):
-        smallest_number(100, 1, 20, lambda _tokens: next(answers, None), 10)
+    with pytest.raises(ResourceError, match="even for one pair at a time; use a smaller model"):
+        smallest_num_micro_batches(100, 1, 20, lambda _tokens: next(answers, None), 10)
 
 
-def test_updates_of_a_tiny_model_fit_whole(objective: Objective, worst_cases: WorstCases) -> None:
-    assert find_number(objective, worst_cases, Ranks(), no_request) == 1
-    assert check_number(objective, worst_cases, 1, Ranks(), no_request) == 1
+def test_an_update_of_a_tiny_model_fits_in_one_micro_batch(
+    objective: Objective, worst_cases: WorstCases
+) -> None:
+    assert find_num_micro_batches(objective, worst_cases, Ranks(), no_request) == 1
+    assert increase_until_fits(objective, worst_cases, 1, Ranks(), no_request) == 1
 
 
 LONGEST_WORST_CASE = 64 // 4 + 6
@@ -219,16 +221,16 @@ def test_micro_batches_that_do_not_fit_are_split_until_they_do(
         return Objective.forward(objective, batch)
 
     monkeypatch.setattr(objective, "forward", hold_little)
-    assert check_number(objective, worst_cases, 1, Ranks(), no_request) == 4
+    assert increase_until_fits(objective, worst_cases, 1, Ranks(), no_request) == 4
     monkeypatch.setattr(objective, "forward", runs_out)
     with pytest.raises(ResourceError, match="even for one pair at a time"):
-        check_number(objective, worst_cases, 1, Ranks(), no_request)
+        increase_until_fits(objective, worst_cases, 1, Ranks(), no_request)
 
 
-def test_what_was_needed_before_does_not_count(
+def test_an_earlier_memory_peak_does_not_count(
     objective: Objective, worst_cases: WorstCases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a stand-in for a GPU, which has a peak that can be forgotten."""
+    """On a fake GPU, whose peak can be reset."""
     limit, peak = 10_000, 9_999
 
     def forget(_device: torch.device) -> None:
@@ -241,12 +243,12 @@ def test_what_was_needed_before_does_not_count(
         return Objective.forward(objective, batch)
 
     monkeypatch.setattr(objective, "forward", compute)
-    monkeypatch.setattr(memory_search, "forget_peak", forget)
+    monkeypatch.setattr(memory_search, "reset_peak_memory", forget)
     monkeypatch.setattr(memory_search, "peak_memory", lambda _device: peak)
     monkeypatch.setattr(memory_search, "memory_limit", lambda _device: limit)
-    assert find_number(objective, worst_cases, Ranks(), no_request) == 1
+    assert find_num_micro_batches(objective, worst_cases, Ranks(), no_request) == 1
     peak = 9_999
-    assert check_number(objective, worst_cases, 1, Ranks(), no_request) == 1
+    assert increase_until_fits(objective, worst_cases, 1, Ranks(), no_request) == 1
 
 
 def stopping_after(calls: int) -> Callable[[], bool]:
@@ -269,15 +271,15 @@ def test_a_request_to_stop_ends_trying_before_the_next_batch(
 
     monkeypatch.setattr(objective, "forward", note)
     is_stopping = stopping_after(num_batches)
-    assert find_number(objective, worst_cases, Ranks(), is_stopping) is None
+    assert find_num_micro_batches(objective, worst_cases, Ranks(), is_stopping) is None
     assert len(tried) == num_batches
     is_stopping = stopping_after(num_batches)
-    assert check_number(objective, worst_cases, 1, Ranks(), is_stopping) is None
+    assert increase_until_fits(objective, worst_cases, 1, Ranks(), is_stopping) is None
     assert len(tried) == 2 * num_batches
 
 
 def resident() -> int:
-    """Return the bytes that this process has now."""
+    """Return the memory of this process in bytes."""
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * resource.getpagesize()
 
@@ -289,12 +291,12 @@ def take_room() -> None:
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     optimizer_tensors(optimizer, model)  # as ranks exchange before, it must not look like moments
     before = resident()
-    with room_for_moments(optimizer):
+    with reserve_adam_memory(optimizer):
         assert resident() - before > 1.5 * weights
 
 
-def test_room_for_moments_is_really_taken() -> None:
-    """In a process of its own: this one may have memory to spare that others freed."""
+def test_memory_for_moments_is_really_allocated() -> None:
+    """In a new process: this one may have free memory of earlier tests."""
     process = multiprocessing.get_context("spawn").Process(target=take_room)
     process.start()
     process.join()

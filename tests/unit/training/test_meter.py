@@ -1,4 +1,4 @@
-"""Progress records say what the updates between them were, and how long there is still to go."""
+"""Progress records sum up the updates between them, and estimate the remaining time."""
 
 import math
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.model.estimate.cost import Work, training_operations
+from nmtkit.model.estimate.cost import Workload, training_operations
 from nmtkit.training.meter import Costs, Meter, UpdateStats
 from nmtkit.training.state import Progress
 from tests.doubles import Clock
@@ -42,7 +42,7 @@ def meter_at(
     return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30, costs, clock), state
 
 
-def test_what_was_read_counts_and_what_was_planned_is_the_fill(clock: Clock) -> None:
+def test_tokens_read_are_counted_and_planned_tokens_give_the_fill(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
     stats = update_of(30, 10, loss=60.0, nll=50.0)
     meter.add(replace(stats, num_source_tokens=45, num_target_tokens=20))
@@ -108,7 +108,7 @@ def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
     assert record.eta_s == pytest.approx(10 * 2)
 
 
-def test_the_eta_takes_the_speed_of_the_whole_session_and_of_it_alone(clock: Clock) -> None:
+def test_the_eta_uses_the_speed_of_this_session(clock: Clock) -> None:
     meter, state = meter_at(clock, 50, max_updates=100)
     for seconds in (1, 3):
         meter.add(update_of(1, 1, 1.0, 1.0))
@@ -164,7 +164,7 @@ def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock:
         costs.append(meter.record(state, 0.0))
         meter.clear(state)
     # Not of two pairs of 40 and 15 tokens, the means: attention takes the square of a length.
-    works = (Work(30, 10, 30, 10), Work(50, 20, 50, 20))
+    works = (Workload(30, 10, 30, 10), Workload(50, 20, 50, 20))
     expected = sum(training_operations(SHAPE, 19, work) for work in works)
     assert [record.operations for record in costs] == [expected, expected]
     # Four devices, for ten seconds and for three.

@@ -1,4 +1,4 @@
-"""Micro-batches share an update, ranks share micro-batches, and their number only grows."""
+"""Micro-batches divide an update, ranks divide micro-batches, and their number only grows."""
 
 import json
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.data.sampler import cut_sorted
+from nmtkit.data.sampler import batch_by_length
 from nmtkit.errors import DamagedError
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.micro_batches import (
     MicroBatchSchedule,
     fewest_micro_batches,
-    numbers_of_rank,
+    micro_batches_of_rank,
     pairs_of,
 )
 from nmtkit.training.seeds import micro_batch_seed
@@ -43,8 +43,8 @@ pair_lengths = st.tuples(st.integers(1, 20), st.integers(1, 20))
 @given(st.lists(pair_lengths, min_size=1, max_size=60), st.integers(1, 9))
 def test_micro_batches_share_an_update_evenly(lengths: list[tuple[int, int]], number: int) -> None:
     source, target = np.array(lengths).T
-    (pairs,) = cut_sorted(source, target, 20 * 60)
-    parts = [pairs_of(pairs, j, number) for j in numbers_of_rank(len(pairs), number, 0, 1)]
+    (pairs,) = batch_by_length(source, target, 20 * 60)
+    parts = [pairs_of(pairs, j, number) for j in micro_batches_of_rank(len(pairs), number, 0, 1)]
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
     assert len(parts) == min(number, len(lengths))
     assert all(len(part) for part in parts)
@@ -54,8 +54,10 @@ def test_micro_batches_share_an_update_evenly(lengths: list[tuple[int, int]], nu
 
 @given(st.integers(1, 30), st.integers(1, 36), st.integers(1, 5))
 def test_ranks_share_all_micro_batches(num_pairs: int, number: int, num_ranks: int) -> None:
-    of_ranks = [numbers_of_rank(num_pairs, number, rank, num_ranks) for rank in range(num_ranks)]
-    whole = numbers_of_rank(num_pairs, number, 0, 1)
+    of_ranks = [
+        micro_batches_of_rank(num_pairs, number, rank, num_ranks) for rank in range(num_ranks)
+    ]
+    whole = micro_batches_of_rank(num_pairs, number, 0, 1)
     assert sorted(j for own in of_ranks for j in own) == list(whole)
     seen = [pair for j in whole for pair in pairs_of(np.arange(num_pairs), j, number).tolist()]
     assert sorted(seen) == list(range(num_pairs))
@@ -110,7 +112,7 @@ def test_a_larger_initial_number_is_never_lowered_by_an_earlier_increase(tmp_pat
     assert [MicroBatchSchedule(RunFolder(tmp_path), 6).at(n) for n in (1, 5, 9)] == [6, 6, 6]
 
 
-def test_a_rank_that_does_not_write_splits_all_the_same(tmp_path: Path) -> None:
+def test_a_rank_that_does_not_write_has_the_increase_too(tmp_path: Path) -> None:
     schedule = MicroBatchSchedule(RunFolder(tmp_path), 3)
     schedule.increase(7, 6, is_writer=False)
     assert schedule.at(7) == 6

@@ -1,4 +1,4 @@
-"""What the objective computes does not depend on precision or on what is kept in memory."""
+"""Loss and gradients with activation checkpointing and in low precision."""
 
 from dataclasses import replace
 
@@ -29,10 +29,10 @@ def ragged_batch() -> Batch:
 
 
 def objective_of(
-    config: ModelConfig, low_precision: torch.dtype | None, recompute: bool = False
+    config: ModelConfig, low_precision: torch.dtype | None, checkpointing: bool = False
 ) -> Objective:
     torch.manual_seed(2)
-    model = Transformer(config, SIZE, SIZE, is_shared=True, recompute=recompute)
+    model = Transformer(config, SIZE, SIZE, is_shared=True, activation_checkpointing=checkpointing)
     return Objective(model, 0.1, low_precision).train()
 
 
@@ -46,15 +46,15 @@ def gradients(objective: Objective) -> dict[str, torch.Tensor]:
 def test_recomputed_layers_give_the_same_gradients_to_the_bit(norm: str) -> None:
     config = replace(MODEL, norm=norm, attention_dropout=0.1, activation_dropout=0.1)
     kept = gradients(objective_of(config, None))
-    recomputed = gradients(objective_of(config, None, recompute=True))
+    recomputed = gradients(objective_of(config, None, checkpointing=True))
     assert kept.keys() == recomputed.keys()
     for name, gradient in kept.items():
         assert torch.equal(gradient, recomputed[name]), name
 
 
 def test_recomputing_keeps_less_for_the_backward_pass() -> None:
-    def kept_bytes(recompute: bool) -> int:
-        objective = objective_of(MODEL, None, recompute)
+    def kept_bytes(checkpointing: bool) -> int:
+        objective = objective_of(MODEL, None, checkpointing)
         sizes: dict[int, int] = {}
 
         def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -66,7 +66,7 @@ def test_recomputing_keeps_less_for_the_backward_pass() -> None:
         weights = sum(p.untyped_storage().nbytes() for p in objective.parameters())
         return sum(sizes.values()) - weights
 
-    assert kept_bytes(recompute=True) < kept_bytes(recompute=False) / 2
+    assert kept_bytes(checkpointing=True) < kept_bytes(checkpointing=False) / 2
 
 
 def test_an_output_bias_takes_part_in_the_loss_as_in_the_logits() -> None:
@@ -104,7 +104,7 @@ def test_low_precision_changes_losses_and_gradients_by_its_rounding_only() -> No
         assert one.detach().item() == pytest.approx(other.detach().item(), rel=0.01)
 
 
-def test_low_precision_is_what_products_are_computed_in() -> None:
+def test_products_are_computed_in_low_precision() -> None:
     seen: list[torch.dtype] = []
     objective = objective_of(MODEL, torch.bfloat16)
     layer = objective.model.encoder[0].feed_forward.inner

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.products import record
-from nmtkit.training.objective import Losses, normalize, smoothed_cross_entropy
+from nmtkit.training.objective import Losses, smoothed_cross_entropy, softmax_in_place
 from tests.doubles import LargestTensor
 
 TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
@@ -86,7 +86,9 @@ def test_the_loss_is_torchs_linear_cross_entropy(smoothing: float) -> None:
 
 @settings(max_examples=50)
 @given(st.integers(1, 30), st.floats(0.0, 0.99), st.integers(0, 2**31))
-def test_any_chunk_gives_the_whole(chunk: int, smoothing: float, seed: int) -> None:
+def test_the_loss_does_not_depend_on_the_chunk_size(
+    chunk: int, smoothing: float, seed: int
+) -> None:
     torch.manual_seed(seed)
     hidden, weight, targets = random_problem(3.0, torch.float64)
     whole = smoothed_cross_entropy(hidden, weight, targets, smoothing, TOKENS)
@@ -144,7 +146,7 @@ def test_logits_become_probabilities_in_place(dtype: torch.dtype, scale: float) 
     targets = torch.randint(VOCABULARY, (TOKENS, 1))
     expected = logits.double().log_softmax(1)
     rounding = torch.finfo(dtype).eps
-    log_probs = normalize(logits, targets)
+    log_probs = softmax_in_place(logits, targets)
     assert log_probs.dtype == torch.promote_types(dtype, torch.float32)
     exact = max(torch.finfo(log_probs.dtype).eps, 1e-12)
     torch.testing.assert_close(

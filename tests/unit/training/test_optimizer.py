@@ -72,7 +72,7 @@ def test_three_updates_follow_the_formula_of_adam() -> None:
     assert torch.allclose(model.weight, expected, rtol=0, atol=1e-12)
 
 
-def test_a_restored_optimizer_goes_on_as_the_first_would_have() -> None:
+def test_a_restored_optimizer_continues_as_the_first() -> None:
     def step(model: torch.nn.Module, optimizer: torch.optim.Adam) -> None:
         model(torch.ones(2, 4)).square().sum().backward()
         optimizer.param_groups[0]["lr"] = 0.1

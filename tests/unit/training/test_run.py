@@ -1,6 +1,5 @@
-"""What the parts of a run hand to one another."""
+"""How the parts of a run are connected."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,16 +8,16 @@ import pytest
 
 from nmtkit.data.binary import Dataset
 from nmtkit.training import run
-from nmtkit.training.distributed import Ranks
 from nmtkit.training.memory_search import WorstCases
 from nmtkit.training.subword_sampling import SubwordSampling
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
+from tests.training import run_context, trainer_of
 
 UPDATE_TOKENS = 60
 
 
 class _SeenError(Exception):
-    """Ends a run once it is known what would be tried out."""
+    """Ends a run when the memory search begins."""
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +26,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("sides", ["source", "target", "both"])
-def test_what_is_tried_for_memory_has_the_lengths_of_texts_that_are_drawn(
-    sides: str, data: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_memory_search_uses_the_lengths_of_sampled_texts(
+    sides: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
     training = replace(
@@ -45,14 +44,11 @@ def test_what_is_tried_for_memory_has_the_lengths_of_texts_that_are_drawn(
         tried.append(worst_cases)
         raise _SeenError
 
-    monkeypatch.setattr(run, "find_number", see)
-    with (
-        pytest.raises(_SeenError),
-        run.temporary_run(recipe, data, Ranks(), print, time.monotonic),
-    ):
-        pytest.fail("the search for memory is part of making a trainer")
-
+    monkeypatch.setattr(run, "find_num_micro_batches", see)
     dataset = Dataset.open(data)
+    with pytest.raises(_SeenError):
+        trainer_of(run_context(recipe, dataset, tmp_path))
+
     (pairs,) = dataset.train
     sampling, everything = SubwordSampling.of(recipe, dataset.codec), np.arange(len(pairs))
     drawn = np.array(

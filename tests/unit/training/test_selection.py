@@ -1,4 +1,4 @@
-"""Of a run's checkpoints the last, the best, or as many of the last as do best are averaged."""
+"""Averaging the last checkpoints of a run, the best, or the last N with the best N."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,15 +20,15 @@ from nmtkit.progress.records import ValidationRecord
 from nmtkit.storage.checkpoint import write_checkpoint
 from nmtkit.storage.durable import remove
 from nmtkit.storage.model_folder import describe_model
-from nmtkit.storage.model_path import load_model, read_tensors
+from nmtkit.storage.model_path import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
 from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
 from nmtkit.training.validation import Validation, Validator, make_validation_metrics
-from tests.snapshots import tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
-from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
+from tests.snapshots import read_tensors, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
+from tests.tiny import TRAIN_LINES, silent, tiny_dataset, tiny_train_recipe
 
 NUM_UPDATES = 6
 CPU = torch.device("cpu")
@@ -53,7 +53,7 @@ def test_the_newest_scheduled_checkpoints_are_taken(tmp_path: Path) -> None:
     assert updates(last_checkpoints(tmp_path / "run", 3)) == [3, 4, 6]
 
 
-def test_fewer_than_asked_for_is_an_error_that_tells_how_many(tmp_path: Path) -> None:
+def test_too_few_checkpoints_is_an_error_with_their_number(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1, 2)
     with pytest.raises(
         ConfigError,
@@ -72,7 +72,7 @@ BLEUS = (10.0, 30.0, 50.0, 40.0, 50.0)
 def validated_run(
     path: Path, metric: str = "nll", losses: Sequence[float] = LOSSES, unscheduled: int = 0
 ) -> RunFolder:
-    """Make a run of a checkpoint after every update, all but one of them made by --save-every."""
+    """Make a run with a checkpoint per update, all except one by --save-every."""
     run = RunFolder.create_or_open(path)
     recipe = TrainRecipe(validation=ValidationConfig(best_metric=metric))
     for update, (loss, bleu) in enumerate(zip(losses, BLEUS, strict=True), 1):
@@ -108,23 +108,31 @@ def log_validation(run: RunFolder, update: int, loss: float, bleu: float) -> Non
         ("bleu", 4, [2, 3, 4, 5]),
     ],
 )
-def test_those_that_validated_best_by_the_metric_of_the_run_are_taken_oldest_first(
+def test_the_best_checkpoints_by_the_runs_metric_come_oldest_first(
     metric: str, count: int, best: list[int], tmp_path: Path
 ) -> None:
     validated_run(tmp_path, metric)
     assert updates(best_checkpoints(tmp_path, count, pytest.fail)) == best
 
 
-def test_one_that_is_deleted_or_not_scheduled_or_not_validated_is_not_among_the_best(
-    tmp_path: Path,
-) -> None:
-    run = validated_run(tmp_path, unscheduled=4)
-    remove(tmp_path / "checkpoints" / "00000002")
+def test_the_best_checkpoint_may_be_one_that_save_every_does_not_ask_for(tmp_path: Path) -> None:
+    (best,) = best_checkpoints(validated_run(tmp_path / "one").path, 1, pytest.fail)
+    (found,) = best_checkpoints(
+        validated_run(tmp_path / "other", unscheduled=int(best.name)).path, 1, pytest.fail
+    )
+    assert found.name == best.name
+
+
+def test_deleted_and_unvalidated_checkpoints_are_not_among_the_best(tmp_path: Path) -> None:
+    run = validated_run(tmp_path)
+    for update in (2, 4):
+        remove(run.model_dir(update))
     write_checkpoint(run, tiny_snapshot(6, is_scheduled=True))
-    told: list[str] = []
-    assert updates(best_checkpoints(tmp_path, 3, told.append)) == [1, 3, 5]
-    assert told == [
-        f"{tmp_path}: did better after updates 2, 4, which were not kept; train with --keep-best 3"
+    reported: list[str] = []
+    assert updates(best_checkpoints(tmp_path, 3, reported.append)) == [1, 3, 5]
+    assert reported == [
+        f"{tmp_path}: validation was better after updates 2, 4, whose checkpoints were not kept; "
+        "train with --keep-best 3"
     ]
 
 
@@ -133,29 +141,29 @@ def test_a_loss_that_was_not_finite_is_the_worst(tmp_path: Path) -> None:
     assert updates(best_checkpoints(tmp_path, 3, pytest.fail)) == [2, 4, 5]
 
 
-def test_fewer_that_were_validated_than_asked_for_is_an_error_that_tells_how_many(
+def test_too_few_validated_checkpoints_is_an_error_with_their_number(
     tmp_path: Path,
 ) -> None:
     run = validated_run(tmp_path / "run")
     write_checkpoint(run, tiny_snapshot(6, is_scheduled=True))
     with pytest.raises(
         ConfigError,
-        match="run: has 5 checkpoints made by --save-every that were validated, fewer than 6; ask "
-        "for fewer, or train with a smaller --validate-every or a larger --keep",
+        match="run: has 5 checkpoints that were validated, fewer than 6; ask "
+        "for fewer, or train with a smaller --validate-every or a larger --keep-best",
     ):
         best_checkpoints(tmp_path / "run", 6, pytest.fail)
 
 
 def test_a_run_without_checkpoints_has_no_best(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run")
-    with pytest.raises(DamagedError, match="run: there is no such checkpoint yet; go on with"):
+    with pytest.raises(DamagedError, match="run: there is no such checkpoint yet; continue with"):
         best_checkpoints(tmp_path / "run", 1, pytest.fail)
 
 
 @pytest.mark.parametrize(
     "choose", [last_checkpoints, partial(best_checkpoints, report=pytest.fail)]
 )
-def test_what_is_no_run_has_neither_last_nor_best(
+def test_a_folder_that_is_no_run_is_refused(
     choose: Callable[[Path, int], list[Path]], tmp_path: Path
 ) -> None:
     folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
@@ -171,24 +179,20 @@ def test_what_is_no_run_has_neither_last_nor_best(
 
 @pytest.fixture(scope="module")
 def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run with a checkpoint of every update, of which the last was validated."""
+    """Return a run with a checkpoint per update; the last is validated."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     train(RECIPE, data, folder)
     return folder
 
 
-def silent(_: str) -> None:
-    """Take a line of talk."""
-
-
 def tried(out: Path) -> list[dict[str, Any]]:
-    """Return what a model's manifest says was tried."""
+    """Return the results of all numbers in a model's manifest."""
     found: list[dict[str, Any]] = describe_model(out).manifest["tried"]
     return found
 
 
-def tell(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, float]) -> None:
-    """Have validations find these losses and BLEUs."""
+def fake_validations(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, float]) -> None:
+    """Have validations return these losses and BLEUs."""
     remaining = iter(results)
 
     def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
@@ -198,7 +202,7 @@ def tell(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, float]) -> None
     monkeypatch.setattr(Validator, "validate", validate)
 
 
-def test_the_last_alone_scores_what_training_said_of_it(
+def test_the_last_checkpoint_alone_scores_as_in_training(
     run: Path, data: Path, tmp_path: Path
 ) -> None:
     said: list[str] = []
@@ -213,7 +217,7 @@ def test_the_last_alone_scores_what_training_said_of_it(
     ]
 
 
-def test_each_count_scores_what_its_mean_scores_once_it_is_written(
+def test_each_mean_scores_the_same_when_it_is_written(
     run: Path, data: Path, tmp_path: Path
 ) -> None:
     average_best_count(run, [4, 2], data, tmp_path / "out", False, silent)
@@ -250,7 +254,7 @@ def test_each_count_scores_what_its_mean_scores_once_it_is_written(
         (((3.0, 10.0), (2.0, 20.0), (9.0, 30.0)), 5),
     ],
 )
-def test_the_mean_that_does_best_is_written_with_all_that_was_tried(
+def test_the_best_mean_is_written_with_all_results(
     results: tuple[tuple[float, float], ...],
     count: int,
     run: Path,
@@ -258,7 +262,7 @@ def test_the_mean_that_does_best_is_written_with_all_that_was_tried(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tell(monkeypatch, *results)
+    fake_validations(monkeypatch, *results)
     out = tmp_path / "out"
     chosen = average_best_count(run, [1, 2, 5], data, out, False, silent)
     assert updates(chosen) == list(range(NUM_UPDATES - count + 1, NUM_UPDATES + 1))
@@ -278,7 +282,7 @@ def test_without_another_best_metric_the_mean_with_the_lowest_nll_is_written(
 ) -> None:
     recipe = replace(RECIPE, validation=ValidationConfig(validate_every=NUM_UPDATES))
     train(recipe, data, tmp_path / "run")
-    tell(monkeypatch, (3.0, 30.0), (1.0, 10.0), (2.0, 20.0))
+    fake_validations(monkeypatch, (3.0, 30.0), (1.0, 10.0), (2.0, 20.0))
     out = tmp_path / "out"
     chosen = average_best_count(tmp_path / "run", [1, 2, 5], data, out, False, silent)
     assert len(chosen) == 2
@@ -288,10 +292,10 @@ def test_output_that_exists_is_refused_before_anything_is_tried(
     run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tiny_model_folder(tmp_path / "out", 1, tiny_tensors(1))
-    tell(monkeypatch)
+    fake_validations(monkeypatch)
     with pytest.raises(ConfigError, match="out: already exists; choose another name or add --ov"):
         average_best_count(run, [1], data, out, False, pytest.fail)
-    tell(monkeypatch, (1.0, 1.0))
+    fake_validations(monkeypatch, (1.0, 1.0))
     average_best_count(run, [1], data, out, True, silent)
     assert len(tried(out)) == 1
 
@@ -299,7 +303,7 @@ def test_output_that_exists_is_refused_before_anything_is_tried(
 def test_more_than_there_are_is_an_error_before_anything_is_tried(
     run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(monkeypatch)
+    fake_validations(monkeypatch)
     with pytest.raises(ConfigError, match=r"run: has 6 checkpoints made .*, fewer than 7; ask"):
         average_best_count(run, [1, 7], data, tmp_path / "out", False, pytest.fail)
     assert not (tmp_path / "out").exists()
@@ -316,7 +320,7 @@ def test_the_dataset_of_another_run_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tell(monkeypatch)
+    fake_validations(monkeypatch)
     other = tiny_dataset(tmp_path, train_lines)
     expected = f"data: its {what} is not that of .*/00000005; give the dataset of the run"
     with pytest.raises(DamagedError, match=expected):

@@ -1,4 +1,4 @@
-"""The metric that is asked for chooses the best checkpoint, and is what patience waits for."""
+"""The best metric of a run chooses its best checkpoint, and patience follows it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,11 +9,12 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
-from nmtkit.storage.model_path import load_model, read_tensors
+from nmtkit.storage.model_path import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
 from nmtkit.training.validation import Validation, Validator
+from tests.snapshots import read_tensors
 from tests.tiny import tiny_train_recipe
 
 CPU = torch.device("cpu")
@@ -103,7 +104,7 @@ def test_patience_goes_on_where_the_last_session_ended(
     assert named(RunFolder(tmp_path).best()) == best
 
 
-def test_a_best_that_a_killed_session_did_not_name_is_named_by_the_next(
+def test_the_next_session_sets_the_best_that_a_killed_one_did_not(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(recipe_by("nll", 1), data, tmp_path)

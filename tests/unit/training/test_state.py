@@ -1,4 +1,4 @@
-"""A moving average is what is published, and is resumed with the weights that it follows."""
+"""The EMA is published, and resumed with the weights."""
 
 import json
 from dataclasses import replace
@@ -7,10 +7,11 @@ from pathlib import Path
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.storage.model_path import load_model, read_tensors
+from nmtkit.storage.model_path import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from nmtkit.training.state import Progress, TrainState
+from tests.snapshots import read_tensors
 from tests.tiny import tiny_codec, tiny_model, tiny_train_recipe
 
 NUM_UPDATES = 8
@@ -19,7 +20,7 @@ DECAY = 0.9
 
 def recipe_of(max_updates: int, decay: float) -> TrainRecipe:
     recipe = tiny_train_recipe(max_updates=max_updates, dropout=0.1)
-    training = replace(recipe.training, average_decay=decay)
+    training = replace(recipe.training, ema_decay=decay)
     checkpoints = replace(recipe.checkpoints, keep=NUM_UPDATES)
     return replace(recipe, training=training, checkpoints=checkpoints)
 
@@ -54,7 +55,7 @@ def test_a_resumed_average_is_the_uninterrupted_one(data: Path, tmp_path: Path) 
         assert torch.equal(tensor, parts[name]), name
 
 
-def test_validation_looks_at_the_average(data: Path, tmp_path: Path) -> None:
+def test_validation_uses_the_average(data: Path, tmp_path: Path) -> None:
     recipe = recipe_of(NUM_UPDATES, DECAY)
     train(recipe, data, tmp_path)
     lines = map(json.loads, (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines())
@@ -62,7 +63,7 @@ def test_validation_looks_at_the_average(data: Path, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path).last()
     assert folder is not None
     loaded = load_model(folder, torch.device("cpu")).model
-    train(replace(recipe, training=replace(recipe.training, average_decay=0.0)), data,
+    train(replace(recipe, training=replace(recipe.training, ema_decay=0.0)), data,
           tmp_path / "plain")  # fmt: skip
     plain = map(json.loads, (tmp_path / "plain" / "metrics.jsonl").read_text("utf-8").splitlines())
     other = [line for line in plain if line["event"] == "validation"][-1]
@@ -73,7 +74,7 @@ def test_validation_looks_at_the_average(data: Path, tmp_path: Path) -> None:
 def test_tied_weights_stay_tied_in_the_average() -> None:
     model = tiny_model(tiny_codec())
     tied = TrainState.of(
-        model, replace(tiny_train_recipe(1, 0.0).training, average_decay=0.5), Progress()
+        model, replace(tiny_train_recipe(1, 0.0).training, ema_decay=0.5), Progress()
     )
     names = dict(model.named_parameters())
     assert dict(tied.published.named_parameters()).keys() == names.keys()

@@ -1,4 +1,4 @@
-"""Signals are noted, reported with their exit code, and leave earlier handlers in place."""
+"""Stop signals are stored and reported with their exit code; earlier handlers are restored."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from nmtkit.errors import InterruptedByUserError, StoppedError
-from nmtkit.training.stopping import SIGNALS, StopRequest, held_back, next_request
+from nmtkit.training.stopping import STOP_SIGNALS, StopRequest, block_stop_signals, next_request
 
 
 def test_nothing_is_requested_at_first_and_handlers_are_put_back() -> None:
@@ -18,7 +18,7 @@ def test_nothing_is_requested_at_first_and_handlers_are_put_back() -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_sigterm_is_noted_and_becomes_exit_code_75() -> None:
+def test_sigterm_is_stored_and_gives_exit_code_75() -> None:
     with StopRequest() as stop:
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.is_requested
@@ -30,7 +30,7 @@ def test_sigterm_is_noted_and_becomes_exit_code_75() -> None:
     )
 
 
-def test_sigint_is_noted_and_a_second_one_interrupts_at_once() -> None:
+def test_sigint_is_stored_and_a_second_one_interrupts_immediately() -> None:
     with StopRequest() as stop:
         os.kill(os.getpid(), signal.SIGINT)
         assert isinstance(stop.error(3), InterruptedByUserError)
@@ -46,8 +46,8 @@ def test_a_stop_before_the_first_update_claims_nothing_saved() -> None:
     )
 
 
-@pytest.mark.parametrize("later", SIGNALS)
-def test_the_first_signal_is_the_one_that_is_told(later: signal.Signals) -> None:
+@pytest.mark.parametrize("later", STOP_SIGNALS)
+def test_the_first_signal_is_reported(later: signal.Signals) -> None:
     with StopRequest() as stop:
         os.kill(os.getpid(), signal.SIGINT)
         if later is not signal.SIGINT:
@@ -55,9 +55,9 @@ def test_the_first_signal_is_the_one_that_is_told(later: signal.Signals) -> None
     assert "stopped by SIGINT " in str(stop.error(1))
 
 
-def test_an_interrupt_after_that_of_another_rank_is_the_first_here() -> None:
+def test_an_interrupt_after_another_ranks_is_the_first_here() -> None:
     with StopRequest() as stop:
-        stop.note([float(number is signal.SIGINT) for number in SIGNALS])
+        stop.note([float(number is signal.SIGINT) for number in STOP_SIGNALS])
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
@@ -70,15 +70,15 @@ def hangups_ignored() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-def test_a_hangup_asks_for_a_stop() -> None:
+def test_a_hangup_requests_a_stop() -> None:
     with StopRequest() as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert "stopped by SIGHUP after update 3" in str(stop.error(3))
 
 
 @pytest.mark.usefixtures("hangups_ignored")
-def test_under_nohup_a_hangup_asks_for_nothing() -> None:
-    with held_back():
+def test_under_nohup_a_hangup_is_ignored() -> None:
+    with block_stop_signals():
         os.kill(os.getpid(), signal.SIGHUP)
         assert next_request(0.01) is None
         with StopRequest() as stop:
@@ -87,14 +87,14 @@ def test_under_nohup_a_hangup_asks_for_nothing() -> None:
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_request_that_is_held_back_is_noted_later_or_taken(number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_blocked_signal_is_handled_later_or_taken(number: signal.Signals) -> None:
     # Raised in this thread: others, of pytest, were started before and would take it.
-    with held_back():
+    with block_stop_signals():
         signal.raise_signal(number)
         with StopRequest() as stop:
             assert stop.is_requested
-    with held_back():
+    with block_stop_signals():
         assert next_request(0.01) is None
         signal.raise_signal(number)
         assert next_request(0.01) is number

@@ -1,4 +1,4 @@
-"""The laws of a run: what stops it, what resumes it, what it may depend on."""
+"""How a run stops and resumes, and on what its results depend."""
 
 import itertools
 import signal
@@ -39,7 +39,7 @@ def poisoned_with(value: float) -> Callable[..., torch.Tensor]:
     return norm_poisoned
 
 
-def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
+def test_a_run_resumed_after_every_update_equals_the_uninterrupted_one(
     data: Path, tmp_path: Path
 ) -> None:
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
@@ -51,7 +51,7 @@ def test_a_run_resumed_after_every_update_is_the_uninterrupted_one(
     assert len(set(epochs)) > 2  # sessions end before, at and after the end of an epoch
 
 
-def test_a_resumed_run_cuts_texts_as_the_uninterrupted_one(tmp_path: Path) -> None:
+def test_a_resumed_run_samples_as_the_uninterrupted_one(tmp_path: Path) -> None:
     data = tiny_subword_dataset(tmp_path)
     recipe = tiny_train_recipe(max_updates=6, dropout=0.1)
     training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
@@ -91,7 +91,7 @@ def test_the_number_of_micro_batches_changes_nothing_but_rounding_without_dropou
             assert other == pytest.approx(whole, rel=1e-4)
 
 
-def test_a_stop_request_drops_the_unfinished_update_and_the_run_goes_on(
+def test_a_stop_request_drops_the_unfinished_update_and_the_run_resumes(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
@@ -119,7 +119,7 @@ def test_metrics_hold_each_update_once_after_a_resume(data: Path, tmp_path: Path
     assert updates == [1, 2, 3, 4]
 
 
-def test_a_finished_run_is_left_as_it_is(
+def test_a_finished_run_stays_unchanged(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = tiny_train_recipe(max_updates=2, dropout=0.0)
@@ -143,7 +143,7 @@ def test_a_run_refuses_other_data(data: Path, tmp_path: Path) -> None:
     train(recipe, data, tmp_path / "run")
     (tmp_path / "corpus").mkdir()
     other = tiny_dataset(tmp_path / "corpus", TRAIN_LINES[1:])
-    with pytest.raises(DamagedError, match="begun with other data"):
+    with pytest.raises(DamagedError, match="this run has other data"):
         train(recipe, other, tmp_path / "run")
 
 
@@ -204,7 +204,7 @@ def test_epochs_stop_a_run_at_the_end_of_the_corpus(data: Path, tmp_path: Path) 
     assert 1 < len(epochs) < 1000
 
 
-def test_what_a_checkpoint_has_behind_it_is_logged(data: Path, tmp_path: Path) -> None:
+def test_the_updates_before_a_checkpoint_are_logged(data: Path, tmp_path: Path) -> None:
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
     recipe = replace(
         recipe,
@@ -216,7 +216,7 @@ def test_what_a_checkpoint_has_behind_it_is_logged(data: Path, tmp_path: Path) -
     assert logged_updates == [4, 8, NUM_UPDATES]
 
 
-def test_what_is_found_to_fit_holds_for_validation_and_its_time_is_in_no_rate(
+def test_validation_uses_the_micro_batches_found_and_the_search_is_in_no_rate(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch_tokens: list[int] = []
@@ -234,7 +234,7 @@ def test_what_is_found_to_fit_holds_for_validation_and_its_time_is_in_no_rate(
         clock.now += 0.001
         return clock.now
 
-    monkeypatch.setattr(running, "find_number", find_slowly)
+    monkeypatch.setattr(running, "find_num_micro_batches", find_slowly)
     monkeypatch.setattr(Validator, "validate", note_and_validate)
     recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
     recipe = replace(recipe, training=replace(recipe.training, max_tokens=0))

@@ -9,27 +9,21 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.batch import Batch, batch_of
+from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Dataset, Indices
 from nmtkit.data.sampler import Position, Update
 from nmtkit.training.loader import LoadedUpdate
 from nmtkit.training.micro_batches import MicroBatch, pairs_of
 from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.trainer import Trainer
-from tests.tiny import tiny_subword_dataset
 from tests.training import CPU, run_context, trainer_of
 
 NUMBER = 3
 
 
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return Dataset.open(tiny_subword_dataset(tmp_path_factory.mktemp("corpus")))
-
-
 @pytest.fixture
-def update(dataset: Dataset) -> Update:
-    shard = dataset.train[0]
+def update(subword_dataset: Dataset) -> Update:
+    shard = subword_dataset.train[0]
     lengths = shard.source.lengths().sum(), shard.target.lengths().sum()
     return Update(0, np.arange(len(shard)), int(lengths[0]), int(lengths[1]))
 
@@ -38,13 +32,13 @@ MakeTrainer = Callable[..., Trainer]
 
 
 @pytest.fixture
-def make_trainer(dataset: Dataset, tmp_path: Path) -> MakeTrainer:
+def make_trainer(subword_dataset: Dataset, tmp_path: Path) -> MakeTrainer:
     def make(clip_norm: float = 0.0) -> Trainer:
         shape = {"model_size": 16, "feed_forward_size": 32, "heads": 2, "dropout": 0.0}
         layers = {"encoder_layers": 1, "decoder_layers": 1}
         sampling: dict[str, str | float] = {"subword_sampling": "both", "subword_alpha": 0.5}
         recipe = build(TrainRecipe, shape, layers, sampling, {"clip_norm": clip_norm})
-        trainer = trainer_of(run_context(recipe, dataset, tmp_path))
+        trainer = trainer_of(run_context(recipe, subword_dataset, tmp_path))
         trainer.train_state.model.double()
         return trainer
 
@@ -53,7 +47,7 @@ def make_trainer(dataset: Dataset, tmp_path: Path) -> MakeTrainer:
 
 def read(dataset: Dataset, recipe: TrainRecipe, pairs: Indices) -> Batch:
     sampling = SubwordSampling.of(recipe, dataset.codec)
-    return batch_of(*sampling.read(dataset.train[0], pairs, NUMBER), CPU)
+    return make_batch(*sampling.read(dataset.train[0], pairs, NUMBER), CPU)
 
 
 def loaded_in(trainer: Trainer, update: Update, number: int) -> LoadedUpdate:
@@ -70,7 +64,7 @@ def gradients(trainer: Trainer) -> torch.Tensor:
 
 
 def mean_gradients(trainer: Trainer, update: Update) -> torch.Tensor:
-    """Differentiate the mean of the losses of the pairs, each read on its own."""
+    """Differentiate the mean loss of the pairs, each in its own batch."""
     losses, num_tokens = [], 0
     for pair in update.pairs:
         batch = read(trainer.context.dataset, trainer.context.recipe, np.array([pair]))
@@ -84,7 +78,7 @@ def mean_gradients(trainer: Trainer, update: Update) -> torch.Tensor:
 
 
 class _Loader:
-    """Loads one update again and again."""
+    """Loads the same update each time."""
 
     def __init__(self, loaded: LoadedUpdate) -> None:
         self.loaded = loaded
@@ -96,7 +90,7 @@ class _Loader:
 def run_update(
     trainer: Trainer, loaded: LoadedUpdate, monkeypatch: pytest.MonkeyPatch
 ) -> torch.Tensor:
-    """Run an update; returns the gradients that Adam was given."""
+    """Run an update; return the gradients at Adam's step."""
     applied: list[torch.Tensor] = []
     monkeypatch.setattr(trainer, "loader", _Loader(loaded))
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""--max-minutes ends a run by the time spent in training, that of earlier sessions included."""
+"""--max-minutes ends a run by its training time, earlier sessions included."""
 
 from dataclasses import replace
 from pathlib import Path

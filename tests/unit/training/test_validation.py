@@ -1,4 +1,4 @@
-"""Validation says what `nmtkit translate` and `nmtkit score` say, and what the model's loss is."""
+"""Validation gives the scores of `nmtkit translate` and `nmtkit score`, and the model's nll."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def run(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def logged(run: Path) -> dict[str, Any]:
-    """Return what the run says of its validation."""
+    """Return the record of the run's validation."""
     records = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
     (record,) = (record for record in records if record["event"] == "validation")
     assert record["update"] == NUM_UPDATES
@@ -81,7 +81,7 @@ def validator_of(
 
 
 def loss_sentence_by_sentence(model: Transformer, dataset: Dataset) -> float:
-    """Compute nats a token with PyTorch's own loss and no other sentence in a batch."""
+    """Compute nats per token with PyTorch's loss, one sentence per batch."""
     total, num_tokens = 0.0, 0
     pairs = dataset.valid
     with torch.no_grad():
@@ -96,7 +96,7 @@ def loss_sentence_by_sentence(model: Transformer, dataset: Dataset) -> float:
 
 
 def stopping_at(call: int) -> Callable[[], bool]:
-    """Return a request to stop that comes with the given call, counted from 1, and stays."""
+    """Return an `is_stopping` that is true from the given call on, counted from 1."""
     calls = iter(range(1, 10**9))
     return lambda: next(calls) >= call
 

@@ -26,7 +26,7 @@ def test_every_part_has_the_size_that_was_asked_for(parts: dict[str, list[Phrase
     assert {name: len(pairs) for name, pairs in parts.items()} == SIZES
 
 
-def test_no_sentence_of_either_side_comes_twice_in_all_parts_together(
+def test_no_sentence_is_repeated_within_or_between_parts(
     parts: dict[str, list[Phrase]],
 ) -> None:
     pairs = all_pairs(parts)
@@ -43,7 +43,7 @@ def test_a_pair_is_dropped_when_one_side_has_been_seen() -> None:
     assert list(distinct(iter(pairs))) == [Phrase("a", "x"), Phrase("b", "y")]
 
 
-def test_the_whole_test_set_uses_only_words_that_training_shows_often(
+def test_the_test_set_uses_only_words_that_are_frequent_in_training(
     parts: dict[str, list[Phrase]],
 ) -> None:
     seen = Counter(word for pair in parts["train"] for word in words(pair.german))
@@ -56,7 +56,7 @@ def words(text: str) -> list[str]:
     return text.lower().replace(",", " ").rstrip(".?").split()
 
 
-def test_files_hold_one_sentence_a_line(tmp_path: Path) -> None:
+def test_files_have_one_sentence_per_line(tmp_path: Path) -> None:
     parts = {"valid": [Phrase("She sees it.", "Sie sieht es.")], "test": [Phrase("No.", "Nein.")]}
     write(parts, tmp_path / "corpus")
     assert (tmp_path / "corpus" / "valid.en").read_bytes() == b"She sees it.\n"

@@ -1,4 +1,4 @@
-"""A download ends with the whole file, however often it is cut off, or with an error."""
+"""A download ends with the complete file, also after interruptions, or with an error."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from examples.wmt14.download import MAX_FAILURES, download
-from examples.wmt14.trouble import NO_ROOM, TRY_AGAIN, USAGE, FetchError
+from examples.wmt14.errors import NO_ROOM, TRY_AGAIN, USAGE, FetchError
 from tests.downloads import Behaviour, serve
 
 CONTENT = Random(1).randbytes(300_000)
@@ -47,9 +47,7 @@ def test_a_file_arrives_whole(address: str, path: Path) -> None:
     assert not part_of(path).exists()
 
 
-def test_a_download_that_was_cut_off_goes_on_where_it_stopped(
-    address: str, path: Path, behaviour: Behaviour
-) -> None:
+def test_an_interrupted_download_resumes(address: str, path: Path, behaviour: Behaviour) -> None:
     behaviour.cuts = [100_000, 50_000]
     assert len(fetch(address, path)) == 2
     assert path.read_bytes() == CONTENT
@@ -57,7 +55,7 @@ def test_a_download_that_was_cut_off_goes_on_where_it_stopped(
     assert ranges == ["", "bytes=100000-", "bytes=150000-"]
 
 
-def test_a_later_call_goes_on_too(address: str, path: Path, behaviour: Behaviour) -> None:
+def test_a_later_call_resumes_too(address: str, path: Path, behaviour: Behaviour) -> None:
     part_of(path).write_bytes(CONTENT[:7])
     fetch(address, path)
     assert path.read_bytes() == CONTENT
@@ -73,7 +71,7 @@ def test_a_server_without_ranges_sends_all_of_it_again(
     assert path.read_bytes() == CONTENT
 
 
-def test_a_file_of_unknown_length_is_taken_as_it_comes(
+def test_a_file_of_unknown_length_is_downloaded(
     address: str, path: Path, behaviour: Behaviour
 ) -> None:
     behaviour.tells_length = False
@@ -97,7 +95,7 @@ def test_too_many_failures_in_a_row_are_an_error(
     address: str, path: Path, behaviour: Behaviour
 ) -> None:
     behaviour.failures = [500] * MAX_FAILURES
-    with pytest.raises(FetchError, match=r"500.*when the network is back, the same") as caught:
+    with pytest.raises(FetchError, match=r"500.*run the same command again") as caught:
         fetch(address, path)
     assert caught.value.exit_code == TRY_AGAIN
     assert not path.exists()
@@ -112,20 +110,20 @@ def test_a_server_that_is_not_there_is_an_error(
     assert caught.value.exit_code == TRY_AGAIN
 
 
-def test_a_file_that_the_server_does_not_have_is_an_error_at_once(
+def test_a_file_that_the_server_does_not_have_is_an_error_without_retries(
     address: str, path: Path, behaviour: Behaviour
 ) -> None:
-    with pytest.raises(FetchError, match=r"404.*look for a mirror") as caught:
+    with pytest.raises(FetchError, match=r"404.*use a mirror") as caught:
         fetch(f"{address}s", path)
     assert caught.value.exit_code == USAGE
     assert len(behaviour.asked) == 1
 
 
-def test_a_disk_without_room_is_an_error_before_anything_comes(
+def test_a_disk_without_room_is_an_error_before_the_download(
     address: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
-    with pytest.raises(FetchError, match=r"0\.3 MB are to come and 0\.1 MB are free") as caught:
+    with pytest.raises(FetchError, match=r"needs 0\.3 MB, but 0\.1 MB are free") as caught:
         fetch(address, path)
     assert caught.value.exit_code == NO_ROOM
     assert list(path.parent.glob("archive*")) == []
@@ -139,12 +137,12 @@ def test_a_disk_that_fills_up_is_an_error(address: str, path: Path) -> None:
     assert not path.exists()
 
 
-def test_it_is_told_how_far_it_came(
+def test_progress_is_printed(
     address: str, path: Path, behaviour: Behaviour, capsys: pytest.CaptureFixture[str]
 ) -> None:
     behaviour.cuts = [100_000]
     fetch(address, path)
     lines = [line.rstrip() for line in capsys.readouterr().err.split("\n")]
     assert lines[0].startswith("archive.tgz: 0.1 MB of 0.3 MB, ")
-    assert lines[1] == "archive.tgz: ended after 100000 of 300000 bytes; trying again"
+    assert lines[1] == "archive.tgz: ended after 100000 of 300000 bytes; retrying"
     assert lines[2].startswith("archive.tgz: 0.3 MB of 0.3 MB, ")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from examples.wmt14 import fetch as module
+from examples.wmt14.errors import BAD_TEXT, DAMAGED, NO_ROOM, USAGE, FetchError
 from examples.wmt14.fetch import CORPORA, fetch, main
-from examples.wmt14.trouble import BAD_TEXT, DAMAGED, NO_ROOM, USAGE, FetchError
 from tests.downloads import Behaviour, plain_text, serve, write_tar, write_wmt14
 
 TRAINING = [(f"Line {n} & more.", f"Zeile {n} & m\u00eahr.") for n in range(40)]
@@ -81,7 +81,7 @@ def test_source_and_target_may_change_places(mirror: Path, archives: Path, out: 
     assert read(out / "newstest2014.en") == ["ref en"]
 
 
-def test_every_archive_has_a_name_of_its_own() -> None:
+def test_archive_names_are_unique() -> None:
     addresses = {corpus.address for corpus in CORPORA.values()}
     assert len({address.rpartition("/")[2] for address in addresses}) == len(addresses)
 
@@ -93,7 +93,7 @@ def server(mirror: Path, behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch) 
         yield address
 
 
-def test_what_is_there_is_not_downloaded_again(
+def test_existing_archives_are_not_downloaded_again(
     server: str, archives: Path, out: Path, behaviour: Behaviour
 ) -> None:
     fetch(("en", "de"), ["europarl-v7"], archives, out, server)
@@ -158,14 +158,12 @@ def test_a_damaged_text_in_a_whole_archive_is_an_error(
 def test_an_archive_that_the_mirror_lacks_is_an_error(
     mirror: Path, archives: Path, out: Path
 ) -> None:
-    with pytest.raises(FetchError, match=r"giga-fren\.tar: not there; put it there") as caught:
+    with pytest.raises(FetchError, match=r"giga-fren\.tar: no such file; put it there") as caught:
         fetch(("en", "fr"), ["giga-fren"], archives, out, str(mirror))
     assert caught.value.exit_code == USAGE
 
 
-def test_what_a_killed_process_left_does_not_disturb(
-    mirror: Path, archives: Path, out: Path
-) -> None:
+def test_leftovers_of_a_killed_process_are_removed(mirror: Path, archives: Path, out: Path) -> None:
     (out / ".unpacking").mkdir(parents=True)
     (out / ".unpacking" / "0").write_bytes(b"half of a fi")
     (out / "commoncrawl.en").write_bytes(b"of another time\n")
@@ -185,16 +183,16 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return main()
 
 
-def test_the_command_line_tells_an_error_in_one_line(
+def test_an_error_of_the_command_is_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = ("--archives", tmp_path / "a", "--out", tmp_path / "b", "--mirror", tmp_path)
     assert run(monkeypatch, "en-de", "commoncrawl", *places) == USAGE
-    told = f"fetch: error: {tmp_path}/training-parallel-commoncrawl.tgz: not there; "
-    assert capsys.readouterr().err.startswith(told)
+    expected = f"fetch: error: {tmp_path}/training-parallel-commoncrawl.tgz: no such file; "
+    assert capsys.readouterr().err.startswith(expected)
     assert run(monkeypatch, "fr-de", "commoncrawl", *places) == USAGE
-    told = "fetch: error: fr-de: not a pair of languages with English; such as en-de\n"
-    assert capsys.readouterr().err == told
+    expected = "fetch: error: fr-de: not a language pair with English; use one such as en-de\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_a_disk_that_is_full_leaves_no_text(

@@ -1,4 +1,4 @@
-"""The rows of table 3 are trained as the paper has them, or all of them smaller by one rule."""
+"""The recipes of table 3 are the paper's, or smaller by one rule for all rows."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def test_at_the_paper_s_scale_a_row_is_its_preset(row: str) -> None:
     assert {name for name in values if values[name] != preset[name]} <= EVALUATION
 
 
-def test_when_all_is_tiny_a_row_differs_from_base_as_it_does_in_the_paper() -> None:
+def test_a_tiny_row_differs_from_base_as_in_the_paper() -> None:
     def differences(row: str, scale: str) -> set[str]:
         one, base = values_of(recipe(row, scale)), values_of(recipe("base", scale))
         # How often big is saved is not what the table is about.
@@ -73,7 +73,9 @@ def test_a_row_is_trained_translated_and_scored_by_commands_that_exist(scale: st
     assert list(found) == ["preprocess", "train", "translate", "score"]
     for line in found.values():
         check(line)
-    assert "/C1/run/last --beam 4 --length-penalty 0.6 --extra-length 50 < " in found["translate"]
+    assert (
+        "/C1/run/last --beam 4 --length-penalty 0.6 --max-length-offset 50 < " in found["translate"]
+    )
     development = "/corpus/valid" if scale == "tiny" else "work/en-de-v9/text/newstest2013"
     assert f" < {development}.en > " in found["translate"]
     assert f"--reference {development}.de " in found["score"]
@@ -86,7 +88,7 @@ def test_rows_can_be_chosen_and_the_table_is_written_after_them() -> None:
     assert "recipe" not in commands("table3", "ROWS=")
 
 
-def test_a_row_that_is_scored_stands_beside_the_paper_s_and_others_are_open(tmp_path: Path) -> None:
+def test_a_scored_row_is_next_to_the_paper_s_and_others_are_open(tmp_path: Path) -> None:
     run = run_of(validations=validated([2.0, 1.6], [None, None]))
     checkpoint = write_run(tmp_path / "A1" / "run", run) / "checkpoints" / "00001000"
     checkpoint.mkdir(parents=True)
@@ -95,8 +97,8 @@ def test_a_row_that_is_scored_stands_beside_the_paper_s_and_others_are_open(tmp_
     (tmp_path / "A1" / SCORE).write_text(json.dumps(scores))
     rows = shown(tmp_path)
     assert list(rows) == list(TABLE_3)
-    told = {name: text for name, text in rows["A1"].items() if text}
-    assert told == {
+    filled = {name: text for name, text in rows["A1"].items() if text}
+    assert filled == {
         **{"row": "A1", "h": "1", "d_k": "512", "d_v": "512"},
         **{"PPL paper": "5.29", "PPL": "4.95", "BLEU paper": "24.9", "BLEU": "25.0"},
         **{"sacreBLEU": "24.0", "params": "63.1"},
@@ -128,9 +130,9 @@ def test_a_tiny_corpus_has_to_be_named(tmp_path: Path) -> None:
     assert "set CORPUS=/folder with train and valid text\n" in done.stderr
 
 
-def test_scores_that_are_not_whole_are_named(tmp_path: Path) -> None:
+def test_incomplete_scores_are_refused(tmp_path: Path) -> None:
     (tmp_path / "A1").mkdir()
     write_run(tmp_path / "A1" / "run", run_of())
     (tmp_path / "A1" / SCORE).write_text("")
-    with pytest.raises(DamagedError, match=r"A1/score\.json: not JSON; delete it, and make it"):
+    with pytest.raises(DamagedError, match=r"A1/score\.json: not JSON; delete it and make it"):
         table(tmp_path, "tiny")

@@ -1,4 +1,4 @@
-"""Test sets in SGM give the lines that they hold, whatever their SGM is like."""
+"""Test sets in any form of SGM are converted to their lines."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.wmt14.errors import BAD_TEXT, FetchError
 from examples.wmt14.testset import segments_of, write_test_set
-from examples.wmt14.trouble import BAD_TEXT, FetchError
 from tests.downloads import sgm
 
 NAMES = ("newstest-src.en.sgm", "newstest-ref.de.sgm")
@@ -56,7 +56,7 @@ def test_tags_may_be_written_in_other_ways() -> None:
     assert segments_of(text, "x") == {("one", "1"): "a", ("one", "2"): "b"}
 
 
-def test_a_reference_in_another_order_is_put_into_that_of_the_source(tmp_path: Path) -> None:
+def test_a_reference_is_put_into_the_order_of_the_source(tmp_path: Path) -> None:
     one = '<doc docid="one"><seg id="1">{}</seg><seg id="2">{}</seg></doc>'
     two = '<doc docid="two"><seg id="1">{}</seg></doc>'
     source = one.format("a", "b") + two.format("c")
@@ -68,7 +68,7 @@ def test_a_reference_in_another_order_is_put_into_that_of_the_source(tmp_path: P
 
 def test_a_segment_without_a_partner_is_an_error(tmp_path: Path) -> None:
     files = write(tmp_path, sgm(["a", "b"], "srcset"), sgm(["A"], "refset"))
-    with pytest.raises(FetchError, match=r"segment 2 of document news\.0 is in one") as caught:
+    with pytest.raises(FetchError, match=r"segment 2 of document news\.0 is in only one") as caught:
         write_test_set(files, NAMES)
     assert caught.value.exit_code == BAD_TEXT
 
@@ -76,18 +76,18 @@ def test_a_segment_without_a_partner_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<html>not found</html>", "test.sgm: holds no segments; is it a test set"),
-        (document("a") * 2, "segment 1 of document one comes twice"),
+        ("<html>not found</html>", "test.sgm: no segments; check that it is a test set"),
+        (document("a") * 2, "segment 1 of document one is repeated"),
         ('<doc docid="d"><seg id="1">a<seg id="2">b</seg></doc>', "segment 1 of document d has no"),
     ],
 )
-def test_what_is_no_test_set_is_an_error(text: str, message: str) -> None:
+def test_a_file_that_is_not_a_test_set_is_an_error(text: str, message: str) -> None:
     with pytest.raises(FetchError, match=message) as caught:
         segments_of(text, "test.sgm")
     assert caught.value.exit_code == BAD_TEXT
 
 
-def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_an_error(tmp_path: Path) -> None:
     files = write(tmp_path, document("a").encode(), document("\u00e4").encode("latin-1"))
     with pytest.raises(FetchError, match=r"newstest-ref\.de\.sgm: not valid UTF-8") as caught:
         write_test_set(files, NAMES)

@@ -1,4 +1,4 @@
-"""The table of a grid has every cell that was scored, and names the best."""
+"""The table of a grid has every scored cell and names the best."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ def write_cell(folder: Path, name: str, f1: float) -> None:
     (folder / name / SCORE).write_text(json.dumps(scores), "utf-8")
 
 
-def test_cells_stand_by_their_settings_and_the_best_is_named(tmp_path: Path) -> None:
+def test_cells_are_sorted_by_settings_and_the_best_is_named(tmp_path: Path) -> None:
     write_cell(tmp_path, "0.3-0.1-0.5", 87.0)
     write_cell(tmp_path, "0.1-0.2-0.5", 88.5)
     write_cell(tmp_path, "0.1-0.1-1.0", 80.0)

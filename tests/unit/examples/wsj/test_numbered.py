@@ -1,4 +1,4 @@
-"""Each word gets its number, on both sides the same one, and nothing else changes."""
+"""Each word gets the same number on both sides, and nothing else changes."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def tags(tree: Tree) -> list[str]:
     return [leaf.label for leaf in tree.preterminals()]
 
 
-def test_a_mark_repeats_after_eighty_places_and_no_sooner() -> None:
+def test_marks_repeat_after_eighty_words() -> None:
     first = list(islice(marks(), 3 * 80))
     assert len({*first[:80]}) == 80
     assert first == first[:80] * 3
@@ -48,11 +48,11 @@ def test_a_word_s_mark_is_its_tag_and_stands_before_it_in_the_source(tree: Tree)
 
 
 @pytest.mark.parametrize(("line", "num_words"), [("", 0), (" a  b ", 2), ("10\u00a0% a\u202fb", 2)])
-def test_words_stay_as_many(line: str, num_words: int) -> None:
+def test_the_number_of_words_does_not_change(line: str, num_words: int) -> None:
     assert len(split_words(numbered_words(line))) == num_words
 
 
-def test_a_mark_is_a_piece_of_its_own_however_often_it_stands_before_the_same_word() -> None:
+def test_a_mark_is_always_a_separate_subword() -> None:
     line = numbered_words("we see one protein")
     subword = Subword.train([line] * 50, "bpe", 288, "words")
     pieces = [subword.piece(index).removeprefix(SPACE_SYMBOL) for index in subword.encode(line)]
@@ -82,7 +82,7 @@ def test_the_command_writes_the_lines_of_a_file_as_numbered_ones(tmp_path: Path)
     assert (done.stdout, done.stderr) == ("".join(f"{line}\n" for line in expected), "")
 
 
-def test_a_malformed_tree_is_told_with_its_file_and_line(tmp_path: Path) -> None:
+def test_a_malformed_tree_is_reported_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text("(TOP (NP (DT the\n", "utf-8")
     refused = run("trees", path)

@@ -1,4 +1,4 @@
-"""Sections of a treebank come clean, in order, and as many as there must be."""
+"""Sections of a treebank are cleaned, ordered and counted."""
 
 import subprocess
 import sys
@@ -50,23 +50,23 @@ def test_names_in_capitals_are_those_of_the_disc(treebank: Path) -> None:
 @pytest.mark.parametrize("num_trees", [2, 4])
 def test_another_number_of_trees_is_refused(treebank: Path, num_trees: int) -> None:
     with pytest.raises(
-        DataError, match=rf"wsj: sections 02 hold 3 trees, not {num_trees}; .* --trees 3 \(make: "
+        DataError, match=rf"wsj: sections 02 have 3 trees, not {num_trees}; .* --trees 3 \(make: "
     ):
         list(section_lines(treebank, "02", num_trees))
 
 
 @pytest.mark.parametrize("sections", ["2", "02,03", "03-02", ""])
-def test_what_names_no_section_is_refused(sections: str) -> None:
-    with pytest.raises(ConfigError, match=f"sections '{sections}': none; name one such as 23"):
+def test_malformed_sections_are_refused(sections: str) -> None:
+    with pytest.raises(ConfigError, match=f"sections '{sections}': not a section or range; give"):
         numbers_of(sections)
 
 
-def test_a_section_that_is_not_there_is_refused(treebank: Path) -> None:
-    with pytest.raises(ConfigError, match=r"wsj/04: no files \.mrg; name the folder .*TREEBANK="):
+def test_a_missing_section_is_refused(treebank: Path) -> None:
+    with pytest.raises(ConfigError, match=r"wsj/04: no files \.mrg; give the folder .*TREEBANK="):
         list(section_lines(treebank, "02-04", 4))
 
 
-def test_a_malformed_tree_is_told_with_its_file_and_line(treebank: Path) -> None:
+def test_a_malformed_tree_is_reported_with_file_and_line(treebank: Path) -> None:
     file = treebank / "03" / "wsj_0301.mrg"
     file.write_text("( (S (NP a)\n", "utf-8")
     with pytest.raises(NmtkitError, match=r"wsj_0301\.mrg:1"):

@@ -1,4 +1,4 @@
-"""Counts from a model's shape are those of the model itself, and of torch's own counter."""
+"""Counts from a model's shape equal those of the model itself, and of torch's counter."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch
-from nmtkit.model.estimate.cost import Work, count_parameters, operations, training_operations
+from nmtkit.model.estimate.cost import Workload, count_parameters, operations, training_operations
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.reporting.paper import TABLE_3
@@ -63,26 +63,26 @@ def millions(preset: str, vocab_size: int) -> float:
         ("big", 214.2),
     ],
 )
-def test_the_paper_s_models_have_their_known_sizes(preset: str, size: float) -> None:
+def test_the_papers_models_have_their_known_sizes(preset: str, size: float) -> None:
     assert millions(preset, 37_000) == pytest.approx(size, abs=0.05)
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE_3 if TABLE_3[row].millions])
-def test_the_paper_s_column_takes_two_vocabularies(row: str) -> None:
+def test_the_papers_parameter_counts_have_two_vocabularies(row: str) -> None:
     preset, vocab_size = ("big", 36_000) if row == "big" else (PRESET_OF_ROW[row], 40_960)
     assert round(millions(preset, vocab_size)) == TABLE_3[row].millions
 
 
-def test_heads_of_other_numbers_have_as_many_parameters() -> None:
+def test_the_number_of_heads_does_not_change_the_parameters() -> None:
     assert len({millions(name, 37_000) for name in ("base", "table3-A1", "table3-A4")}) == 1
 
 
-def test_half_the_batch_is_half_the_operations_and_the_backward_pass_twice_the_forward() -> None:
-    work = Work(source_tokens=15, target_tokens=21, source_length=5, target_length=7)
-    half = replace(work, source_tokens=7.5, target_tokens=10.5)
-    whole = operations(SMALL, 19, work)
+def test_operations_grow_with_the_batch_and_training_takes_three_times_as_many() -> None:
+    workload = Workload(source_tokens=15, target_tokens=21, source_length=5, target_length=7)
+    half = replace(workload, source_tokens=7.5, target_tokens=10.5)
+    whole = operations(SMALL, 19, workload)
     assert operations(SMALL, 19, half) == pytest.approx(whole / 2)
-    assert training_operations(SMALL, 19, work) == pytest.approx(3 * whole)
+    assert training_operations(SMALL, 19, workload) == pytest.approx(3 * whole)
 
 
 @pytest.mark.parametrize("config", [SMALL, SHAPES["own head sizes"]])
@@ -92,27 +92,27 @@ def test_operations_are_those_that_torch_counts(config: ModelConfig) -> None:
     target = pack_sequences([[4] * target_length] * num_sentences, cpu)
     batch = Batch(pack_sequences([[3] * source_length] * num_sentences, cpu), target, target.values)
     objective = Objective(Transformer(config, size, size, is_shared=True), 0.1, None)
-    # The other kernels of a CPU are unknown to the counter.
+    # The counter does not know the other kernels of a CPU.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         objective(batch).loss.backward()
-    work = Work(
+    workload = Workload(
         source_tokens=num_sentences * source_length,
         target_tokens=num_sentences * target_length,
         source_length=source_length,
         target_length=target_length,
     )
-    counted = training_operations(config, size, work)
-    # Nor is the product that the loss adds in place to the gradient of the output projection.
-    added_in_place = 2 * work.target_tokens * config.model_size * size
+    counted = training_operations(config, size, workload)
+    # Nor does it count the product that the loss adds in place to the output projection's gradient.
+    added_in_place = 2 * workload.target_tokens * config.model_size * size
     assert counted == pytest.approx(counter.get_total_flops() + added_in_place, rel=1e-6)
 
 
 def test_a_window_saves_the_products_beyond_it() -> None:
-    work = Work(source_tokens=100, target_tokens=80, source_length=50, target_length=40)
-    full = training_operations(SHAPES["own head sizes"], 19, work)
-    restricted = training_operations(replace(SHAPES["own head sizes"], window=9), 19, work)
+    workload = Workload(source_tokens=100, target_tokens=80, source_length=50, target_length=40)
+    full = training_operations(SHAPES["own head sizes"], 19, workload)
+    restricted = training_operations(replace(SHAPES["own head sizes"], window=9), 19, workload)
     # Of keys and values (2 heads of 3 + 5), 4 positions on either side of each, or the last 9.
     source = SMALL.encoder_layers * 100 * (50 - 9) * 16
     target = SMALL.decoder_layers * 80 * (40 - 9) * 16
     assert full - restricted == 3 * 2 * (source + target)
-    assert training_operations(replace(SHAPES["own head sizes"], window=100), 19, work) == full
+    assert training_operations(replace(SHAPES["own head sizes"], window=100), 19, workload) == full

@@ -1,21 +1,21 @@
-"""What devices are taken to sustain gives the costs of the paper's table 2."""
+"""The sustained rates of devices give the costs of the paper's table 2."""
 
 import pytest
 
 from nmtkit.model.estimate.device_rates import sustained_rate
 from nmtkit.reporting.paper import TABLE_2
 
-SECONDS_A_DAY = 86400
+SECONDS_PER_DAY = 86400
 
 
 @pytest.mark.parametrize(
     ("name", "days"), [("Transformer (base model)", 0.5), ("Transformer (big)", 3.5)]
 )
-def test_eight_p100_give_the_cost_that_the_paper_tells(name: str, days: float) -> None:
+def test_eight_p100_give_the_papers_cost(name: str, days: float) -> None:
     rate = sustained_rate("Tesla P100-SXM2-16GB", "float32")
     assert rate is not None
-    (told,) = {system.operations for system in TABLE_2 if system.name == name}
-    assert told == pytest.approx(days * SECONDS_A_DAY * 8 * rate, rel=0.02)  # two digits
+    (stated,) = {system.operations for system in TABLE_2 if system.name == name}
+    assert stated == pytest.approx(days * SECONDS_PER_DAY * 8 * rate, rel=0.02)  # two digits
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_later_devices_sustain_nine_tenths_of_their_peak(
         ("cpu", "float32"),
         ("NVIDIA GeForce RTX 4090", "bfloat16"),
         ("Tesla V100", "bfloat16"),
-        # Names that hold the name of another.
+        # Names that contain the name of another device.
         ("NVIDIA RTX A1000 Laptop GPU", "float32"),
         ("Quadro P1000", "float32"),
         ("Quadro M4000", "float32"),
@@ -57,7 +57,5 @@ def test_later_devices_sustain_nine_tenths_of_their_peak(
         ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "bfloat16"),
     ],
 )
-def test_there_is_no_figure_for_other_devices_or_what_they_cannot_do(
-    name: str, precision: str
-) -> None:
+def test_other_devices_and_unsupported_precisions_have_no_figure(name: str, precision: str) -> None:
     assert sustained_rate(name, precision) is None

@@ -1,4 +1,4 @@
-"""What is counted from the shape is what autograd keeps, and what an update needs at most."""
+"""Counts from the shape equal the tensors that autograd saves, and the peak of an update."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from nmtkit.training.optimizer import make_adam
 
 CPU = torch.device("cpu")
 CHUNK = 233
-"""Tokens whose logits exist at the same time: many tokens are several chunks."""
+"""Tokens whose logits exist at the same time; the larger batches have several chunks."""
 SMALL = ModelConfig(
     encoder_layers=2, decoder_layers=3, model_size=32, feed_forward_size=128, heads=2
 )
@@ -44,14 +44,13 @@ SHAPES = {
 
 @pytest.fixture
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have torch's own kernel compute attention in bfloat16 too, as what is counted supposes."""
-    monkeypatch.setattr(padded, "LARGEST_EXPLICIT", 0)
+    """Use torch's own attention kernel in bfloat16 too, as the counts assume."""
+    monkeypatch.setattr(padded, "MAX_STORED_WEIGHTS", 0)
 
 
 def kept_bytes(model: Transformer, lengths: tuple[int, int], low: torch.dtype | None) -> int:
-    """Return the bytes that a forward pass keeps, but for weights and copies of them."""
-    # Lengths that differ, as elsewhere: nothing is saved by there being no padding.
-    # As many tokens as products on a CPU are filled up to.
+    """Return the bytes that a forward pass saves, except weights and copies of them."""
+    # Lengths differ, as in training. The number of tokens needs no padded rows on a CPU.
     source, target = ([[3] * (length - 1), [3] * (length + 1)] * 32 for length in lengths)
     target_in = pack_sequences(target, CPU)
     batch = Batch(pack_sequences(source, CPU), target_in, target_in.values)
@@ -66,9 +65,13 @@ def kept_bytes(model: Transformer, lengths: tuple[int, int], low: torch.dtype | 
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
-def measured(config: ModelConfig, low: torch.dtype | None, recompute: bool) -> tuple[float, float]:
-    """Return the bytes a source token, and a target token, by what more of them add."""
-    model = Transformer(config, 19, 19, is_shared=True, recompute=recompute).train()
+def measured(
+    config: ModelConfig, low: torch.dtype | None, checkpointing: bool
+) -> tuple[float, float]:
+    """Return the bytes per source token and per target token, as differences of two batches."""
+    model = Transformer(
+        config, 19, 19, is_shared=True, activation_checkpointing=checkpointing
+    ).train()
     few, more_source, more_target = (
         kept_bytes(model, lengths, low) for lengths in ((9, 9), (19, 9), (9, 19))
     )
@@ -83,63 +86,65 @@ def measured(config: ModelConfig, low: torch.dtype | None, recompute: bool) -> t
 )
 @pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
 @pytest.mark.usefixtures("fused")
-def test_a_token_keeps_what_autograd_keeps_for_it(
+def test_counted_activations_equal_the_saved_tensors(
     config: ModelConfig, low: torch.dtype | None, product_bytes: int
 ) -> None:
-    source, target = measured(config, low, recompute=False)
-    counted = activations(config, product_bytes, recompute=False)
+    source, target = measured(config, low, checkpointing=False)
+    counted = activations(config, product_bytes, activation_checkpointing=False)
     assert counted.source == pytest.approx(source, rel=0.05)
     assert counted.target == pytest.approx(target, rel=0.05)
 
 
 @pytest.mark.parametrize("config", [SMALL, SHAPES["pre-norm"], SHAPES["a deep encoder"]])
 def test_with_recomputing_a_token_keeps_the_inputs_of_layers(config: ModelConfig) -> None:
-    source, target = measured(config, None, recompute=True)
-    counted = activations(config, FLOAT32_BYTES, recompute=True)
-    # The memory is kept by a function that layers are called with, where hooks do not see it.
+    source, target = measured(config, None, checkpointing=True)
+    counted = activations(config, FLOAT32_BYTES, activation_checkpointing=True)
+    # The memory is held by a function that layers receive, which hooks do not see.
     memory = FLOAT32_BYTES * config.model_size
     assert counted.source == pytest.approx(source + memory, rel=0.05)
     assert counted.target == pytest.approx(target, rel=0.05)
 
 
 @pytest.mark.parametrize("window", [4, 8])
-def test_a_window_keeps_little_more_than_is_counted(window: int) -> None:
+def test_a_window_saves_little_more_than_is_counted(window: int) -> None:
     config = replace(SMALL, window=window)
-    source, target = measured(config, None, recompute=False)
-    counted = activations(config, FLOAT32_BYTES, recompute=False)
+    source, target = measured(config, None, checkpointing=False)
+    counted = activations(config, FLOAT32_BYTES, activation_checkpointing=False)
     assert counted.source < source < 1.15 * counted.source
     assert counted.target < target < 1.15 * counted.target
 
 
-def test_unequal_head_sizes_keep_little_more_than_is_counted() -> None:
+def test_unequal_head_sizes_save_little_more_than_is_counted() -> None:
     config = replace(SMALL, key_size=4)  # a CPU has no fused kernel for them
-    source, target = measured(config, None, recompute=False)
-    counted = activations(config, FLOAT32_BYTES, recompute=False)
+    source, target = measured(config, None, checkpointing=False)
+    counted = activations(config, FLOAT32_BYTES, activation_checkpointing=False)
     assert counted.source == pytest.approx(source, rel=0.15)
     assert counted.target == pytest.approx(target, rel=0.15)
 
 
 def batch_of(num_tokens: int) -> Batch:
-    """Return a batch of so many tokens a side."""
+    """Return a batch with `num_tokens` tokens per side."""
     sequences = [[3] * 9, [3] * 11] * (num_tokens // 20)
     target = pack_sequences(sequences, CPU)
     return Batch(pack_sequences(sequences, CPU), target, target.values)
 
 
-@pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
+@pytest.mark.parametrize("checkpointing", [False, True], ids=["kept", "recomputed"])
 @pytest.mark.parametrize("num_tokens", [60, 800], ids=["few tokens", "many tokens"])
 @pytest.mark.parametrize("size", [200, 5000], ids=["few entries", "many entries"])
 @pytest.mark.parametrize("low", [None, torch.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.usefixtures("fused")
-def test_an_update_needs_what_is_counted(
+def test_the_peak_of_an_update_is_as_counted(
     low: torch.dtype | None,
     size: int,
     num_tokens: int,
-    recompute: bool,
+    checkpointing: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(training, "chunk_size", lambda *_: CHUNK)
-    model = Transformer(SMALL, size, size, is_shared=True, recompute=recompute).train()
+    model = Transformer(
+        SMALL, size, size, is_shared=True, activation_checkpointing=checkpointing
+    ).train()
     adam = make_adam(model, TrainingConfig())
     objective, batch = Objective(model, 0.1, low), batch_of(num_tokens)
 
@@ -154,7 +159,7 @@ def test_an_update_needs_what_is_counted(
         update()
     parameters = count_parameters(SMALL, size, size, is_shared=True)
     product_bytes = FLOAT32_BYTES if low is None else BFLOAT16_BYTES
-    counted = TrainingMemory(SMALL, parameters, size, product_bytes, recompute, CHUNK)
+    counted = TrainingMemory(SMALL, parameters, size, product_bytes, checkpointing, CHUNK)
     assert counted.peak(*batch.sizes) == pytest.approx(memory.peak, rel=0.15)
 
 

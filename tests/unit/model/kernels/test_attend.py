@@ -1,4 +1,4 @@
-"""Attention gives the same from joined and from separate projections, by whichever kernel."""
+"""All kernels give the same, from joined and from separate projections."""
 
 import pytest
 import torch
@@ -7,19 +7,18 @@ from torch import Tensor
 from nmtkit.model.kernels import flash, padded, windowed
 from nmtkit.model.kernels.attend import Projection, attend, attend_step, attention_weights
 from nmtkit.model.kernels.padded import heads_first
-from nmtkit.model.kernels.reach import CAUSAL, EVERYTHING, Reach
+from nmtkit.model.kernels.window import CAUSAL, FULL, Window
 from nmtkit.packed import Layout
 from tests.doubles import pretend_flash
+from tests.unit.model.tensors import assert_same
 
 CPU = torch.device("cpu")
 HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 4
 SIZES = (HEADS * KEY_SIZE, HEADS * KEY_SIZE, HEADS * VALUE_SIZE)
 LENGTHS = [7, 1, 5]
-TOLERANCE = 1e-12
-"""In float64 another order of summation changes less than this."""
 
-reaches = pytest.mark.parametrize(
-    "reach", [EVERYTHING, CAUSAL, Reach(2, 2), Reach(3, 0)], ids=["all", "causal", "near", "last"]
+windows = pytest.mark.parametrize(
+    "window", [FULL, CAUSAL, Window(2, 2), Window(3, 0)], ids=["all", "causal", "near", "last"]
 )
 
 
@@ -28,20 +27,16 @@ def joint_projection(lengths: list[int] = LENGTHS) -> Projection:
     return Projection(values, Layout(lengths, CPU), SIZES)
 
 
-def assert_same(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
-
-
-@reaches
-def test_projections_may_be_joined_or_separate(reach: Reach) -> None:
+@windows
+def test_projections_may_be_joined_or_separate(window: Window) -> None:
     joint = joint_projection()
     query, key_value = joint.values.split([SIZES[0], sum(SIZES[1:])], -1)
     separate = [
         Projection(query, joint.layout, SIZES[:1]),
         Projection(key_value, joint.layout, SIZES[1:]),
     ]
-    expected = attend([joint], HEADS, reach, 0.0)
-    actual = attend(separate, HEADS, reach, 0.0)
+    expected = attend([joint], HEADS, window, 0.0)
+    actual = attend(separate, HEADS, window, 0.0)
     assert_same(actual, expected)
     weights = torch.randn_like(expected)
     gradients = [
@@ -50,59 +45,59 @@ def test_projections_may_be_joined_or_separate(reach: Reach) -> None:
     ]
     assert_same(*gradients)
     rows = [
-        joint.layout.pack(attention_weights(one, HEADS, reach).transpose(1, 2))
+        joint.layout.pack(attention_weights(one, HEADS, window).transpose(1, 2))
         for one in (separate, [joint])
     ]
     assert_same(*rows)
 
 
-@reaches
+@windows
 @pytest.mark.parametrize("lengths", [LENGTHS, [5, 5]], ids=["ragged", "rectangular"])
-def test_weights_times_values_are_what_attention_returns(reach: Reach, lengths: list[int]) -> None:
+def test_attention_returns_weights_times_values(window: Window, lengths: list[int]) -> None:
     joint = joint_projection(lengths)
     value = heads_first(joint.unpack()[..., -SIZES[2] :], HEADS)
-    context = (attention_weights([joint], HEADS, reach) @ value).transpose(1, 2)
-    assert_same(attend([joint], HEADS, reach, 0.0), joint.layout.pack(context).flatten(1))
+    context = (attention_weights([joint], HEADS, window) @ value).transpose(1, 2)
+    assert_same(attend([joint], HEADS, window, 0.0), joint.layout.pack(context).flatten(1))
 
 
-@reaches
-def test_flash_attention_receives_the_same_sequences_and_reach(
-    reach: Reach, monkeypatch: pytest.MonkeyPatch
+@windows
+def test_flash_attention_receives_the_same_sequences_and_window(
+    window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joint = joint_projection()
-    expected = attend([joint], HEADS, reach, 0.0)
+    expected = attend([joint], HEADS, window, 0.0)
     pretend_flash(monkeypatch)
     monkeypatch.delattr(padded, "attend")  # the other kernels need it
-    assert_same(attend([joint], HEADS, reach, 0.0), expected)
+    assert_same(attend([joint], HEADS, window, 0.0), expected)
 
 
 def refuse(*_: object) -> Tensor:
-    raise AssertionError("this kernel is not the one")
+    raise AssertionError("this kernel must not be used")
 
 
 @pytest.mark.parametrize(
-    ("reach", "other"),
-    [(CAUSAL, windowed), (EVERYTHING, windowed), (Reach(1, 1), flash), (CAUSAL, flash)],
+    ("window", "other"),
+    [(CAUSAL, windowed), (FULL, windowed), (Window(1, 1), flash), (CAUSAL, flash)],
 )
-def test_a_cpu_takes_blocks_of_a_window_where_there_is_one_and_never_flash_attention(
-    reach: Reach, other: object, monkeypatch: pytest.MonkeyPatch
+def test_a_cpu_uses_blocks_for_limited_windows_only_and_never_flash_attention(
+    window: Window, other: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(other, "attend", refuse)
-    assert attend([joint_projection()], HEADS, reach, 0.0).shape == (sum(LENGTHS), SIZES[2])
+    assert attend([joint_projection()], HEADS, window, 0.0).shape == (sum(LENGTHS), SIZES[2])
 
 
 def test_a_window_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Layout, "unpack")
-    attend([joint_projection()], HEADS, Reach(1, 1), 0.0)
+    attend([joint_projection()], HEADS, Window(1, 1), 0.0)
 
 
-def test_with_dropout_of_weights_flash_attention_is_not_taken(
+def test_flash_attention_is_not_used_with_dropout_of_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pretend_flash(monkeypatch)
     monkeypatch.setattr(flash, "attend", refuse)
-    for reach in (CAUSAL, Reach(1, 1)):
-        attend([joint_projection()], HEADS, reach, 0.1)
+    for window in (CAUSAL, Window(1, 1)):
+        attend([joint_projection()], HEADS, window, 0.1)
 
 
 def test_a_step_is_the_last_row_of_causal_attention() -> None:
@@ -120,17 +115,17 @@ def test_a_step_is_the_last_row_of_causal_attention() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_a_gpu_computes_what_a_cpu_does_within_a_window(
+def test_attention_within_a_window_is_equal_on_gpu_and_cpu(
     is_causal: bool, dtype: torch.dtype
 ) -> None:
     lengths, device = [300, 1, 70, 129], torch.device("cuda")
-    reach = Reach(49, 0) if is_causal else Reach(25, 25)
+    window = Window(49, 0) if is_causal else Window(25, 25)
     leaf = torch.randn(sum(lengths), 3 * HEADS * 64).to(dtype).requires_grad_()
     weights = torch.randn(sum(lengths), HEADS * 64)
 
     def compute(place: torch.device, kind: torch.dtype) -> list[Tensor]:
         joint = Projection(leaf.to(place, kind), Layout(lengths, place), 3 * (HEADS * 64,))
-        context = attend([joint], HEADS, reach, 0.0)
+        context = attend([joint], HEADS, window, 0.0)
         total = (context.float() * weights.to(place)).sum()
         return [context.float().cpu(), torch.autograd.grad(total, leaf)[0].float()]
 

@@ -1,4 +1,4 @@
-"""Flash attention over packed tokens is attention in a padded block."""
+"""Flash attention over packed tokens equals attention in a padded block."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmtkit.config.training import ModelConfig
-from nmtkit.model.attention import MemoryAttention, SelfAttention
+from nmtkit.model.attention import CrossAttention, SelfAttention
 from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Layout, Packed, pack_sequences
@@ -26,7 +26,7 @@ sizes_of_heads = pytest.mark.parametrize("sizes", [(3, 3), (2, 5), (5, 2)])
 
 
 def with_gradients(output: Tensor, leaves: list[Tensor]) -> Iterator[Tensor]:
-    """Yield an output, and the gradients of a sum of it that tells all numbers apart."""
+    """Yield an output, and the gradients of its sum with a different weight per element."""
     yield output.detach()
     weights = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
     yield from torch.autograd.grad((output * weights).sum(), leaves)
@@ -41,7 +41,7 @@ def assert_same(actual: Iterator[Tensor], expected: Iterator[Tensor]) -> None:
 @pytest.mark.parametrize("is_causal", [False, True])
 @settings(max_examples=25, deadline=None)
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6))
-def test_self_attention_is_that_in_a_padded_block(
+def test_self_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], is_causal: bool, lengths: list[int]
 ) -> None:
     attention = SelfAttention(MODEL_SIZE, HEADS, *sizes, 0.0, 0)
@@ -61,10 +61,10 @@ def test_self_attention_is_that_in_a_padded_block(
 @sizes_of_heads
 @settings(max_examples=25, deadline=None)
 @given(lengths=pairs_of_lengths)
-def test_memory_attention_is_that_in_a_padded_block(
+def test_cross_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], lengths: list[tuple[int, int]]
 ) -> None:
-    attention = MemoryAttention(MODEL_SIZE, HEADS, *sizes, 0.0)
+    attention = CrossAttention(MODEL_SIZE, HEADS, *sizes, 0.0)
     randomize(attention)
     target, source = ([pair[side] for pair in lengths] for side in (0, 1))
     x, memory = (
@@ -85,7 +85,7 @@ def test_memory_attention_is_that_in_a_padded_block(
 
 @pytest.mark.parametrize("window", [0, 3])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_no_block_is_padded_in_a_model_that_takes_it(
+def test_a_model_with_flash_attention_pads_no_block(
     window: int, norm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = ModelConfig(
@@ -129,45 +129,46 @@ def test_no_block_is_padded_in_a_model_that_takes_it(
         (torch.bfloat16, (64, 264), 0.0, False),
     ],
 )
-def test_it_is_taken_on_a_gpu_for_what_it_computes(
+def test_it_is_supported_on_gpus_for_some_types_and_sizes(
     dtype: torch.dtype,
     sizes: tuple[int, int],
     dropout: float,
     expected: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(flash, "_largest_size", lambda _: 256)
-    assert flash.takes(GPU, dtype, sizes, dropout) is expected
-    assert not flash.takes(CPU, dtype, sizes, dropout)
+    monkeypatch.setattr(flash, "_max_head_size", lambda _: 256)
+    assert flash.is_supported(GPU, dtype, sizes, dropout) is expected
+    assert not flash.is_supported(CPU, dtype, sizes, dropout)
 
 
-def test_it_is_not_taken_where_equal_runs_are_to_be_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flash, "_largest_size", lambda _: 256)
+def test_it_is_not_supported_with_deterministic_algorithms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flash, "_max_head_size", lambda _: 256)
     monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
-    assert not flash.takes(GPU, torch.bfloat16, (64, 64), 0.0)
+    assert not flash.is_supported(GPU, torch.bfloat16, (64, 64), 0.0)
 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Pretend that there is one, and a torch, that have flash attention."""
+    """Pretend that there is a GPU, and a torch, with flash attention."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
-    flash._largest_size.cache_clear()
+    flash._max_head_size.cache_clear()
     yield monkeypatch
-    flash._largest_size.cache_clear()
+    flash._max_head_size.cache_clear()
 
 
 @pytest.mark.parametrize(
     ("capability", "largest"),
     [((7, 5), 0), ((8, 0), 256), ((8, 6), 192), ((8, 9), 192), ((9, 0), 256), ((12, 0), 192)],
 )
-def test_a_gpu_takes_heads_as_large_as_it_has_a_backward_pass_for(
+def test_the_largest_head_size_depends_on_the_gpu(
     capability: tuple[int, int], largest: int, gpu: pytest.MonkeyPatch
 ) -> None:
     gpu.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    taken = [s for s in range(1, 300) if flash.takes(GPU, torch.bfloat16, (s, 1), 0.0)]
-    assert taken == list(range(8, largest + 1, 8))
-    assert taken == [s for s in range(1, 300) if flash.takes(GPU, torch.bfloat16, (1, s), 0.0)]
+    sizes = range(1, 300)
+    supported = [s for s in sizes if flash.is_supported(GPU, torch.bfloat16, (s, 1), 0.0)]
+    assert supported == list(range(8, largest + 1, 8))
+    assert supported == [s for s in sizes if flash.is_supported(GPU, torch.bfloat16, (1, s), 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -178,26 +179,26 @@ def test_a_gpu_takes_heads_as_large_as_it_has_a_backward_pass_for(
         ("q, is_causal, return_aux", False),
     ],
 )
-def test_a_torch_without_windows_does_without_it(
+def test_it_is_not_supported_by_a_torch_without_windows(
     parameters: str, expected: bool, gpu: pytest.MonkeyPatch
 ) -> None:
     gpu.setattr(flash, "varlen_attn", eval(f"lambda {parameters}: None"))
-    assert flash.takes(GPU, torch.bfloat16, (64, 64), 0.0) is expected
+    assert flash.is_supported(GPU, torch.bfloat16, (64, 64), 0.0) is expected
 
 
-def test_a_torch_that_was_built_without_it_does_without_it(gpu: pytest.MonkeyPatch) -> None:
+def test_it_is_not_supported_by_a_torch_built_without_it(gpu: pytest.MonkeyPatch) -> None:
     gpu.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: False)
-    assert not flash.takes(GPU, torch.bfloat16, (64, 64), 0.0)
+    assert not flash.is_supported(GPU, torch.bfloat16, (64, 64), 0.0)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("sizes", [(64, 64), (16, 64), (64, 32)])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
-def test_a_gpu_computes_what_a_cpu_does(kind: str, sizes: tuple[int, int]) -> None:
+def test_results_are_equal_on_gpu_and_cpu(kind: str, sizes: tuple[int, int]) -> None:
     model_size, heads = 128, 2
     target, source = [300, 1, 70, 129], [9, 200, 1, 64]
     attention = (
-        MemoryAttention(model_size, heads, *sizes, 0.0)
+        CrossAttention(model_size, heads, *sizes, 0.0)
         if kind == "memory"
         else SelfAttention(model_size, heads, *sizes, 0.0, 0)
     )
@@ -208,7 +209,7 @@ def test_a_gpu_computes_what_a_cpu_does(kind: str, sizes: tuple[int, int]) -> No
         attention.to(place)
         layout = Layout(target, place)
         with torch.autocast(place.type, dtype, enabled=dtype != torch.float32):
-            if isinstance(attention, MemoryAttention):
+            if isinstance(attention, CrossAttention):
                 packed = Packed(memory.to(place), Layout(source, place))
                 output = attention(x.to(place), layout, packed)
             else:
@@ -218,7 +219,7 @@ def test_a_gpu_computes_what_a_cpu_does(kind: str, sizes: tuple[int, int]) -> No
         gradients = torch.autograd.grad((output.float() * weights).sum(), leaves)
         return [output.float().cpu(), *gradients]
 
-    assert flash.takes(GPU, torch.bfloat16, sizes, 0.0)
+    assert flash.is_supported(GPU, torch.bfloat16, sizes, 0.0)
     pairs = zip(attend(GPU, torch.bfloat16), attend(CPU, torch.float32), strict=True)
     for actual, expected in pairs:
         # bfloat16 has 8 bits, and gradients are sums of some tens of such products.

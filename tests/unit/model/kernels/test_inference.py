@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nmtkit.model.kernels import inference
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
-from nmtkit.model.kernels.rows import BLOCK_ROWS, INFERENCE, filled_size
+from nmtkit.model.kernels.row_padding import BLOCK_ROWS, INFERENCE_SIZES, padded_size
 from nmtkit.model.layers import Function
 
 ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (700,)]
@@ -14,9 +14,9 @@ ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (700,)]
 
 @pytest.fixture(params=["packed", "plain"])
 def _operators(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a test with what this torch offers, and with a torch that offers nothing."""
+    """Run a test with this torch's packed operators, and without them."""
     if request.param == "plain":
-        monkeypatch.setattr(inference, "_packs", lambda _: False)
+        monkeypatch.setattr(inference, "_supports_packed", lambda _: False)
 
 
 def random_linear(inputs: int, outputs: int, has_bias: bool) -> nn.Linear:
@@ -37,11 +37,11 @@ def test_the_product_is_that_of_a_linear_layer_in_float64(
     for dtype, bits in ((torch.float32, 24), (torch.bfloat16, 8)):
         actual = InferenceLinear(linear.weight, linear.bias, dtype)(x)
         assert actual.dtype == dtype
-        # Numbers of about 1, rounded to so many bits: x, weights and result.
+        # Numbers of about 1, rounded to `bits` bits: x, weights and result.
         torch.testing.assert_close(actual.double(), expected, rtol=0.0, atol=8 * 2.0**-bits)
 
 
-def test_the_operator_sees_usual_numbers_of_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operator_is_called_with_few_numbers_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = set()
 
     def operator(x: Tensor, weight: Tensor, *_: object) -> Tensor:
@@ -53,16 +53,16 @@ def test_the_operator_sees_usual_numbers_of_rows_only(monkeypatch: pytest.Monkey
         _linear_pointwise=SimpleNamespace(default=operator),
     )
     monkeypatch.setattr(torch.ops, "mkldnn", library)
-    monkeypatch.setattr(inference, "_packs", lambda _: True)
+    monkeypatch.setattr(inference, "_supports_packed", lambda _: True)
     prepared = InferenceLinear(torch.eye(3), None, torch.float32)
     for rows in range(1, 400):
         x = torch.randn(rows, 3)
         assert torch.equal(prepared(x), x)
-    assert seen == {filled_size(rows, INFERENCE) for rows in range(1, BLOCK_ROWS + 1)}
+    assert seen == {padded_size(rows, INFERENCE_SIZES) for rows in range(1, BLOCK_ROWS + 1)}
 
 
 @pytest.mark.usefixtures("_operators")
-def test_a_prepared_matrix_does_not_follow_changes_of_the_one_it_was_made_from() -> None:
+def test_a_prepared_matrix_does_not_follow_changes_of_the_original() -> None:
     linear = random_linear(4, 3, has_bias=True)
     x = torch.randn(2, 4)
     prepared = InferenceLinear(linear.weight.bfloat16(), None, torch.bfloat16)
@@ -78,7 +78,7 @@ def test_float64_is_multiplied_in_float64() -> None:
     torch.testing.assert_close(prepared(x), linear(x), rtol=0.0, atol=1e-14)
 
 
-def test_all_linear_layers_are_replaced_and_nothing_else() -> None:
+def test_only_linear_layers_are_replaced() -> None:
     module = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 2)))
     replace_linears(module, torch.float32)
     kinds = [type(one) for one in module.modules() if not isinstance(one, nn.Sequential)]
@@ -86,25 +86,25 @@ def test_all_linear_layers_are_replaced_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("error", [AttributeError, NotImplementedError, RuntimeError, TypeError])
-def test_a_torch_with_other_operators_is_noticed(
+def test_a_torch_with_other_operators_is_detected(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     def fail(_weight: Tensor, _bias: Tensor | None) -> None:
         raise error
 
-    monkeypatch.setattr(inference, "_packed_multiplication", fail)
-    inference._packs.cache_clear()
-    assert not inference._packs(torch.float32)
-    inference._packs.cache_clear()
+    monkeypatch.setattr(inference, "_packed_linear_function", fail)
+    inference._supports_packed.cache_clear()
+    assert not inference._supports_packed(torch.float32)
+    inference._supports_packed.cache_clear()
 
 
-def test_a_torch_whose_operators_give_another_product_is_noticed(
+def test_a_torch_with_wrong_operators_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def without_bias(weight: Tensor, _bias: Tensor | None) -> Function:
         return lambda x: x @ weight.T
 
-    monkeypatch.setattr(inference, "_packed_multiplication", without_bias)
-    inference._packs.cache_clear()
-    assert not inference._packs(torch.float32)
-    inference._packs.cache_clear()
+    monkeypatch.setattr(inference, "_packed_linear_function", without_bias)
+    inference._supports_packed.cache_clear()
+    assert not inference._supports_packed(torch.float32)
+    inference._supports_packed.cache_clear()

@@ -1,4 +1,4 @@
-"""Whichever way a block is attended to, torch in double precision gives the same, but rounding."""
+"""Attention in padded blocks equals torch's own in double precision, up to rounding."""
 
 import pytest
 import torch
@@ -7,9 +7,9 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from nmtkit.model.kernels import padded
-from nmtkit.model.kernels.dropout import draw_kept
+from nmtkit.model.kernels.dropout import draw_dropout_mask
 from nmtkit.model.kernels.padded import (
-    LARGEST_EXPLICIT,
+    MAX_STORED_WEIGHTS,
     attend,
     heads_first,
     split_heads,
@@ -59,12 +59,12 @@ def assert_equals_exact(
 @pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("keys", LENGTHS)
 @pytest.mark.parametrize("queries", LENGTHS)
-def test_attention_to_all(queries: int, keys: int, dtype: torch.dtype) -> None:
+def test_full_attention(queries: int, keys: int, dtype: torch.dtype) -> None:
     assert_equals_exact(sides(queries, keys, dtype), None, False, ROUNDING[dtype])
 
 
 @pytest.mark.parametrize("dtype", ROUNDING)
-def test_attention_past_padding(dtype: torch.dtype) -> None:
+def test_padding_is_masked(dtype: torch.dtype) -> None:
     mask = (torch.arange(9) < torch.tensor([[4], [9]]))[:, None, None, :]
     assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
 
@@ -73,22 +73,22 @@ def test_attention_past_padding(dtype: torch.dtype) -> None:
     "leading", [(), (1,), (HEADS,), (1, 1), (SENTENCES, 1), (SENTENCES, HEADS)]
 )
 @pytest.mark.parametrize("dtype", ROUNDING)
-def test_attention_past_what_each_query_may_not_see(
+def test_masks_may_differ_by_sentence_head_and_query(
     dtype: torch.dtype, leading: tuple[int, ...]
 ) -> None:
     mask = torch.rand(*leading, 5, 9) < 0.5
-    mask[..., 3] = True  # nobody sees nothing
+    mask[..., 3] = True  # every query sees one key
     assert_equals_exact(sides(5, 9, dtype), mask, False, ROUNDING[dtype])
 
 
 @pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("length", LENGTHS)
-def test_attention_to_what_stands_before(length: int, dtype: torch.dtype) -> None:
+def test_causal_attention(length: int, dtype: torch.dtype) -> None:
     assert_equals_exact(sides(length, length, dtype), None, True, ROUNDING[dtype])
 
 
 @pytest.mark.parametrize(("dropout", "mask_bytes"), [(0.0, 0), (0.1, 1)])
-def test_for_the_backward_pass_nothing_is_kept_but_weights_and_masks(
+def test_only_arguments_weights_and_masks_are_saved_for_the_backward_pass(
     dropout: float, mask_bytes: int
 ) -> None:
     given = sides(30, 20, torch.bfloat16)
@@ -105,14 +105,14 @@ def test_for_the_backward_pass_nothing_is_kept_but_weights_and_masks(
     assert sum(kept.values()) == 2 * (num_given + num_weights) + mask_bytes * num_weights
 
 
-def test_longer_sequences_do_not_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(padded, "_Explicit", None)  # nothing may ask for it
-    query, key, value = sides(2, LARGEST_EXPLICIT // 2 + 1, torch.bfloat16)
+def test_weights_of_long_sequences_are_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(padded, "_MathAttention", None)  # must not be used
+    query, key, value = sides(2, MAX_STORED_WEIGHTS // 2 + 1, torch.bfloat16)
     assert attend(query, key, value, None, False, 0.0).shape == (SENTENCES, HEADS, 2, VALUE_SIZE)
 
 
 @pytest.mark.parametrize("dtype", ROUNDING)
-def test_dropout_takes_weights_away_and_scales_up_the_others(dtype: torch.dtype) -> None:
+def test_dropout_removes_weights_and_scales_up_the_others(dtype: torch.dtype) -> None:
     query, key, _ = sides(20, 20, dtype)
     value = torch.eye(20, dtype=dtype).expand(SENTENCES, HEADS, 20, 20)
     whole, dropped = (attend(query, key, value, None, False, rate) for rate in (0.0, 0.5))
@@ -123,14 +123,15 @@ def test_dropout_takes_weights_away_and_scales_up_the_others(dtype: torch.dtype)
     )
 
 
-def test_gradients_with_dropout_are_those_of_the_weights_that_are_left() -> None:
+def test_gradients_with_dropout_are_those_of_the_kept_weights() -> None:
     given = sides(30, 20, torch.bfloat16)
     torch.manual_seed(2)
     ours = attend(*given, None, False, 0.5)
     torch.manual_seed(2)
-    kept = draw_kept(torch.Size((SENTENCES * HEADS, 30, 20)), 0.5).view(SENTENCES, HEADS, 30, 20)
+    is_kept = draw_dropout_mask(torch.Size((SENTENCES * HEADS, 30, 20)), 0.5)
+    is_kept = is_kept.view(SENTENCES, HEADS, 30, 20)
     exact = [side.detach().double().requires_grad_() for side in given]
-    oracle = (weights(exact[0], exact[1], None) * kept * 2) @ exact[2]
+    oracle = (weights(exact[0], exact[1], None) * is_kept * 2) @ exact[2]
     direction = torch.randn_like(oracle).bfloat16()
     pairs = zip(
         (ours, *torch.autograd.grad(ours, given, direction)),
@@ -145,33 +146,33 @@ def test_gradients_with_dropout_are_those_of_the_weights_that_are_left() -> None
 @pytest.mark.parametrize("heads", [1, HEADS])
 @pytest.mark.parametrize("length", [1, 7])
 @pytest.mark.parametrize("dtype", ROUNDING)
-def test_the_heads_of_a_block_are_those_of_its_views_and_so_are_gradients(
+def test_split_heads_and_their_gradients_equal_views(
     dtype: torch.dtype, length: int, heads: int
 ) -> None:
     for sizes in ((heads * KEY_SIZE,), (heads * KEY_SIZE, heads * KEY_SIZE, heads * VALUE_SIZE)):
         block = torch.randn(SENTENCES, length, sum(sizes)).to(dtype).requires_grad_()
         own = list(split_heads(block, heads, sizes))
         views = [heads_first(side, heads) for side in block.split(sizes, -1)]
-        pulls = [torch.randn_like(view) for view in views]
+        gradients = [torch.randn_like(view) for view in views]
         torch.testing.assert_close(own, views, rtol=0.0, atol=0.0)
         torch.testing.assert_close(
-            torch.autograd.grad(own, block, pulls),
-            torch.autograd.grad(views, block, pulls),
+            torch.autograd.grad(own, block, gradients),
+            torch.autograd.grad(views, block, gradients),
             rtol=0.0,
             atol=0.0,
         )
 
 
-def test_in_training_too_weights_are_summed_in_float32() -> None:
+def test_training_sums_weights_in_float32() -> None:
     query = torch.zeros(1, 1, 1, 8).bfloat16().requires_grad_()
     key, value = (torch.randn(1, 1, 1000, 8).bfloat16() for _ in range(2))
     context = attend(query, key, value, None, False, 0.0)
     mean = value.double().mean(2, keepdim=True)
     torch.testing.assert_close(context.double(), mean, rtol=2**-6, atol=2e-4)
-    (pull,) = torch.autograd.grad(context.sum(), query)
+    (gradient,) = torch.autograd.grad(context.sum(), query)
     products = (value.double() - mean).sum(-1, keepdim=True)
     expected = (products * key.double()).mean(2, keepdim=True) * 8**-0.5
-    torch.testing.assert_close(pull.double(), expected, rtol=2**-6, atol=1e-3)
+    torch.testing.assert_close(gradient.double(), expected, rtol=2**-6, atol=1e-3)
 
 
 def test_weights_are_summed_in_float32() -> None:

@@ -1,4 +1,4 @@
-"""Restricted self-attention is full attention under a mask, for less time and memory."""
+"""Self-attention within a window equals full attention under a mask, with less memory."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmtkit.model.attention import SelfAttention
 from nmtkit.model.kernels import windowed
-from nmtkit.model.kernels.reach import Reach, neighborhood
+from nmtkit.model.kernels.window import Window, self_attention_window
 from nmtkit.model.kernels.windowed import attend_in_blocks
 from nmtkit.packed import Layout
 
@@ -21,23 +21,25 @@ TOLERANCE = 1e-12
 """In float64 another order of summation changes less than this."""
 
 
-def seen_by(lengths: Sequence[int], size: int, is_causal: bool) -> Tensor:
-    """(X, X) mask of restricted attention, token by token. Source: paper, section 4."""
+def window_mask(lengths: Sequence[int], size: int, is_causal: bool) -> Tensor:
+    """(X, X) mask of a window, token by token. Source: paper, section 4."""
     places = [(number, place) for number, length in enumerate(lengths) for place in range(length)]
     rows = []
     for own, i in places:
-        reach = range(i - size + 1, i + 1) if is_causal else range(i - size // 2, i + size // 2 + 1)
-        rows.append([other == own and j in reach for other, j in places])
+        window = (
+            range(i - size + 1, i + 1) if is_causal else range(i - size // 2, i + size // 2 + 1)
+        )
+        rows.append([other == own and j in window for other, j in places])
     return torch.tensor(rows)
 
 
-def masked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """Attend over all tokens at once, (X, H, K), as torch does under a mask."""
-    q, k, v = (side.transpose(0, 1) for side in (query, key, value))
+def masked_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """Attend with torch's own attention and a mask over all tokens: (X, H, K)."""
+    q, k, v = (part.transpose(0, 1) for part in (query, key, value))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(0, 1)
 
 
-def random_sides(num_tokens: int, value_size: int) -> tuple[Tensor, Tensor, Tensor]:
+def random_parts(num_tokens: int, value_size: int) -> tuple[Tensor, Tensor, Tensor]:
     query, key, value = (
         torch.randn(num_tokens, HEADS, size, dtype=torch.float64, requires_grad=True)
         for size in (KEY_SIZE, KEY_SIZE, value_size)
@@ -60,33 +62,33 @@ def self_attention(size: int, dropout: float = 0.0) -> SelfAttention:
     is_causal=st.booleans(),
     block=st.integers(1, 20),
 )
-def test_blocks_of_any_size_are_attention_under_a_mask_with_its_gradients(
+def test_blocks_of_any_size_equal_masked_attention_and_its_gradients(
     value_size: int, lengths: list[int], size: int, is_causal: bool, block: int
 ) -> None:
-    near = neighborhood(size, is_causal, longest=10**6)
-    sides = random_sides(sum(lengths), value_size)
-    actual = attend_in_blocks(*sides, Layout(lengths, CPU), near, 0.0, block)
-    expected = masked(*sides, seen_by(lengths, size, is_causal))
+    window = self_attention_window(size, is_causal, longest=10**6)
+    parts = random_parts(sum(lengths), value_size)
+    actual = attend_in_blocks(*parts, Layout(lengths, CPU), window, 0.0, block)
+    expected = masked_attention(*parts, window_mask(lengths, size, is_causal))
     torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
     weights = torch.randn_like(expected)
-    gradients = torch.autograd.grad((actual * weights).sum(), sides)
-    expected_gradients = torch.autograd.grad((expected * weights).sum(), sides)
+    gradients = torch.autograd.grad((actual * weights).sum(), parts)
+    expected_gradients = torch.autograd.grad((expected * weights).sum(), parts)
     for own, other in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(own, other, rtol=0.0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_in_training_in_bfloat16_blocks_give_the_same_but_rounding(is_causal: bool) -> None:
+def test_training_blocks_in_bfloat16_equal_float64_up_to_rounding(is_causal: bool) -> None:
     lengths = [7, 12, 1, 9]
-    near = neighborhood(5, is_causal, max(lengths))
-    exact = random_sides(sum(lengths), VALUE_SIZE)
-    query, key, value = low = [side.detach().bfloat16().requires_grad_() for side in exact]
-    actual = attend_in_blocks(query, key, value, Layout(lengths, CPU), near, 0.0, 6)
-    expected = masked(*exact, seen_by(lengths, 5, is_causal))
-    pull = torch.randn_like(expected)
+    window = self_attention_window(5, is_causal, max(lengths))
+    exact = random_parts(sum(lengths), VALUE_SIZE)
+    query, key, value = low = [part.detach().bfloat16().requires_grad_() for part in exact]
+    actual = attend_in_blocks(query, key, value, Layout(lengths, CPU), window, 0.0, 6)
+    expected = masked_attention(*exact, window_mask(lengths, 5, is_causal))
+    direction = torch.randn_like(expected)
     pairs = zip(
-        (actual, *torch.autograd.grad(actual, low, pull.bfloat16())),
-        (expected, *torch.autograd.grad(expected, exact, pull)),
+        (actual, *torch.autograd.grad(actual, low, direction.bfloat16())),
+        (expected, *torch.autograd.grad(expected, exact, direction)),
         strict=True,
     )
     for own, other in pairs:
@@ -96,7 +98,7 @@ def test_in_training_in_bfloat16_blocks_give_the_same_but_rounding(is_causal: bo
 
 @pytest.mark.parametrize("lengths", [[7, 2, 5, 1], [7, 7]], ids=["ragged", "rectangular"])
 @pytest.mark.parametrize(("is_causal", "whole"), [(False, 2 * 7 - 2), (True, 7)])
-def test_a_window_is_full_attention_from_where_it_covers_the_longest_sequence(
+def test_a_window_that_covers_the_longest_sequence_is_full_attention(
     lengths: list[int], is_causal: bool, whole: int
 ) -> None:
     layout = Layout(lengths, CPU)
@@ -110,23 +112,23 @@ def test_a_window_is_full_attention_from_where_it_covers_the_longest_sequence(
         return difference.abs().max().item()
 
     assert max(map(difference, (whole, 2 * 7 - 1, 100))) < TOLERANCE
-    # The largest window that is not all hides a position from the farthest one alone.
+    # The next smaller window hides one position, from the farthest one only.
     assert difference(whole - 1) > 1e-6
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
-def test_gradients_reach_the_neighbourhood_and_nothing_else(size: int, is_causal: bool) -> None:
+def test_gradients_are_zero_outside_the_window(size: int, is_causal: bool) -> None:
     lengths = [9, 1, 8]
     x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
     output = self_attention(size)(x, Layout(lengths, CPU), is_causal)
-    for row, expected in zip(output, seen_by(lengths, size, is_causal), strict=True):
+    for row, expected in zip(output, window_mask(lengths, size, is_causal), strict=True):
         (gradient,) = torch.autograd.grad(row.sum(), x, retain_graph=True)
         assert (gradient != 0).any(1).tolist() == expected.tolist()
 
 
 def saved_bytes(attention: SelfAttention, num_tokens: int) -> int:
-    """Return the size of what a forward pass keeps for the backward pass, each storage once."""
+    """Return the bytes that a forward pass saves for the backward pass, each storage once."""
     storages = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -134,14 +136,14 @@ def saved_bytes(attention: SelfAttention, num_tokens: int) -> int:
         return tensor
 
     x = torch.randn(num_tokens, MODEL_SIZE, dtype=torch.float64, requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda kept: kept):
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         output = attention(x, Layout([num_tokens], CPU), is_causal=False)
     assert output.requires_grad
     return sum(storages.values())
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_memory_grows_with_the_tokens_and_not_with_their_square(dropout: float) -> None:
+def test_memory_grows_linearly_with_the_tokens(dropout: float) -> None:
     attention = self_attention(16, dropout)
     small, large = saved_bytes(attention, 1024), saved_bytes(attention, 4096)
     assert large / small == pytest.approx(4, rel=0.05)
@@ -155,10 +157,10 @@ def test_memory_of_full_attention_with_dropout_grows_with_the_square() -> None:
 def test_attention_dropout_within_a_window_drops_weights() -> None:
     # In a window of one, a token attends to itself with weight 1: dropout makes 0 or 1 / (1 - p).
     p, num_tokens = 0.25, 400
-    near, sides = Reach(0, 0), random_sides(num_tokens, KEY_SIZE)
-    context = windowed.attend(*sides, Layout([num_tokens], CPU), near, p)
+    window, parts = Window(0, 0), random_parts(num_tokens, KEY_SIZE)
+    context = windowed.attend(*parts, Layout([num_tokens], CPU), window, p)
     is_dropped = context == 0
-    kept = (sides[2] / (1 - p))[~is_dropped]
-    torch.testing.assert_close(context[~is_dropped], kept, rtol=0.0, atol=TOLERANCE)
+    kept_values = (parts[2] / (1 - p))[~is_dropped]
+    torch.testing.assert_close(context[~is_dropped], kept_values, rtol=0.0, atol=TOLERANCE)
     # 800 draws: four standard deviations are 0.06.
     assert is_dropped.all(-1).double().mean().item() == pytest.approx(p, abs=0.06)

@@ -1,4 +1,4 @@
-"""EVALB's figures, against its definitions as they are written, and against its laws."""
+"""EVALB's figures compared with its definitions, and their invariants."""
 
 import re
 from dataclasses import replace
@@ -68,10 +68,10 @@ def brute_force(gold: Shape, parsed: Shape, parameters: Parameters) -> tuple[int
     """Return matched, gold, parsed and crossing brackets as EVALB's README defines them."""
 
     def counted(shape: Shape) -> list[tuple[int, int, str]]:
-        cut = [(a, b, label.partition("-")[0].partition("=")[0]) for a, b, label in shape]
+        stripped = [(a, b, label.partition("-")[0].partition("=")[0]) for a, b, label in shape]
         return [
             one
-            for one in cut
+            for one in stripped
             if not any(parameters.is_equal_label(one[2], label) for label in parameters.deleted)
         ]
 
@@ -168,7 +168,7 @@ def test_traces_do_not_count_for_the_length_and_punctuation_does() -> None:
         ("hello", ["Reading sentence"], SKIPPED),
     ],
 )
-def test_a_parse_that_is_refused_says_why(line: str, problems: list[str], status: int) -> None:
+def test_a_refused_parse_has_problems(line: str, problems: list[str], status: int) -> None:
     compared = compare("(S (A a) (B b))", line, COLLINS)
     assert (compared.problems, compared.status) == (problems, status)
     assert compared.all_gold == 1
@@ -199,28 +199,28 @@ def test_a_quotation_mark_that_one_side_deletes_is_restored(is_swapped: bool) ->
 
 def test_errors_stop_where_evalb_stops() -> None:
     gold, parsed = ["(S (A a))"] * 20, ["(S (A a))"] * 3 + ["(S (A x))"] * 17
-    told = (
+    message = (
         r"^line 15 of the parses: Words unmatch \(a\|x\); that makes 12 errors, at which MAX_ERROR "
         r"\(10\) stops: parse the gold trees' own words, or give --prm a file with another "
     )
     comparisons = compare_lines(gold, parsed, COLLINS)
     passed = [next(comparisons) for _ in range(14)]
     assert [one.status for one in passed] == [SCORED] * 3 + [ERROR] * 11
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         next(comparisons)
     assert len(list(compare_lines(gold, parsed, OWN))) == 20
 
 
-def test_errors_of_the_gold_trees_are_told_as_theirs() -> None:
+def test_errors_of_the_gold_trees_are_counted_separately() -> None:
     gold, parsed = ["(S (A a)"] * 9 + ["(S (A a))"] * 3, ["(S (A a))"] * 9 + ["(S (A x))"] * 3
-    told = (
+    message = (
         r"^line 12 of the parses: Words unmatch \(a\|x\); that makes 12 errors \(9 of the gold "
         r"trees\), at which MAX_ERROR \(10\) stops: correct the gold trees, parse the gold "
     )
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         list(compare_lines(gold, parsed, COLLINS))
-    told = "^line 12 of the gold trees: Bracketing is unbalanced .too many open bracket.; that "
-    with pytest.raises(DataError, match=told):
+    message = "^line 12 of the gold trees: Bracketing is unbalanced .too many open bracket.; that "
+    with pytest.raises(DataError, match=message):
         list(compare_lines(gold[::-1], parsed[::-1], COLLINS))
     both = compare("(S (A a)", "(S (A b)))", COLLINS)
     assert (len(both.problems), both.num_gold_problems) == (3, 1)
@@ -256,14 +256,14 @@ GOLD_WITH_MARKS = "(TOP (S (`` ``) (NP (NN a)) (: -) (VP (VB go)) (POS ') (. .) 
 
 
 @pytest.mark.parametrize("gold", [GOLD_WITH_MARKS, "(TOP (S (: :) (NP (CD 5) (: -) (CD 6))))"])
-def test_where_a_parse_tells_no_tags_those_of_the_gold_tree_say_what_counts(gold: str) -> None:
+def test_gold_tags_decide_which_words_count_in_a_parse_without_tags(gold: str) -> None:
     parse = re.sub(r"\(\S+ ([^()\s]+)\)", r"(XX \1)", gold)
-    told, untold = compare(gold, gold, COLLINS), compare(gold, parse, COLLINS)
-    assert untold.correct_tags == 0
-    assert replace(untold, correct_tags=told.correct_tags) == told
+    with_tags, without_tags = compare(gold, gold, COLLINS), compare(gold, parse, COLLINS)
+    assert without_tags.correct_tags == 0
+    assert replace(without_tags, correct_tags=with_tags.correct_tags) == with_tags
 
 
-def test_gold_tags_are_not_lent_to_other_words_nor_to_tags_that_are_told() -> None:
+def test_gold_tags_are_used_for_equal_words_without_tag_only() -> None:
     gold = "(S (NN a) (, ,))"
     assert compare(gold, "(S (XX b) (XX ,))", COLLINS).problems == ["Length unmatch (1|2)"]
     assert compare(gold, "(S (XX a) (NN ,))", COLLINS).problems == ["Length unmatch (1|2)"]
@@ -284,14 +284,14 @@ WITH_TRACE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat) (NP (-NONE- *T*))) (.
     ],
     ids=["without its trace", "with it", "with another trace", "tabs", "an equal word"],
 )
-def test_gold_tags_are_found_beside_traces_white_space_and_equal_words(parse: str) -> None:
+def test_gold_tags_are_found_despite_traces_white_space_and_equal_words(parse: str) -> None:
     parameters = replace(COLLINS, equal_words=frozenset({("cat", "Cat")}))
     compared = compare(WITH_TRACE, parse, parameters)
     assert (compared.status, compared.problems) == (SCORED, [])
     assert (compared.matched, compared.gold, compared.parsed, compared.words) == (3, 3, 3, 3)
 
 
-def test_labels_that_begin_as_untold_tags_do_are_tags_like_any_other() -> None:
+def test_labels_that_begin_with_xx_are_ordinary_tags() -> None:
     compared = compare("(S (NN a) (, ,))", "(S (XXY a) (XXY ,))", COLLINS)
     assert compared.problems == ["Length unmatch (1|2)"]
 

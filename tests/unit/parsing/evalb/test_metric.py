@@ -1,4 +1,4 @@
-"""Trees scored as any metric scores: in whole, with intervals, with tests between systems."""
+"""Scores of trees: of texts, with intervals, with tests between systems."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from nmtkit.evaluation.evaluate import evaluate
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb.comparison import compare_lines
-from nmtkit.parsing.evalb.metric import bracket_signature, compare_trees, parse_doubts
+from nmtkit.parsing.evalb.metric import compare_trees, evalb_report, parse_warnings
 from nmtkit.parsing.evalb.parameters import COLLINS
-from nmtkit.parsing.evalb.report import counts_of, total
+from nmtkit.parsing.evalb.report import count_sentence, sum_counts
 
 LONG = "(S " + "(A a) " * 41 + "(NP (B b)))"
 GOLD = ["(S (NP (A a)) (VP (B b) (NP (C c))))", "(S (NP (A a) (B b)))", LONG]
@@ -25,9 +25,9 @@ def texts(*systems: list[str], references: int = 1) -> Texts:
     return Texts(named, [Text("gold", GOLD)] * references)
 
 
-def test_the_scores_are_those_of_the_sums_of_all_sentences() -> None:
+def test_scores_are_computed_from_sums_over_sentences() -> None:
     f1, strict = score_corpus(make_metrics(BRACKETS), BAD, [GOLD])
-    counts = total(map(counts_of, compare_lines(GOLD, BAD, COLLINS)))
+    counts = sum_counts(map(count_sentence, compare_lines(GOLD, BAD, COLLINS)))
     assert (f1.name, strict.name) == ("F1", "strict F1")
     assert (f1.score, strict.score) == (counts.f1, counts.strict_f1)
     assert strict.score < f1.score
@@ -41,10 +41,11 @@ def test_the_scores_are_those_of_the_sums_of_all_sentences() -> None:
     assert (strict.details, strict.figures) == ("", {})
 
 
-def test_the_signature_names_the_parameters_and_what_decides_for_untold_tags() -> None:
+def test_the_signature_names_the_parameters_and_the_rule_for_missing_tags() -> None:
+    *_, last = evalb_report(BRACKETS)(texts(GOOD), False)
     for score in score_corpus(make_metrics(BRACKETS), GOOD, [GOLD]):
         assert score.signature.startswith("nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
-        assert score.signature == bracket_signature(COLLINS)
+        assert last.remarks == [f"F1: {score.signature}"]
 
 
 def test_systems_are_tested_against_the_first() -> None:
@@ -67,7 +68,7 @@ def test_intervals_are_drawn_from_the_same_sentences() -> None:
     assert abs(f1.interval.mean - f1.score) < f1.interval.half_width
 
 
-def test_lengths_are_those_of_the_words_in_a_tree() -> None:
+def test_sentences_are_grouped_by_the_number_of_words_in_a_tree() -> None:
     breakdown = BreakdownConfig(by_length=True)
     evaluation = evaluate(texts(GOOD), make_metrics(BRACKETS), PLAIN, breakdown)
     assert [(one.label, list(one.indices)) for one in evaluation.lengths] == [
@@ -78,23 +79,23 @@ def test_lengths_are_those_of_the_words_in_a_tree() -> None:
     assert (short[0].score < 100, long[0].score) == (True, 100)
 
 
-def test_sentences_are_those_of_one_system_and_one_reference() -> None:
+def test_reports_on_sentences_need_one_system_and_one_reference() -> None:
     assert len(list(compare_trees(texts(GOOD), COLLINS))) == 3
-    with pytest.raises(ConfigError, match=r"^sentence scores are of one system, and there are sev"):
+    with pytest.raises(ConfigError, match=r"^sentence scores need one system, not 2"):
         compare_trees(texts(GOOD, BAD), COLLINS)
-    told = "^trees are compared with one reference, and there are 2; give one "
-    with pytest.raises(ConfigError, match=told):
+    message = "^trees are compared with one reference, and there are 2; give one "
+    with pytest.raises(ConfigError, match=message):
         compare_trees(texts(GOOD, references=2), COLLINS)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         score_corpus(make_metrics(BRACKETS), GOOD, [GOLD, GOLD])
 
 
-def test_too_many_errors_stop_a_score_too() -> None:
+def test_too_many_errors_stop_scoring() -> None:
     with pytest.raises(DataError, match=r"^line 12 of the parses: Length unmatch \(2\|1\); "):
         score_corpus(make_metrics(BRACKETS), BAD[1:2] * 12, [GOLD[1:2] * 12])
 
 
-def test_too_many_errors_are_those_of_a_system_by_name() -> None:
+def test_the_error_about_too_many_errors_names_the_system() -> None:
     systems = [Text("good.trees", GOLD[:1] * 12), Text("bad.trees", BAD[1:2] * 12)]
     both = Texts(systems, [Text("gold", GOLD[:1] * 12)])
     with pytest.raises(DataError, match=r"^bad\.trees: line 12 of the parses: Length unmatch "):
@@ -104,18 +105,18 @@ def test_too_many_errors_are_those_of_a_system_by_name() -> None:
 
 
 @pytest.mark.parametrize("root", ["", "ROOT", "S1"])
-def test_an_outer_bracket_that_only_one_side_counts_is_told(root: str) -> None:
+def test_outer_brackets_that_count_on_one_side_give_a_warning(root: str) -> None:
     raw, clean = f"({root} (S (NN a) (. .)))", "(TOP (S (NN a) (. .)))"
-    mend = "another outer bracket than the gold tree, and one of the two counts: clean both sides"
+    warned = "another outer bracket than the gold tree, so it counts on one side only; clean both"
     for gold, parsed in ((raw, clean), (clean, raw)):
         texts = Texts([Text("sys", [clean, parsed, parsed])], [Text("ref", [clean, gold, gold])])
-        (warning,) = parse_doubts(texts)
-        assert warning.startswith(f"sys:2: 2 lines have {mend}")
+        (warning,) = parse_warnings(texts)
+        assert warning.startswith(f"sys:2: 2 lines have {warned}")
     for both in (raw, clean, "(S (NN a))"):
-        assert not [*parse_doubts(Texts([Text("sys", [both])], [Text("ref", [both])]))]
+        assert not [*parse_warnings(Texts([Text("sys", [both])], [Text("ref", [both])]))]
 
 
-def test_missing_parses_are_told_and_what_tells_of_text_is_not() -> None:
+def test_missing_parses_give_a_warning_and_checks_of_text_do_not_apply() -> None:
     texts = Texts([Text("sys", ["", "a ."])], [Text("ref", ["(NN a)", "(TOP (NN a) (. .))"])])
-    (warning,) = parse_doubts(texts)
+    (warning,) = parse_warnings(texts)
     assert warning.startswith("sys:1: 1 line has no translation")

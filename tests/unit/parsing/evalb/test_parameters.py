@@ -50,7 +50,7 @@ def test_an_empty_file_deletes_nothing_and_keeps_evalb_s_numbers(tmp_path: Path)
     assert not empty.deleted | empty.deleted_for_length | empty.quotes
 
 
-def test_equality_goes_either_way_and_no_further() -> None:
+def test_equality_is_symmetric_and_not_transitive() -> None:
     pairs = frozenset({("A", "B"), ("B", "C")})
     parameters = replace(COLLINS, equal_labels=pairs, equal_words=pairs)
     for is_equal in (parameters.is_equal_label, parameters.is_equal_word):
@@ -61,12 +61,12 @@ def test_equality_goes_either_way_and_no_further() -> None:
         assert not is_equal("A", "D")
 
 
-def test_brackets_equal_to_deleted_ones_do_not_count_either() -> None:
+def test_brackets_equal_to_deleted_ones_do_not_count() -> None:
     parameters = replace(COLLINS, equal_labels=frozenset({("ROOT", "TOP")}))
     assert parameters.deleted_brackets - COLLINS.deleted_brackets == {"ROOT"}
 
 
-def test_the_name_tells_parameters_apart_that_score_differently() -> None:
+def test_parameters_that_score_differently_have_different_names() -> None:
     assert COLLINS.name() == replace(COLLINS, max_error=10_000).name() == "COLLINS"
     others = [
         replace(COLLINS, cutoff_length=10),
@@ -83,19 +83,22 @@ def test_the_name_tells_parameters_apart_that_score_differently() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("DELETE_LABELS TOP", "own.prm:2: no parameter 'DELETE_LABELS'; known are: DEBUG, LABELED"),
         ("DELETE_LABEL", "own.prm:2: DELETE_LABEL has 0 values and needs 1; correct the line"),
         ("EQ_LABEL A B C", "own.prm:2: EQ_LABEL has 3 values and needs 2; correct the line"),
         ("MAX_ERROR ten", "own.prm:2: MAX_ERROR (ten) must be a whole number of at most 9 digits;"),
-        ("DEBUG 1", "own.prm:2: DEBUG (1) has no effect here; set it to 0, and take --sentence"),
+        (
+            "DEBUG 1",
+            "own.prm:2: DEBUG (1) has no effect here; set it to 0, and use",
+        ),
     ],
 )
-def test_a_line_that_means_nothing_is_named(tmp_path: Path, line: str, told: str) -> None:
+def test_an_invalid_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, f"# a comment\n{line}\n")
-    assert str(caught.value).startswith(f"{tmp_path}/{told}")
+    assert str(caught.value).startswith(f"{tmp_path}/{message}")
 
 
 KEYS = ("DEBUG", "MAX_ERROR", "LABELED", "DELETE_LABEL", "QUOTE_LABEL", "EQ_LABEL", "EQ_WORD", "#")
@@ -111,6 +114,6 @@ def test_any_text_is_read_or_refused(
         assert read(tmp_path_factory.getbasetemp(), text).name()
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
+def test_a_missing_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"^none\.prm: No such file or directory; "):
         parameters_of("none.prm")

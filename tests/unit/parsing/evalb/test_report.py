@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from nmtkit.errors import DataError
 from nmtkit.parsing.evalb.comparison import compare_lines
 from nmtkit.parsing.evalb.parameters import COLLINS, Parameters, read_parameters
-from nmtkit.parsing.evalb.report import HEAD, Counts, as_object, counts_of, end, row, total
+from nmtkit.parsing.evalb.report import (
+    HEAD,
+    Counts,
+    as_object,
+    count_sentence,
+    format_row,
+    format_summary,
+    sum_counts,
+)
 from tests.shared_data import DATA, needs_data
 
 TREE = "(S (A (P this)) (B (Q is)))"
@@ -113,26 +121,26 @@ Tagging accuracy          =  95.00
 
 def report(gold: list[str], parsed: list[str], parameters: Parameters) -> tuple[str, str]:
     """Return what would be on standard output, and on standard error."""
-    lines, told, comparisons = list(HEAD), [], []
+    lines, problems, comparisons = list(HEAD), [], []
     stop = ""
     try:
         for number, one in enumerate(compare_lines(gold, parsed, parameters), 1):
-            told += [f"{number} : {problem}" for problem in one.problems]
-            lines.append(row(number, one))
+            problems += [f"{number} : {problem}" for problem in one.problems]
+            lines.append(format_row(number, one))
             comparisons.append(one)
     except DataError as error:
         stop = str(error)
     if not stop:
-        counts = total(map(counts_of, comparisons))
+        counts = sum_counts(map(count_sentence, comparisons))
         cutoff = parameters.cutoff_length
-        short = total(counts_of(one) for one in comparisons if one.length <= cutoff)
-        lines += end(counts, short, cutoff)
-    return "".join(f"{line}\n" for line in lines), "".join(f"{line}\n" for line in told) + stop
+        short = sum_counts(count_sentence(one) for one in comparisons if one.length <= cutoff)
+        lines += format_summary(counts, short, cutoff)
+    return "".join(f"{line}\n" for line in lines), "".join(f"{line}\n" for line in problems) + stop
 
 
 def test_the_sample_of_evalb_is_reported_as_evalb_reports_it() -> None:
-    told, problems = report(GOLD, PARSED, COLLINS)
-    assert told == REPORT
+    printed_report, problems = report(GOLD, PARSED, COLLINS)
+    assert printed_report == REPORT
     assert problems.split("\n")[:2] == ["12 : Words unmatch (is|was)", "13 : Length unmatch (4|5)"]
 
 
@@ -145,8 +153,8 @@ def test_cases_are_reported_as_evalb_reports_them(printed: Path) -> None:
         (printed.parent / name).read_text("utf-8").removesuffix("\n").split("\n")
         for name in ("gold.gld", "test.tst")
     )
-    told, problems = report(gold, parsed, parameters)
-    assert told == printed.read_text("utf-8")
+    printed_report, problems = report(gold, parsed, parameters)
+    assert printed_report == printed.read_text("utf-8")
     errors = printed.with_suffix(".err")
     expected = errors.read_text("utf-8") if errors.exists() else ""
     if "too-many-errors" in str(printed) and printed.stem == "COLLINS":
@@ -158,14 +166,14 @@ def test_cases_are_reported_as_evalb_reports_them(printed: Path) -> None:
     assert problems == expected
 
 
-def test_a_sentence_as_json_tells_why_it_is_refused() -> None:
+def test_a_refused_sentence_as_json_has_problems() -> None:
     scored, refused = map(as_object, compare_lines(GOLD[:2], PARSED[5::6][:2], COLLINS))
     assert (scored["status"], scored["recall"], scored["crossing"]) == (0, 50, 1)
     assert (refused["status"], refused["problems"]) == (1, ["Words unmatch (is|was)"])
 
 
 def counted(*parsed: str) -> Counts:
-    return total(map(counts_of, compare_lines([TREE] * len(parsed), parsed, COLLINS)))
+    return sum_counts(map(count_sentence, compare_lines([TREE] * len(parsed), parsed, COLLINS)))
 
 
 def test_gold_against_gold_is_a_hundred() -> None:
@@ -178,7 +186,7 @@ def test_gold_against_gold_is_a_hundred() -> None:
     assert (counts.sentences, counts.average_crossing) == (2, 0)
 
 
-def test_refused_parses_are_missed_by_the_strict_f1_alone() -> None:
+def test_only_the_strict_f1_counts_refused_parses() -> None:
     whole, refused = counted(TREE), counted(TREE, "(S (A (P that)) (Q is))", "")
     assert (whole.f1, whole.strict_f1) == (100, 100)
     assert (refused.errors, refused.skipped, refused.valid) == (1, 1, 1)
@@ -204,4 +212,6 @@ def test_f1_is_between_precision_and_recall(matched: int, missed: int, wrong: in
 @given(st.lists(st.lists(NUMBERS, min_size=14, max_size=14), min_size=1, max_size=4))
 @settings(max_examples=30, deadline=None)
 def test_totals_add_up_field_by_field(rows: list[list[int]]) -> None:
-    assert total(Counts(*row) for row in rows).as_list() == list(map(sum, zip(*rows, strict=True)))
+    assert sum_counts(Counts(*row) for row in rows).as_list() == list(
+        map(sum, zip(*rows, strict=True))
+    )

@@ -6,7 +6,7 @@ from tests.architecture.source_tree import ROOT
 FOLDER = ROOT / "nmtkit" / "reporting" / "attention"
 
 
-def test_every_file_beside_the_code_is_in_the_wheel() -> None:
+def test_every_data_file_is_in_the_wheel() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     patterns = project["tool"]["setuptools"]["package-data"]["nmtkit.reporting.attention"]
     names = {path.name for path in FOLDER.iterdir() if path.is_file() and path.suffix != ".py"}
@@ -14,7 +14,7 @@ def test_every_file_beside_the_code_is_in_the_wheel() -> None:
     assert {name for name in names if any(fnmatch(name, one) for one in patterns)} == names
 
 
-def test_what_is_written_into_a_page_is_ascii_and_short() -> None:
+def test_files_of_the_page_are_ascii_and_short() -> None:
     for path in FOLDER.iterdir():
         if path.suffix in (".js", ".css", ".html"):
             text = path.read_text("utf-8")

@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from nmtkit.config.attention import SelectionConfig
-from nmtkit.reporting.attention.drawing import colour, colour_variables, draw
+from nmtkit.reporting.attention.drawing import color_of, color_variables, draw
 from nmtkit.reporting.attention.selection import Selection, select
-from tests.unit.reporting.attention.scenes import HOSTILE, scene
+from tests.unit.reporting.attention.builders import HOSTILE, example_sentence
 
 SVG = "{http://www.w3.org/2000/svg}"
 SEEN, SEEN_OF_WORD = 0.02, 0.005
 
 
 def selection() -> Selection:
-    return select(scene(), SelectionConfig(attention="memory", join_subwords=True))
+    return select(example_sentence(), SelectionConfig(attention="memory", join_subwords=True))
 
 
 def texts(root: ElementTree.Element) -> list[str]:
@@ -28,10 +28,10 @@ def drawn(own: Selection, drawing: str) -> ElementTree.Element:
 
 
 @pytest.mark.parametrize("drawing", ["lines", "matrix"])
-def test_words_and_title_are_text_whatever_they_look_like(drawing: str) -> None:
+def test_words_and_title_are_escaped(drawing: str) -> None:
     root = drawn(selection(), drawing)
     found = texts(root)
-    assert found[0] == "memory attention, layer 2 of 3, all 2 heads"
+    assert found[0] == "cross-attention, layer 2 of 3, all 2 heads"
     assert found[-6:] == ["das", "Haus", "</s>", "the", HOSTILE, "</s>"]
 
 
@@ -40,10 +40,10 @@ def test_a_character_that_xml_cannot_hold_is_replaced() -> None:
     assert texts(drawn(own, "lines"))[-6:-3] == ["a\ufffdb", "\ufffd", "\ufffd"]
 
 
-def test_there_is_a_line_for_each_weight_that_can_be_seen() -> None:
+def test_each_visible_weight_has_a_line() -> None:
     own = selection()
     groups = drawn(own, "lines").findall(f"{SVG}g")
-    assert [group.get("stroke") for group in groups] == [colour(1), colour(2)]
+    assert [group.get("stroke") for group in groups] == [color_of(1), color_of(2)]
     for group, weights in zip(groups, own.weights, strict=True):
         lines = group.findall(f"{SVG}path")
         expected = weights[weights >= SEEN]
@@ -65,7 +65,7 @@ def test_a_line_goes_from_its_row_to_its_column() -> None:
     assert x1 < x2
 
 
-def test_a_word_has_its_lines_alone_and_marks_at_their_ends() -> None:
+def test_a_selected_word_has_only_its_lines_with_marks_at_their_ends() -> None:
     own = dataclasses.replace(selection(), word=1)
     root = drawn(own, "lines")
     expected = [int((weights[1] >= SEEN_OF_WORD).sum()) for weights in own.weights]
@@ -99,7 +99,7 @@ def test_the_legend_and_the_marks_of_many_heads_are_in_the_picture(num_heads: in
         assert right <= float(root.get("width", ""))
 
 
-def test_squares_have_the_mean_of_the_heads() -> None:
+def test_squares_show_the_mean_of_the_heads() -> None:
     own = selection()
     mean = own.weights.mean(0)
     cells = [rect for rect in drawn(own, "matrix").iter(f"{SVG}rect") if rect.get("fill-opacity")]
@@ -107,7 +107,7 @@ def test_squares_have_the_mean_of_the_heads() -> None:
     torch.testing.assert_close(opacities**2, mean[mean >= SEEN], rtol=0, atol=0.011)
 
 
-def test_a_drawing_is_as_large_as_its_words_need() -> None:
+def test_a_drawing_grows_with_its_words() -> None:
     def width(rows: tuple[str, ...], drawing: str) -> float:
         own = dataclasses.replace(selection(), rows=rows)
         return float(drawn(own, drawing).get("width", ""))
@@ -135,19 +135,19 @@ def luminance(name: str) -> float:
     return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_light_and_dark_name_the_same_heads_which_the_drawings_use() -> None:
+def test_light_and_dark_colours_have_the_same_heads_as_drawings() -> None:
     light, dark = (
         dict(re.findall(r"--head-(\d+): (#[0-9a-f]{6});", line))
-        for line in colour_variables().split("\n")[:2]
+        for line in color_variables().split("\n")[:2]
     )
     assert light.keys() == dark.keys() == {str(head) for head in range(1, 17)}
-    assert "--num-head-colours: 16;" in colour_variables()
-    assert all(colour(int(head)) == name for head, name in light.items())
-    assert colour(17) == colour(1)
+    assert "--num-head-colors: 16;" in color_variables()
+    assert all(color_of(int(head)) == name for head, name in light.items())
+    assert color_of(17) == color_of(1)
 
 
-def test_every_head_differs_from_the_others_and_stands_out() -> None:
-    for line, page in zip(colour_variables().split("\n"), ("#ffffff", "#14171a"), strict=False):
+def test_head_colours_differ_and_have_contrast() -> None:
+    for line, page in zip(color_variables().split("\n"), ("#ffffff", "#14171a"), strict=False):
         names = re.findall(r"#[0-9a-f]{6}", line)
         assert all(one != other for one, other in combinations(names, 2))
         for name in names:

@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 
 from nmtkit.reporting.attention.page import page
-from tests.unit.reporting.attention.scenes import HOSTILE
+from tests.unit.reporting.attention.builders import HOSTILE
 
 DATA = json.dumps({"sentences": [HOSTILE, "<!--<script>", "\u2028"]}, ensure_ascii=False)
 PAGE = page(HOSTILE, DATA)
@@ -14,9 +14,11 @@ PAGE = page(HOSTILE, DATA)
 class Elements(HTMLParser):
     """Reads as a browser does: which elements there are, with their attributes and text."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None], str]] = []
+        self.feed(text)
+        self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs), ""))
@@ -33,17 +35,10 @@ class Elements(HTMLParser):
         return [text for name, _, text in self.found if name == tag]
 
 
-def elements(text: str) -> Elements:
-    found = Elements()
-    found.feed(text)
-    found.close()
-    return found
-
-
-def test_text_is_text_whatever_it_looks_like() -> None:
-    found = elements(PAGE)
+def test_text_is_escaped() -> None:
+    found = Elements(PAGE)
     assert {tag for tag, _, _ in found.found} == {
-        tag for tag, _, _ in elements(page("title", "{}")).found
+        tag for tag, _, _ in Elements(page("title", "{}")).found
     }
     data, _ = found.texts("script")
     assert json.loads(data) == json.loads(DATA)
@@ -51,8 +46,8 @@ def test_text_is_text_whatever_it_looks_like() -> None:
     assert found.texts("h1")[0].strip() == f"Attention of {HOSTILE}"
 
 
-def test_the_policy_permits_this_script_and_this_style_and_nothing_else() -> None:
-    found = elements(PAGE)
+def test_the_policy_permits_only_this_script_and_style() -> None:
+    found = Elements(PAGE)
     (policy,) = (
         attributes["content"] for _, attributes, _ in found.found if "http-equiv" in attributes
     )
@@ -66,7 +61,7 @@ def test_the_policy_permits_this_script_and_this_style_and_nothing_else() -> Non
 
 
 def test_nothing_is_loaded() -> None:
-    found = elements(PAGE)
+    found = Elements(PAGE)
     names = {name for _, attributes, _ in found.found for name in attributes}
     assert names.isdisjoint({"src", "href", "srcset", "style"})
     assert not {name for name in names if name.startswith("on")}

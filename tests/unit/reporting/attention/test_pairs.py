@@ -6,14 +6,14 @@ from nmtkit.errors import DataError
 from nmtkit.reporting.attention.pairs import read_pairs
 from nmtkit.reporting.attention.sentence_json import json_line
 from nmtkit.reporting.attention.sentences import Sentence
-from tests.unit.reporting.attention.scenes import scene
+from tests.unit.reporting.attention.builders import example_sentence
 
 
 def pairs(lines: list[str], input_format: str = "text") -> list[tuple[str, str | None]]:
     return [(pair.source, pair.target) for pair in read_pairs(lines, input_format, "in")]
 
 
-def test_a_line_is_a_source_or_a_source_with_its_translation() -> None:
+def test_a_line_is_a_source_with_or_without_translation() -> None:
     assert pairs(["a b", "a\tA", "a\t", "", "\tA"]) == [
         ("a b", None),
         ("a", "A"),
@@ -23,7 +23,7 @@ def test_a_line_is_a_source_or_a_source_with_its_translation() -> None:
     ]
 
 
-def test_an_object_is_what_translate_writes() -> None:
+def test_objects_of_translate_are_read() -> None:
     lines = [
         json.dumps({"source": "a\tb", "translation": "A", "score": -0.5}),
         json.dumps({"id": 7, "source": "a"}),
@@ -31,35 +31,35 @@ def test_an_object_is_what_translate_writes() -> None:
     assert pairs(lines, "json") == [("a\tb", "A"), ("a", None)]
 
 
-def test_an_object_is_what_attention_writes() -> None:
-    (view,) = scene().views[:1]
-    line = json_line(Sentence("a", None, (view,)))
+def test_objects_of_attention_are_read() -> None:
+    (attention,) = example_sentence().attentions[:1]
+    line = json_line(Sentence("a", None, (attention,)))
     assert pairs([line], "json") == [("a", None)]
 
 
 @pytest.mark.parametrize(
-    ("line", "input_format", "told"),
+    ("line", "input_format", "expected"),
     [
         ("a\tA\tb", "text", "in, line 2: 2 tabs; write a source, or a source, one tab and its"),
-        ("a", "json", "in, line 2: not JSON to read"),
+        ("a", "json", "in, line 2: cannot be read as JSON"),
         ('{"translation": "A"}', "json", 'in, line 2: not an object with a text as "source"; add'),
-        ('{"source": "a", "translation": 1}', "json", '"translation" is not a text; mend it, or'),
+        ('{"source": "a", "translation": 1}', "json", '"translation" is not a text; fix it, or'),
         ('{"source": "a", "translation": "\\ud800"}', "json", '"translation" holds half a'),
     ],
 )
-def test_a_line_that_is_neither_is_named(line: str, input_format: str, told: str) -> None:
+def test_a_malformed_line_is_refused(line: str, input_format: str, expected: str) -> None:
     first = "a" if input_format == "text" else '{"source": "a"}'
     with pytest.raises(DataError) as caught:
         pairs([first, line], input_format)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_no_line_at_all_is_an_error() -> None:
-    with pytest.raises(DataError, match="in: no line in it; give a source a line"):
+def test_empty_input_is_an_error() -> None:
+    with pytest.raises(DataError, match="in: no lines; give a source per line"):
         pairs([])
 
 
-def test_no_line_is_read_before_it_is_asked_for() -> None:
+def test_lines_are_read_on_demand() -> None:
     lines = iter(["a", "b"])
     next(read_pairs(lines, "text", "in"))
     assert list(lines) == ["b"]

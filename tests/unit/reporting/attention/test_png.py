@@ -9,7 +9,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.reporting.attention.drawing import draw
 from nmtkit.reporting.attention.png import png, require_png
 from nmtkit.reporting.attention.selection import select
-from tests.unit.reporting.attention.scenes import scene
+from tests.unit.reporting.attention.builders import example_sentence
 
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20" viewBox="0 0 40 20">'
@@ -36,13 +36,13 @@ def test_a_picture_of_more_than_100_million_pixels_is_refused_before_it_is_drawn
         png(f'<svg xmlns="http://www.w3.org/2000/svg" {size}><title>a\nb</title></svg>')
     assert str(caught.value) == (
         f"format (png): the picture has {3 * width:,} x {3 * height:,} pixels, more than "
-        "100,000,000; shorten the line, or take --format svg [view.format]"
+        "100,000,000; shorten the line, or use --format svg [view.format]"
     )
 
 
-def test_the_size_is_that_of_what_is_drawn() -> None:
+def test_the_size_is_read_from_the_drawing() -> None:
     pytest.importorskip("resvg_py", reason="the extra plot is not installed")
-    svg = draw(select(scene(), SelectionConfig()), "matrix")
+    svg = draw(select(example_sentence(), SelectionConfig()), "matrix")
     width, height = map(int, re.findall(r'viewBox="0 0 (\d+) (\d+)"', svg)[0])
     assert struct.unpack(">II", png(svg)[16:24]) == (3 * width, 3 * height)
 
@@ -55,5 +55,5 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
         require_png()
     assert str(caught.value) == (
         "format (png): the package resvg-py is not installed; run `pip install 'nmtkit[plot]'`, "
-        "or take --format svg [view.format]"
+        "or use --format svg [view.format]"
     )

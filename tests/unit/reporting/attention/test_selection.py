@@ -7,35 +7,35 @@ import torch
 from nmtkit.config.attention import SelectionConfig
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.attention.selection import Selection, select
-from tests.unit.reporting.attention.scenes import HOSTILE, scene
+from tests.unit.reporting.attention.builders import HOSTILE, example_sentence
 
 
 def selected(**settings: Any) -> Selection:
-    return select(scene(), SelectionConfig(**settings))
+    return select(example_sentence(), SelectionConfig(**settings))
 
 
-def test_unless_told_otherwise_all_heads_of_the_encoders_last_layer_but_one() -> None:
+def test_by_default_all_heads_of_the_encoder_s_last_layer_but_one_are_selected() -> None:
     found = selected()
     assert (found.kind, found.layer, found.num_layers) == ("encoder", 2, 3)
     assert (found.heads, found.num_heads, found.word) == ((1, 2), 2, None)
-    assert torch.equal(found.weights, scene().views[0].weights[1])
+    assert torch.equal(found.weights, example_sentence().attentions[0].weights[1])
     assert found.title == "encoder self-attention, layer 2 of 3, all 2 heads"
 
 
-def test_what_is_asked_for_is_found() -> None:
+def test_settings_select_kind_layer_heads_and_word() -> None:
     found = selected(attention="memory", layer=3, heads="2", join_subwords=True)
     assert (found.rows, found.columns) == (("das", "Haus", "</s>"), ("the", HOSTILE, "</s>"))
-    assert torch.equal(found.weights, scene().views[2].joined[2, [1]])
-    assert found.title == "memory attention, layer 3 of 3, head 2"
+    assert torch.equal(found.weights, example_sentence().attentions[2].joined[2, [1]])
+    assert found.title == "cross-attention, layer 3 of 3, head 2"
 
 
-def test_heads_are_told_in_their_order_and_once() -> None:
+def test_heads_are_sorted_without_repetition() -> None:
     assert selected(heads="2,1,2").heads == (1, 2)
     some = dataclasses.replace(selected(), heads=(1, 2), num_heads=8)
     assert some.title.endswith("heads 1, 2")
 
 
-def test_a_word_is_named_by_itself_or_by_its_place() -> None:
+def test_a_word_is_selected_by_its_text_or_position() -> None:
     assert selected(word="use").word == 2
     assert selected(word="ho").word == 1, "without the symbol for a space"
     assert selected(word="2").word == 1
@@ -43,40 +43,42 @@ def test_a_word_is_named_by_itself_or_by_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         (
             {"layer": 4},
-            "layer (4): encoder attention has 3 layers; give a number up to that [selection.layer]",
+            "layer (4): encoder attention has 3 layers; give 1 to 3 [selection.layer]",
         ),
-        ({"heads": "1,3"}, "heads (3): the model has 2 heads; give numbers up to that ["),
+        ({"heads": "1,3"}, "heads (3): the model has 2 heads; give numbers from 1 to 2 ["),
         ({"word": "hause"}, "word ('hause') is none of the 4 that attend; did you mean 'use'? ["),
         ({"word": "5"}, "word ('5') is none of the 4 that attend; known are: \u2581the, "),
     ],
 )
-def test_what_is_not_there_is_told(settings: dict[str, Any], told: str) -> None:
+def test_a_missing_selection_is_refused(settings: dict[str, Any], expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         selected(**settings)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_a_word_that_stands_twice_is_told_with_its_places() -> None:
-    sentence = scene()
-    rows = dataclasses.replace(sentence.views[0].rows, pieces=("a", "b", "a", "</s>"))
-    view = dataclasses.replace(sentence.views[0], rows=rows)
-    with pytest.raises(ConfigError, match=r"word \('a'\) stands at the places 1, 3; give one of"):
-        select(dataclasses.replace(sentence, views=(view,)), SelectionConfig(word="a"))
+def test_a_repeated_word_is_refused_with_its_positions() -> None:
+    sentence = example_sentence()
+    rows = dataclasses.replace(sentence.attentions[0].rows, pieces=("a", "b", "a", "</s>"))
+    attention = dataclasses.replace(sentence.attentions[0], rows=rows)
+    with pytest.raises(ConfigError, match=r"word \('a'\) is at positions 1, 3; give one of"):
+        select(dataclasses.replace(sentence, attentions=(attention,)), SelectionConfig(word="a"))
 
 
 def place_of(word: str, rows: tuple[str, ...]) -> int | None:
-    sentence = scene()
-    tokens = dataclasses.replace(sentence.views[0].rows, pieces=rows)
+    sentence = example_sentence()
+    tokens = dataclasses.replace(sentence.attentions[0].rows, pieces=rows)
     weights = torch.zeros(3, 2, len(rows), len(rows))
-    view = dataclasses.replace(sentence.views[0], rows=tokens, weights=weights)
-    return select(dataclasses.replace(sentence, views=(view,)), SelectionConfig(word=word)).word
+    attention = dataclasses.replace(sentence.attentions[0], rows=tokens, weights=weights)
+    return select(
+        dataclasses.replace(sentence, attentions=(attention,)), SelectionConfig(word=word)
+    ).word
 
 
-def test_a_number_that_is_written_is_a_word_and_a_place_no_more() -> None:
+def test_a_number_in_the_text_is_a_word_not_a_position() -> None:
     assert place_of("7", ("a", "7", "b")) == 1, "no place has that number"
     assert place_of("2", ("a", "2", "b")) == 1, "both are the same"
     assert place_of("2", ("a", "2", "2")) == 1
@@ -84,31 +86,31 @@ def test_a_number_that_is_written_is_a_word_and_a_place_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "expected"),
     [
         (
             ("3", "This", "is", "a", "test", "3", "."),
-            "word ('3') stands at the places 1, 6, but place 3 has 'is'; give the place that is "
-            "meant with a zero before it, such as 01 [selection.word]",
+            "word ('3') is at positions 1, 6, but position 3 has 'is'; give the position with a "
+            "zero in front, such as 01 [selection.word]",
         ),
         (
             ("\u2581a", "\u25813", "b"),
-            "word ('3') stands at the place 2, but place 3 has 'b'; give",
+            "word ('3') is at position 2, but position 3 has 'b'; give",
         ),
     ],
 )
-def test_a_number_that_is_a_word_and_another_words_place_is_refused(
-    rows: tuple[str, ...], told: str
+def test_a_number_that_is_a_word_and_another_word_s_position_is_refused(
+    rows: tuple[str, ...], expected: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         place_of("3", rows)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert place_of("03", rows) == 2
     assert place_of("01", rows) == 0
 
 
 @pytest.mark.parametrize("kind", ["decoder", "memory"])
-def test_a_source_alone_has_no_attention_of_the_decoder(kind: str) -> None:
-    alone = dataclasses.replace(scene(), views=scene().views[:1])
-    with pytest.raises(ConfigError, match=r"has no translation; give it behind a tab, or add"):
+def test_a_source_without_translation_has_no_decoder_attention(kind: str) -> None:
+    alone = dataclasses.replace(example_sentence(), attentions=example_sentence().attentions[:1])
+    with pytest.raises(ConfigError, match=r"has no translation; add it after a tab, or add"):
         select(alone, SelectionConfig(attention=kind))

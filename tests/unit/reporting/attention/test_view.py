@@ -12,7 +12,7 @@ from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError, DataError, NmtkitError
 from nmtkit.reporting.attention import view
 from nmtkit.storage.model_folder import LoadedModel
-from tests.unit.reporting.attention.scenes import tiny_loaded
+from tests.unit.reporting.attention.builders import tiny_loaded
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def data_of(page: bytes) -> dict[str, object]:
     return values
 
 
-def test_a_page_has_every_sentence_and_begins_with_what_is_selected() -> None:
+def test_a_page_has_every_sentence_and_begins_with_the_selection() -> None:
     (page,) = shown(["a b\tA", "c\tC D", "e"], sentence=2, attention="memory", word="D", heads="2")
     data = data_of(page)
     assert data["selection"] == {
@@ -53,7 +53,7 @@ def test_a_page_has_every_sentence_and_begins_with_what_is_selected() -> None:
     assert [len(sentence["attentions"]) for sentence in sentences] == [3, 3, 1]
 
 
-def test_json_is_an_object_a_line_as_they_come() -> None:
+def test_json_is_an_object_per_line_without_reading_ahead() -> None:
     lines = iter(["a", "b\tB", "c"])
     recipe = build(AttentionRecipe, {"device": "cpu", "format": "json"})
     parts = view.show(Path("model"), recipe, lines, "in")
@@ -63,7 +63,7 @@ def test_json_is_an_object_a_line_as_they_come() -> None:
     assert json.loads(first)["source"] == "a"
 
 
-def test_a_picture_is_of_the_sentence_that_is_selected() -> None:
+def test_a_picture_shows_the_selected_sentence() -> None:
     lines = iter(["a\tb\tc", "c d", "e"])
     with pytest.raises(DataError, match="line 1: 2 tabs"):
         shown(["a\tb\tc", "c d"], format="svg", sentence=2)
@@ -76,7 +76,7 @@ def test_a_picture_is_of_the_sentence_that_is_selected() -> None:
 
 @pytest.mark.parametrize("form", ["html", "svg"])
 @pytest.mark.parametrize(
-    ("values", "lines", "kind", "told"),
+    ("values", "lines", "kind", "expected"),
     [
         (
             {"sentence": 3},
@@ -87,18 +87,18 @@ def test_a_picture_is_of_the_sentence_that_is_selected() -> None:
         ({"sentence": 2}, ["a"], ConfigError, "sentence (2): there is 1 line; give"),
         ({"layer": 3}, ["a"], ConfigError, "layer (3): encoder attention has 2 layers; give"),
         ({"attention": "memory"}, ["a"], ConfigError, "attention (memory): the line has no trans"),
-        ({}, [], DataError, "in: no line in it; give a source a line"),
+        ({}, [], DataError, "in: no lines; give a source per line"),
     ],
 )
-def test_what_is_not_there_is_told(
-    form: str, values: dict[str, Value], lines: list[str], kind: type[NmtkitError], told: str
+def test_a_missing_selection_is_refused(
+    form: str, values: dict[str, Value], lines: list[str], kind: type[NmtkitError], expected: str
 ) -> None:
     with pytest.raises(kind) as caught:
         shown(lines, format=form, **values)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_a_page_of_too_many_weights_is_refused_as_soon_as_it_is_one() -> None:
+def test_a_page_with_too_many_weights_is_refused_early() -> None:
     lines = iter(["a b", "a b", "a b", "a b"])
     with pytest.raises(DataError) as caught:
         shown(lines, max_weights=100)
@@ -110,7 +110,7 @@ def test_a_page_of_too_many_weights_is_refused_as_soon_as_it_is_one() -> None:
     assert len(shown(["a b"] * 5, max_weights=100, format="json")) == 5, "of a line each"
 
 
-def test_png_that_cannot_be_written_is_told_before_anything_is_loaded(
+def test_png_without_its_package_is_refused_before_loading_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse() -> None:

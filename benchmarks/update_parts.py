@@ -1,8 +1,8 @@
-"""How long the parts of an update take, measured from outside of the code that runs them.
+"""Times of the parts of an update, measured by wrapping the functions of each part.
 
-The functions of each part are replaced by ones that record when they begin and end. On a GPU these
-times are events in the order of its work, read after the update, so nothing waits for them. The
-rest of an update belongs to the host; a GPU is idle then.
+The wrappers record when a function begins and ends. On a GPU these times are events in the order of
+its work, read after the update, so nothing waits for them. The rest of an update belongs to the
+host; a GPU is idle then.
 """
 
 import time
@@ -40,11 +40,11 @@ REST = "host gaps"
 
 @dataclass
 class Clock:
-    """Records the times of parts.
+    """Records the times of the parts of updates.
 
     Attributes:
-        device: where the updates are computed.
-        seconds: of each part, summed over the spans that were read.
+        device: the device of the updates.
+        seconds: seconds by part, summed over all calls of `read`.
     """
 
     device: torch.device
@@ -52,7 +52,7 @@ class Clock:
     _spans: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     def mark(self) -> Any:
-        """Return the present time; on a GPU, an event after the work that is queued there."""
+        """Return the current time; on a GPU, an event after the queued work."""
         if self.device.type != "cuda":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -60,20 +60,20 @@ class Clock:
         return event
 
     def between(self, begin: Any, end: Any) -> float:
-        """Return the seconds between two marks that lie in the past."""
+        """Return the seconds between two past marks."""
         if self.device.type != "cuda":
             return float(end - begin)
         return float(begin.elapsed_time(end)) / 1000
 
     def note(self, part: str, begin: Any) -> None:
-        """Record that a part that began at a mark ends now."""
+        """Record a part from a mark to now."""
         self._spans.append((part, begin, self.mark()))
 
     def read(self, begin: Any) -> float:
         """Add up the parts since a mark.
 
         Returns:
-            The seconds since the mark, those of no part included.
+            All seconds since the mark, also those outside the parts.
         """
         end = self.mark()
         if self.device.type == "cuda":
@@ -89,7 +89,7 @@ class Clock:
 
 @contextmanager
 def timed_parts(clock: Clock) -> Iterator[None]:
-    """Have a clock record the parts of each update in the block."""
+    """Record the parts of all updates in the block."""
     replaced = []
     for part, places in PARTS.items():
         for owner, name in places:

@@ -1,4 +1,4 @@
-"""What can go wrong while fetching, and how it is told: nmtkit's exit codes, one line an error."""
+"""Errors of fetching: nmtkit's exit codes, one line per error."""
 
 import sys
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ USAGE, BAD_TEXT, DAMAGED, NO_ROOM, TRY_AGAIN, INTERRUPTED = 2, 3, 4, 5, 75, 130
 
 
 class FetchError(Exception):
-    """What a user can mend: what, where, how; and the exit code that it ends with."""
+    """An error that a user can fix: one line (what, where, how) and its exit code."""
 
     def __init__(self, exit_code: int, message: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class FetchError(Exception):
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Report what the operating system refuses as an error that names the path."""
+    """Turn operating system errors into FetchErrors that name the path."""
     try:
         yield
     except OSError as error:
@@ -28,11 +28,11 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def megabytes(num_bytes: float) -> str:
-    """Write a number of bytes for people."""
+    """Format a number of bytes in megabytes."""
     return f"{num_bytes / 1e6:,.1f} MB"
 
 
 def say(message: str, end: str = "\n") -> None:
-    """Tell the user something."""
+    """Print a message to stderr."""
     sys.stderr.write(f"{message}{end}")
     sys.stderr.flush()

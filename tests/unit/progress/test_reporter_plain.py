@@ -3,8 +3,7 @@
 import dataclasses
 import io
 
-from nmtkit.progress.plain import PlainReporter
-from nmtkit.progress.reporter import make_reporter
+from nmtkit.progress.reporter import PlainReporter, make_reporter
 from tests.records import TRAINING, VALIDATION
 
 

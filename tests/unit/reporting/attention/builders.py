@@ -6,7 +6,7 @@ from torch import Tensor
 from nmtkit.config.fields import Value
 from nmtkit.config.schema import AttentionRecipe, TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.reporting.attention.sentences import Observer, Sentence, Tokens, View
+from nmtkit.reporting.attention.sentences import AttentionExtractor, AttentionMap, Sentence, Tokens
 from nmtkit.storage.model_folder import LoadedModel
 from tests.tiny import tiny_codec, tiny_model
 
@@ -23,16 +23,16 @@ def random_weights(num_rows: int, num_columns: int, layers: int = 3, heads: int 
     return (4 * torch.randn(layers, heads, num_rows, num_columns)).softmax(-1)
 
 
-def scene() -> Sentence:
+def example_sentence() -> Sentence:
     """Return a sentence of three layers and two heads, with its translation."""
     torch.manual_seed(1)
     return Sentence(
         HOSTILE,
         "das Haus",
         (
-            View("encoder", SOURCE, SOURCE, random_weights(4, 4)),
-            View("decoder", READ, READ, random_weights(3, 3)),
-            View("memory", TARGET, SOURCE, random_weights(3, 4)),
+            AttentionMap("encoder", SOURCE, SOURCE, random_weights(4, 4)),
+            AttentionMap("decoder", READ, READ, random_weights(3, 3)),
+            AttentionMap("memory", TARGET, SOURCE, random_weights(3, 4)),
         ),
     )
 
@@ -43,6 +43,6 @@ def tiny_loaded() -> LoadedModel:
     return LoadedModel(tiny_model(codec), codec, TrainRecipe(), {})
 
 
-def observer(**values: Value) -> Observer:
-    """Return an observer of `tiny_loaded` with some settings."""
-    return Observer(tiny_loaded(), build(AttentionRecipe, values))
+def extractor(**values: Value) -> AttentionExtractor:
+    """Return an extractor of `tiny_loaded` with some settings."""
+    return AttentionExtractor(tiny_loaded(), build(AttentionRecipe, values))

@@ -1,8 +1,8 @@
-"""Other segmentations of a text that SentencePiece has cut, drawn at random.
+"""Subword sampling: random segmentations of a text that SentencePiece has segmented.
 
-BPE-dropout: each merge is left out with probability alpha. Unigram: all segmentations are drawn
-from, each in proportion to its probability to the power of alpha. Both are SentencePiece's own
-distributions; its generator is not used, as what it draws differs from process to process.
+BPE-dropout leaves out each merge with probability alpha. Unigram draws from all segmentations, each
+in proportion to its probability to the power of alpha. SentencePiece draws from the same
+distributions, but its random generator gives different results in different processes.
 Source: Provilkov et al. 2020, https://arxiv.org/abs/1910.13267; Kudo 2018,
 https://arxiv.org/abs/1804.10959
 """
@@ -23,53 +23,58 @@ from nmtkit.text.subword import SPACE_SYMBOL
 _PIECE, _TRAINER = 1, 2
 _PIECE_TEXT, _PIECE_SCORE, _PIECE_TYPE = 1, 2, 3
 _TRAINER_MODEL_TYPE = 3
-"""Numbers of fields in SentencePiece's sentencepiece_model.proto."""
+"""Field numbers of SentencePiece's sentencepiece_model.proto."""
 
 _NORMAL = 1
 _UNIGRAM, _BPE = 1, 2
-"""Values there of types of pieces and of models."""
+"""Values of the types of pieces and of models in that file."""
 
 _CACHED_LATTICES = 2**14
-"""Words whose lattices are kept: the frequent ones, a few kilobytes each."""
+"""Words whose lattices are cached, a few kilobytes each."""
 _LONGEST_CACHED = 40
-"""Characters of such a word; what is longer has no spaces, so that the same seldom comes again."""
+"""Longest cached word in characters; longer ones are text without spaces, which rarely repeats."""
 
 
-class Resampler:
-    """Draws segmentations; what is drawn follows from ids and seed alone."""
+class SubwordSampler:
+    """Draws segmentations that depend only on ids and seed."""
 
     def __init__(self, model: bytes, alpha: float) -> None:
-        """Take the bytes of a SentencePiece model for which `can_resample` holds, and 0 < alpha."""
+        """Read a SentencePiece model.
+
+        Args:
+            model: its bytes; `can_sample` holds.
+            alpha: above 0; see the module.
+        """
         contents = _ModelFile.of(model)
         self._texts = contents.texts
         ids = {text: index for index, text in enumerate(contents.texts) if text is not None}
         self._spans_are_words = not any(SPACE_SYMBOL in text[1:] for text in ids)
-        self._cutter: _Dropout | _Lattices
+        self._segmenter: _Dropout | _Lattices
         if contents.model_type == _BPE:
-            self._cutter = _Dropout(ids, contents.scores, alpha)
+            self._segmenter = _Dropout(ids, contents.scores, alpha)
         else:
-            self._cutter = _Lattices(ids, contents.scores, alpha)
+            self._segmenter = _Lattices(ids, contents.scores, alpha)
 
-    def resample(self, ids: Sequence[int], seed: int) -> list[int]:
-        """Draw another segmentation of the text that ids spell.
+    def sample(self, ids: Sequence[int], seed: int) -> list[int]:
+        """Draw a segmentation of the text that ids spell.
 
-        Special symbols, bytes, and symbols that a user has made entries stay where they are.
+        Special symbols, bytes and user-defined symbols keep their places.
 
         Args:
-            ids: as the model has cut a text.
-            seed: what is drawn from.
+            ids: the model's segmentation of a text.
+            seed: of the random generator.
 
         Returns:
-            ids that spell the same.
+            ids that spell the same text.
         """
         random = Random(seed)
         drawn: list[int] = []
         for text, span in self._spans(ids):
-            drawn += self._cutter.cut(text, span, random) if text else span
+            drawn += self._segmenter.segment(text, span, random) if text else span
         return drawn
 
     def _spans(self, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-        """Yield runs of ids that may be cut on their own, and what they spell; "" = nothing."""
+        """Yield the text and ids of spans that are segmented independently; "" = keep the ids."""
         text = ""
         span: list[int] = []
         for index in ids:
@@ -84,22 +89,22 @@ class Resampler:
             yield text, span
 
 
-def can_resample(model: bytes) -> bool:
-    """Tell whether a SentencePiece model has several ways to cut a text: BPE and unigram do."""
+def can_sample(model: bytes) -> bool:
+    """Return whether a SentencePiece model has several segmentations of a text: BPE, unigram."""
     return _ModelFile.of(model).model_type in (_BPE, _UNIGRAM)
 
 
 class _Dropout:
-    """BPE whose merges are left out at random."""
+    """BPE-dropout: merges are left out at random."""
 
     def __init__(self, ids: dict[str, int], scores: Sequence[float], alpha: float) -> None:
         self._ids = ids
         self._ranks = {text: -scores[index] for text, index in ids.items()}
         self._log_kept = math.log1p(-alpha) if alpha < 1 else -math.inf
 
-    def cut(self, text: str, stored: list[int], random: Random) -> list[int]:
+    def segment(self, text: str, stored: list[int], random: Random) -> list[int]:
         num_kept = self._num_kept(random)
-        # Each merge makes one piece less, so that this many led to what is stored.
+        # Each merge removes one symbol, so the stored segmentation took this many merges.
         if num_kept >= len(text) - len(stored):
             return stored
         symbols = self._merge(text, num_kept, random)
@@ -107,7 +112,7 @@ class _Dropout:
         return ids if len(ids) == len(symbols) else stored
 
     def _num_kept(self, random: Random) -> int:
-        """Draw how many merges are kept before the next one that is left out."""
+        """Draw the number of merges to keep before one is left out."""
         return int(math.log1p(-random.random()) / self._log_kept)
 
     def _merge(self, text: str, num_kept: int, random: Random) -> list[str]:
@@ -127,7 +132,7 @@ class _Dropout:
         while agenda:
             _, left, right, merged = heappop(agenda)
             if not symbols[left] or not symbols[right] or symbols[left] + symbols[right] != merged:
-                continue  # one of them was merged with another
+                continue  # a merge with another neighbour has replaced one of them
             if num_kept == 0:
                 num_kept = self._num_kept(random)
                 continue
@@ -142,28 +147,28 @@ class _Dropout:
 
 
 @dataclass(frozen=True)
-class _Ways:
-    """How a text may end: the starts and ids of its last piece, with cumulative weights."""
+class _LastPieces:
+    """Starts and ids of all possible last pieces of a text, with cumulative weights."""
 
     pieces: list[tuple[int, int]]
     weights: list[float]
 
 
 class _Lattices:
-    """Unigram: filtering forwards, sampling backwards."""
+    """Unigram: forward filtering, backward sampling."""
 
     def __init__(self, ids: dict[str, int], scores: Sequence[float], alpha: float) -> None:
         self._ids = ids
         self._scores = [alpha * score for score in scores]
         self._longest = max(map(len, ids))
-        self._ways = lru_cache(_CACHED_LATTICES)(self._filter)
+        self._cached_filter = lru_cache(_CACHED_LATTICES)(self._filter)
 
-    def cut(self, text: str, stored: list[int], random: Random) -> list[int]:
-        ways = (self._ways if len(text) <= _LONGEST_CACHED else self._filter)(text)
+    def segment(self, text: str, stored: list[int], random: Random) -> list[int]:
+        lattice = (self._cached_filter if len(text) <= _LONGEST_CACHED else self._filter)(text)
         end = len(text)
         ids: list[int] = []
         while end:
-            pieces, weights = ways[end].pieces, ways[end].weights
+            pieces, weights = lattice[end].pieces, lattice[end].weights
             if not pieces:
                 return stored
             place = bisect(weights, random.random() * weights[-1], hi=len(weights) - 1)
@@ -171,10 +176,10 @@ class _Lattices:
             ids.append(index)
         return ids[::-1]
 
-    def _filter(self, text: str) -> list[_Ways]:
-        """Compute, for each beginning of a text, how it may end."""
-        sums = [0.0]  # logarithms, over all ways to cut each beginning
-        ways = [_Ways([], [])]
+    def _filter(self, text: str) -> list[_LastPieces]:
+        """Return the possible last pieces of each prefix of a text, the empty prefix first."""
+        sums = [0.0]  # log of the summed weights of all segmentations of each prefix
+        lattice = [_LastPieces([], [])]
         for end in range(1, len(text) + 1):
             starts = range(max(0, end - self._longest), end)
             pieces = [
@@ -184,20 +189,20 @@ class _Lattices:
             ]
             logs = [sums[start] + self._scores[index] for start, index in pieces]
             largest = max(logs, default=-math.inf)
-            weights = list(accumulate(math.exp(one - largest) for one in logs))
+            weights = list(accumulate(math.exp(log - largest) for log in logs))
             sums.append(largest + math.log(weights[-1]) if weights else -math.inf)
-            ways.append(_Ways(pieces, weights))
-        return ways
+            lattice.append(_LastPieces(pieces, weights))
+        return lattice
 
 
 @dataclass(frozen=True)
 class _ModelFile:
-    """What the file of a SentencePiece model says.
+    """Contents of a SentencePiece model file.
 
     Attributes:
         model_type: `_BPE`, `_UNIGRAM` or another.
-        texts: of each id, the piece; None for all but normal ones.
-        scores: of each id.
+        texts: the piece of each id; None unless its type is normal.
+        scores: the score of each id.
     """
 
     model_type: int
@@ -206,7 +211,7 @@ class _ModelFile:
 
     @staticmethod
     def of(model: bytes) -> "_ModelFile":
-        model_type = _UNIGRAM  # unless it is given
+        model_type = _UNIGRAM  # the default of the format
         texts: list[str | None] = []
         scores: list[float] = []
         for number, value in _fields(memoryview(model)):
@@ -221,7 +226,7 @@ class _ModelFile:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """Yield the numbers and values of the fields of a message of protocol buffers.
+    """Yield the number and value of each field of a Protocol Buffers message.
 
     Source: https://protobuf.dev/programming-guides/encoding
     """

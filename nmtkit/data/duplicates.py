@@ -1,7 +1,7 @@
-"""Which pairs of the training text are equal to an earlier one.
+"""Duplicate pairs of the training text: pairs equal to an earlier one.
 
-Keys are dealt by their value to parts on disk, so that equal ones meet, and the parts are sorted
-one after the other: memory is bounded, but for a bit a pair.
+The hashes of all pairs are partitioned by value into files on disk, and each file is sorted in
+memory. Memory does not grow with the text, except one bit per pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,35 +21,35 @@ _RECORD = np.dtype([("key", "<u8"), ("number", "<u8")])
 Records = NDArray[np.void]
 
 
-class Repeats:
-    """Flags of pairs, by their numbers over all corpora."""
+class Duplicates:
+    """A flag for each pair, by its number over all corpora; True = duplicate."""
 
     def __init__(self, num_pairs: int) -> None:
-        """Begin with no repeat."""
+        """Set all flags to False."""
         self._bits = np.zeros(-(-num_pairs // 8), np.uint8)
 
     def flag(self, numbers: NDArray[np.unsignedinteger]) -> None:
-        """Note that these pairs are repeats."""
+        """Set the flags of these pairs."""
         bits = np.left_shift(1, numbers % 8, dtype=np.uint8, casting="unsafe")
         np.bitwise_or.at(self._bits, (numbers // 8).astype(np.int64), bits)
 
-    def among(self, first: int, num_pairs: int) -> NDArray[np.bool_]:
-        """Return the flags (num_pairs,) of pairs in a row."""
+    def flags_of(self, first: int, num_pairs: int) -> NDArray[np.bool_]:
+        """Return the flags (num_pairs,) of consecutive pairs."""
         start = first // 8
         bits = self._bits[start : -(-(first + num_pairs) // 8)]
         flags = np.unpackbits(bits, bitorder="little").view(np.bool_)
         return flags[first - 8 * start :][:num_pairs]
 
 
-def find_repeats(corpora: Sequence[Corpus], folder: Path) -> Repeats:
-    """Read all text, and find the pairs whose lines are those of an earlier pair.
+def find_duplicates(corpora: Sequence[Corpus], folder: Path) -> Duplicates:
+    """Find the pairs whose lines equal those of an earlier pair; see `line_key`.
 
     Args:
         corpora: the training text.
-        folder: where to put 16 bytes a pair, for as long as this takes.
+        folder: place for temporary files, 16 bytes per pair.
     """
     num_pairs = sum(corpus.num_pairs for corpus in corpora)
-    repeats = Repeats(num_pairs)
+    duplicates = Duplicates(num_pairs)
     num_parts = -(-num_pairs // _PART_PAIRS)
     with TemporaryDirectory(dir=folder) as scratch:
         paths = [Path(scratch) / str(part) for part in range(num_parts)]
@@ -59,12 +59,12 @@ def find_repeats(corpora: Sequence[Corpus], folder: Path) -> Repeats:
                 with paths[int(part)].open("ab") as file:
                     file.write(records[parts == part].tobytes())
         for path in filter(Path.exists, paths):
-            repeats.flag(_repeated(np.fromfile(path, _RECORD)))
-    return repeats
+            duplicates.flag(_repeated(np.fromfile(path, _RECORD)))
+    return duplicates
 
 
 def _batches(corpora: Sequence[Corpus]) -> Iterator[Records]:
-    """Yield the keys of all pairs with their numbers."""
+    """Yield the keys and numbers of all pairs."""
     pairs = (pair for corpus in corpora for pair in corpus.pairs())
     numbered = ((line_key(*pair), number) for number, pair in enumerate(pairs))
     while len(batch := np.array(list(islice(numbered, _BATCH_PAIRS)), _RECORD)):
@@ -72,8 +72,8 @@ def _batches(corpora: Sequence[Corpus]) -> Iterator[Records]:
 
 
 def _repeated(records: Records) -> NDArray[np.uint64]:
-    """Return the numbers of all but the first record of each key."""
+    """Return the numbers of all records except the first of each key."""
     records = records[np.argsort(records["key"], kind="stable")]
-    is_again = records["key"][1:] == records["key"][:-1]
-    numbers: NDArray[np.uint64] = records["number"][1:][is_again]
+    is_repeated = records["key"][1:] == records["key"][:-1]
+    numbers: NDArray[np.uint64] = records["number"][1:][is_repeated]
     return numbers

@@ -1,4 +1,4 @@
-"""Other segmentations of a text: what they spell, what they follow from, how often each comes."""
+"""Sampled segmentations: text unchanged, a function of ids and seed, the right distribution."""
 
 import io
 import math
@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtkit.symbols import UNK_ID
-from nmtkit.text.resampling import Resampler, _Dropout, can_resample
 from nmtkit.text.subword import Algorithm, Subword, load_processor
+from nmtkit.text.subword_sampler import SubwordSampler, _Dropout, can_sample
 
 ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "unigram")
 TAG = "<bt>"
@@ -38,21 +38,21 @@ def model(algorithm: Algorithm) -> Subword:
 
 
 @cache
-def resampler_of(algorithm: Algorithm, alpha: float) -> Resampler:
-    return Resampler(model(algorithm).data, alpha)
+def sampler_of(algorithm: Algorithm, alpha: float) -> SubwordSampler:
+    return SubwordSampler(model(algorithm).data, alpha)
 
 
 def draws(algorithm: Algorithm, text: str, alpha: float, count: int) -> Counter[tuple[int, ...]]:
-    """Count what the seeds from 0 make of a text."""
+    """Count the segmentations of a text drawn with the seeds from 0."""
     ids = model(algorithm).encode(text)
-    resampler = resampler_of(algorithm, alpha)
-    return Counter(tuple(resampler.resample(ids, seed)) for seed in range(count))
+    sampler = sampler_of(algorithm, alpha)
+    return Counter(tuple(sampler.sample(ids, seed)) for seed in range(count))
 
 
 def chi_square(
     found: Mapping[tuple[int, ...], int], expected: Mapping[tuple[int, ...], float]
 ) -> float:
-    """Return the statistic in standard deviations above its mean; rare outcomes are one."""
+    """Return the statistic in standard deviations above its mean; rare outcomes are merged."""
     total = sum(found.values())
     common = [one for one, share in expected.items() if share * total >= 5]
     pairs = [(found.get(one, 0), expected[one] * total) for one in common]
@@ -63,7 +63,7 @@ def chi_square(
     return (statistic - freedom) / math.sqrt(2 * freedom)
 
 
-# Text beside what Hypothesis draws: symbols' names, spaces of all kinds, what NFKC changes.
+# Text that Hypothesis rarely draws: names of symbols, all kinds of spaces, NFKC's changes.
 SPICE = st.sampled_from([TAG, "</s>", "<unk>", "<0x41>", "\u2581", "\u00a0", "\u200b", "\ufb01"])
 TEXT = st.lists(st.one_of(st.text(), SPICE, st.sampled_from(corpus()))).map("".join)
 
@@ -76,18 +76,18 @@ def test_every_draw_spells_the_text(
     line: str, algorithm: Algorithm, alpha: float, seed: int
 ) -> None:
     stored = model(algorithm).encode(line)
-    drawn = resampler_of(algorithm, alpha).resample(stored, seed)
+    drawn = sampler_of(algorithm, alpha).sample(stored, seed)
     assert model(algorithm).decode(drawn) == model(algorithm).decode(stored)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_draw_follows_from_its_text_and_seed_alone(algorithm: Algorithm) -> None:
+def test_a_draw_depends_only_on_text_and_seed(algorithm: Algorithm) -> None:
     stored = [model(algorithm).encode(line) for line in corpus()[:20]]
-    first, second = (Resampler(model(algorithm).data, 0.2) for _ in range(2))
-    forwards = [first.resample(ids, seed) for seed, ids in enumerate(stored)]
-    backwards = [second.resample(stored[seed], seed) for seed in reversed(range(20))]
+    first, second = (SubwordSampler(model(algorithm).data, 0.2) for _ in range(2))
+    forwards = [first.sample(ids, seed) for seed, ids in enumerate(stored)]
+    backwards = [second.sample(stored[seed], seed) for seed in reversed(range(20))]
     assert forwards == backwards[::-1]
-    assert forwards != [first.resample(ids, seed + 1) for seed, ids in enumerate(stored)]
+    assert forwards != [first.sample(ids, seed + 1) for seed, ids in enumerate(stored)]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -96,18 +96,18 @@ def test_every_process_draws_the_same(algorithm: Algorithm, tmp_path: Path) -> N
     ids = model(algorithm).encode(corpus()[0])
     program = (
         "import pathlib, sys\n"
-        "from nmtkit.text.resampling import Resampler\n"
-        f"resampler = Resampler(pathlib.Path(sys.argv[1]).read_bytes(), 0.3)\n"
-        f"print([resampler.resample({ids}, seed) for seed in range(5)])"
+        "from nmtkit.text.subword_sampler import SubwordSampler\n"
+        f"sampler = SubwordSampler(pathlib.Path(sys.argv[1]).read_bytes(), 0.3)\n"
+        f"print([sampler.sample({ids}, seed) for seed in range(5)])"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "model")]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    resampler = resampler_of(algorithm, 0.3)
-    assert told.strip() == str([resampler.resample(ids, seed) for seed in range(5)])
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    sampler = sampler_of(algorithm, 0.3)
+    assert output.strip() == str([sampler.sample(ids, seed) for seed in range(5)])
 
 
-def test_bpe_whose_merges_are_all_kept_is_what_sentencepiece_does() -> None:
-    vocabulary, cutter = model("bpe"), resampler_of("bpe", 0.1)._cutter
+def test_bpe_with_all_merges_equals_sentencepiece() -> None:
+    vocabulary, cutter = model("bpe"), sampler_of("bpe", 0.1)._segmenter
     assert isinstance(cutter, _Dropout)
     for word in {word for line in corpus() for word in line.split()}:
         merged = cutter._merge(f"\u2581{word}", len(word), random.Random(1))
@@ -115,7 +115,7 @@ def test_bpe_whose_merges_are_all_kept_is_what_sentencepiece_does() -> None:
 
 
 def test_without_merges_bpe_gives_characters() -> None:
-    drawn = resampler_of("bpe", 1.0).resample(model("bpe").encode("batine"), 1)
+    drawn = sampler_of("bpe", 1.0).sample(model("bpe").encode("batine"), 1)
     assert [model("bpe").piece(index) for index in drawn] == ["\u2581", *"batine"]
 
 
@@ -124,20 +124,22 @@ def test_the_only_merge_of_a_text_is_left_out_with_probability_alpha(alpha: floa
     pieces = map(model("bpe").piece, range(SIZE))
     letter = next(one[1] for one in pieces if len(one) == 2 and one[0] == "\u2581")
     found = draws("bpe", letter, alpha, count=3000)
-    whole, cut = sorted(found, key=len)
-    assert (len(whole), len(cut), len(found)) == (1, 2, 2)
+    whole, split = sorted(found, key=len)
+    assert (len(whole), len(split), len(found)) == (1, 2, 2)
     spread = math.sqrt(3000 * alpha * (1 - alpha))
-    assert found[cut] == pytest.approx(3000 * alpha, abs=4 * spread)
+    assert found[split] == pytest.approx(3000 * alpha, abs=4 * spread)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0])
 def test_unigram_draws_in_proportion_to_the_power_of_the_probability(alpha: float) -> None:
-    """The oracle is the sum over all ways to cut the text."""
+    """The oracle is the sum over all segmentations of the text."""
     text = "derebatinditeraneb"
     processor = load_processor(model("unigram").data, "x")
     weights = {
         ids: math.exp(alpha * sum(map(processor.get_score, ids)))
-        for ids in cuts(f"\u2581{text}", {processor.id_to_piece(i): i for i in range(3, SIZE)})
+        for ids in segmentations(
+            f"\u2581{text}", {processor.id_to_piece(i): i for i in range(3, SIZE)}
+        )
     }
     total = sum(weights.values())
     expected = {ids: weight / total for ids, weight in weights.items()}
@@ -147,16 +149,16 @@ def test_unigram_draws_in_proportion_to_the_power_of_the_probability(alpha: floa
     assert abs(chi_square(found, expected)) < 4
 
 
-def cuts(text: str, pieces: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
+def segmentations(text: str, pieces: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
     if not text:
         yield ()
     for end in range(1, len(text) + 1):
         if text[:end] in pieces:
-            yield from ((pieces[text[:end]], *rest) for rest in cuts(text[end:], pieces))
+            yield from ((pieces[text[:end]], *rest) for rest in segmentations(text[end:], pieces))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_segmentations_come_as_often_as_from_sentencepiece(algorithm: Algorithm) -> None:
+def test_segmentations_are_as_frequent_as_those_of_sentencepiece(algorithm: Algorithm) -> None:
     text, count = "derebatinditeraneb", 1000
     processor = load_processor(model(algorithm).data, "x")
     sentencepiece.set_random_generator_seed(1)
@@ -170,17 +172,17 @@ def test_segmentations_come_as_often_as_from_sentencepiece(algorithm: Algorithm)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_tag_stays_one_entry_in_its_place(algorithm: Algorithm) -> None:
-    vocabulary, resampler = model(algorithm), resampler_of(algorithm, 0.5)
+def test_a_tag_keeps_its_id_and_place(algorithm: Algorithm) -> None:
+    vocabulary, sampler = model(algorithm), sampler_of(algorithm, 0.5)
     tag = vocabulary.encode(TAG)
     stored = [[*tag, *vocabulary.encode(line)] for line in corpus()[:50]]
-    drawn = [resampler.resample(ids, seed) for seed, ids in enumerate(stored)]
+    drawn = [sampler.sample(ids, seed) for seed, ids in enumerate(stored)]
     assert drawn != stored
     assert all(ids[: len(tag)] == tag for ids in drawn)
 
 
 def given_model(kind: str, lines: Sequence[str]) -> Subword:
-    """Return a model as another tool might have made it, without bytes for what it lacks."""
+    """Return a model as other tools train it, without byte fallback."""
     data = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
@@ -194,28 +196,28 @@ def given_model(kind: str, lines: Sequence[str]) -> Subword:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_what_is_unknown_stays_and_the_words_around_it_are_cut(algorithm: Algorithm) -> None:
+def test_unknown_tokens_stay_and_the_words_around_them_are_sampled(algorithm: Algorithm) -> None:
     vocabulary = given_model(algorithm, corpus())
-    resampler = Resampler(vocabulary.data, 0.5)
+    sampler = SubwordSampler(vocabulary.data, 0.5)
     first, last = vocabulary.encode("bati"), vocabulary.encode("derani")
     stored = vocabulary.encode("bati \u4e16 derani")
     unknown = stored[len(first) : len(stored) - len(last)]
     assert UNK_ID in unknown
-    drawn = [resampler.resample(stored, seed) for seed in range(20)]
+    drawn = [sampler.sample(stored, seed) for seed in range(20)]
     for ids in drawn:
         assert vocabulary.decode(ids) == vocabulary.decode(stored)
         assert ids.count(UNK_ID) == stored.count(UNK_ID)
     assert any(ids != stored for ids in drawn)
 
 
-def test_a_model_of_characters_or_of_words_has_one_segmentation_alone() -> None:
-    assert all(can_resample(model(algorithm).data) for algorithm in ALGORITHMS)
-    assert not any(can_resample(given_model(kind, corpus()).data) for kind in ("char", "word"))
+def test_a_model_of_characters_or_words_has_only_one_segmentation() -> None:
+    assert all(can_sample(model(algorithm).data) for algorithm in ALGORITHMS)
+    assert not any(can_sample(given_model(kind, corpus()).data) for kind in ("char", "word"))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_pieces_with_spaces_inside_are_drawn_too(algorithm: Algorithm) -> None:
-    """A model may merge across spaces, so that words are not cut on their own."""
+    """A model may merge across spaces; then words are not segmented independently."""
     data = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["an er", "an er te", "te an er"] * 20),
@@ -227,22 +229,22 @@ def test_pieces_with_spaces_inside_are_drawn_too(algorithm: Algorithm) -> None:
         minloglevel=2,
     )
     vocabulary = Subword(data.getvalue(), "given")
-    resampler = Resampler(vocabulary.data, 0.3)
+    sampler = SubwordSampler(vocabulary.data, 0.3)
     stored = vocabulary.encode("te an er")
     assert any("\u2581" in vocabulary.piece(index)[1:] for index in stored)
-    drawn = [resampler.resample(stored, seed) for seed in range(50)]
+    drawn = [sampler.sample(stored, seed) for seed in range(50)]
     assert any(ids != stored for ids in drawn)
     assert all(vocabulary.decode(ids) == "te an er" for ids in drawn)
 
 
 def test_memory_does_not_grow_with_text_that_has_no_spaces() -> None:
-    """Such a text is one word, and comes once: what was computed for it is not kept."""
-    vocabulary, resampler = model("unigram"), resampler_of("unigram", 0.2)
+    """Such a text is one word that rarely repeats, so its lattice is not cached."""
+    vocabulary, sampler = model("unigram"), sampler_of("unigram", 0.2)
     lines = [line.replace(" ", "") * 3 for line in corpus()[:60]]
     stored = [vocabulary.encode(line) for line in lines]
     tracemalloc.start()
     for ids in stored:
-        resampler.resample(ids, 1)
+        sampler.sample(ids, 1)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 20 * sum(map(len, lines))

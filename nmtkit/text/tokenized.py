@@ -1,7 +1,6 @@
-"""A vocabulary over text that Moses normalises and tokenises; what is decoded is detokenised.
+"""A vocabulary over text tokenised by Moses; input and output are plain text.
 
-The layout of words that most published systems of the time of "Attention Is All You Need" had. What
-goes in and comes out is plain text all the same.
+Most published systems at the time of "Attention Is All You Need" used such text.
 """
 
 import re
@@ -17,11 +16,16 @@ from nmtkit.text.words import Words
 _TAGS = re.compile(r"\s*((?:<\S+>(?:\s+|$))+)")
 
 
-class Tokenised:
-    """A vocabulary, and Moses before it. Tags `<...>` that a line begins with stay as they are."""
+class Tokenized:
+    """Moses' tokeniser in front of a vocabulary; tags `<...>` at the start of a line are kept."""
 
     def __init__(self, vocabulary: Subword | Words, lang: str) -> None:
-        """Take the vocabulary of tokenised text, and the code of its language."""
+        """Load Moses' rules.
+
+        Args:
+            vocabulary: of tokenised text.
+            lang: code of the language, such as de.
+        """
         self.vocabulary = vocabulary
         self.kind = vocabulary.kind
         self.suffix = vocabulary.suffix
@@ -32,7 +36,7 @@ class Tokenised:
 
     @property
     def data(self) -> bytes:
-        """What decides everything: the bytes of the vocabulary, and whose rules Moses takes."""
+        """Bytes that determine the encoding: the language of the rules, and the vocabulary."""
         return f"moses {self._lang}\n".encode() + self.vocabulary.data
 
     def save(self, path: Path) -> None:
@@ -41,40 +45,40 @@ class Tokenised:
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a line, without special symbols; a blank line has none."""
-        return self.vocabulary.encode(tokenise(self._moses, line))
+        return self.vocabulary.encode(tokenize(self._moses, line))
 
     def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return no symbol, and the line: nothing in it is meant for the whole of it."""
+        """Split the language symbol from a line, as the vocabulary does."""
         return self.vocabulary.split_symbol(line)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the detokenised text of ids, begin and end symbols skipped."""
-        return self._moses.detokenise(self.vocabulary.decode(ids), unescapes=False)
+        """Return the detokenised text of ids without begin and end symbols."""
+        return self._moses.detokenize(self.vocabulary.decode(ids), unescapes=False)
 
-    def normalise(self, line: str) -> str:
-        """Return what is left of a line that is tokenised and detokenised."""
-        tokens = self.vocabulary.normalise(tokenise(self._moses, line))
-        return self._moses.detokenise(tokens, unescapes=False)
+    def normalize(self, line: str) -> str:
+        """Return the line after tokenisation, normalisation and detokenisation."""
+        tokens = self.vocabulary.normalize(tokenize(self._moses, line))
+        return self._moses.detokenize(tokens, unescapes=False)
 
     def piece(self, index: int) -> str:
         """Return the entry of an id."""
         return self.vocabulary.piece(index)
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """Number, from 0, the word of `decode(ids)` between spaces that each token is part of."""
+    def word_indices(self, ids: Sequence[int]) -> list[int]:
+        """Return the index, from 0, of the word of `decode(ids)` that each token is part of."""
         tokens = self.vocabulary.decode(ids).split(" ")
         words = self.decode(ids).split(" ")
-        # Detokenising only takes spaces away, so that both have the same characters.
+        # Detokenising only removes spaces, so both have the same other characters in order.
         ends = list(accumulate(map(len, words)))
         begins = accumulate(map(len, tokens), initial=0)
         last = len(words) - 1
         word_of_token = [min(bisect_right(ends, begin), last) for begin in begins]
-        return [word_of_token[number] for number in self.vocabulary.words(ids)]
+        return [word_of_token[index] for index in self.vocabulary.word_indices(ids)]
 
 
-def tokenise(moses: Moses, line: str) -> str:
-    """Return a line normalised and tokenised, nothing escaped, tags at its beginning whole."""
+def tokenize(moses: Moses, line: str) -> str:
+    """Return a line normalised and tokenised without escapes; tags at its start are unchanged."""
     tags = _TAGS.match(line)
     text = line[tags.end() :] if tags else line
-    tokens = moses.tokenise(moses.normalise(text), escapes=False)
+    tokens = moses.tokenize(moses.normalize(text), escapes=False)
     return " ".join([*tags[1].split(), tokens]).rstrip() if tags else tokens

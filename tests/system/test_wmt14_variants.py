@@ -38,7 +38,7 @@ def test_english_french_has_five_corpora_and_its_own_dropout(tmp_path: Path) -> 
     assert recipe.checkpoints.keep == 20
 
 
-def test_a_corpus_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
+def test_a_user_s_corpus_needs_four_changed_lines(tmp_path: Path) -> None:
     write(split(seed=4, sizes=SIZES), tmp_path / "corpus")
     original = (WMT14 / "corpus.mk").read_text("utf-8")
     own = original
@@ -56,7 +56,7 @@ def test_a_corpus_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
     check_result(done, tmp_path / "corpus" / "work" / "recipe", "en")
 
 
-def test_rows_of_table_3_are_trained_on_their_own_and_stand_in_the_table(tmp_path: Path) -> None:
+def test_rows_of_table_3_are_trained_separately_and_collected_in_the_table(tmp_path: Path) -> None:
     write(split(seed=5, sizes=SIZES), tmp_path / "corpus")
     arguments = (
         *("SCALE=tiny", f"WORK={tmp_path}", f"CORPUS={tmp_path / 'corpus'}"),

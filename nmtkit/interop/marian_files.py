@@ -1,4 +1,4 @@
-"""The files of a folder of Hugging Face's Marian, read with errors that name them."""
+"""Read the files of a folder of Hugging Face's Marian, with errors that name the file."""
 
 import json
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ from nmtkit.interop.marian import BIAS, CONFIG
 from nmtkit.model.embedding import sinusoids
 from nmtkit.storage.model_folder import load_tensors
 
-AGAIN = "download the folder again, or have transformers write it again"
-"""How to mend what is damaged."""
+DOWNLOAD_AGAIN = "download the folder again, or have transformers write it again"
+"""The remedy for a damaged folder."""
 
 _PICKLE = "pytorch_model.bin"
 _POSITIONS = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder"))
 _SAME_POSITION = 1e-3
-"""Tables stored in half precision differ by less, other kinds of sinusoids by more."""
+"""Tolerance: half precision changes the table by less, other kinds of sinusoids by more."""
 
 
 class StoredTensors:
-    """The tensors of a file in float32, taken one after another so that none is left over."""
+    """The tensors of a file in float32; each is taken once, so that unused ones are found."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file; the tables of positions in it, if any, must be our sinusoids.
+        """Read the file; position tables in it, if any, must be Marian's sinusoids.
 
         Raises:
-            DamagedError: it is missing or damaged.
-            ConfigError: the positions are others.
+            DamagedError: the file is missing or damaged.
+            ConfigError: it has other positions.
         """
         if not path.is_file():
             raise DamagedError(f"{path}: missing; {_how_to_get(path)}")
@@ -39,58 +39,58 @@ class StoredTensors:
         for name in _POSITIONS:
             if not _are_sinusoids(self._tensors.pop(name, torch.zeros(0, 2))):
                 raise ConfigError(
-                    f"{path}: cannot be imported: {name} holds other positions than Marian's "
-                    "sinusoids; take a model that has these"
+                    f"{path}: cannot be imported: {name} has other positions than Marian's "
+                    "sinusoids; use a model with sinusoids"
                 )
 
     def take(self, names: Sequence[str], shape: torch.Size) -> Tensor:
-        """Return the tensor that is stored under one of some names, or under several.
+        """Take the tensor that is stored under one or several of some names.
 
         Raises:
-            DamagedError: there is none, or it has another shape, or not all are equal.
+            DamagedError: none is stored, the shape is another, or the copies differ.
         """
         found = {name: self._tensors.pop(name) for name in names if name in self._tensors}
         if not found:
-            raise DamagedError(f"{self._path}: {names[0]} is missing; {AGAIN}")
+            raise DamagedError(f"{self._path}: {names[0]} is missing; {DOWNLOAD_AGAIN}")
         first, *others = found.values()
         if first.shape != shape or not all(torch.equal(first, other) for other in others):
             raise DamagedError(
                 f"{self._path}: {' or '.join(found)} is not the one tensor of shape {tuple(shape)} "
-                f"that {CONFIG} tells of; {AGAIN}"
+                f"of {CONFIG}; {DOWNLOAD_AGAIN}"
             )
         return first
 
     def take_bias(self, size: int) -> Tensor:
-        """Return the bias (V,) of the logits, zeros where none is stored."""
+        """Take the bias (V,) of the logits; zeros if none is stored."""
         self._tensors.setdefault(BIAS, torch.zeros(1, size))
         return self.take([BIAS], torch.Size([1, size])).flatten()
 
     def check_is_empty(self) -> None:
-        """Refuse what was not taken: ConfigError."""
+        """Raise ConfigError if a tensor was not taken."""
         if self._tensors:
             raise ConfigError(
-                f"{self._path}: cannot be imported: our model has nothing for "
-                f"{', '.join(sorted(self._tensors))}; take a model without it"
+                f"{self._path}: cannot be imported: nmtkit's model has no parameter for "
+                f"{', '.join(sorted(self._tensors))}; use a model without it"
             )
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read an object; DamagedError if the file is missing or holds something else."""
+    """Read a JSON object; DamagedError if the file is missing or not one."""
     try:
         content = json.loads(read_bytes(path))
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise DamagedError(f"{path}: not a JSON object; {AGAIN}")
+        raise DamagedError(f"{path}: not a JSON object; {DOWNLOAD_AGAIN}")
     return content
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file; DamagedError if it is missing."""
+    """Read a file; DamagedError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DamagedError(f"{path}: {error.strerror}; {AGAIN}") from error
+        raise DamagedError(f"{path}: {error.strerror}; {DOWNLOAD_AGAIN}") from error
 
 
 def _are_sinusoids(table: Tensor) -> bool:
@@ -100,9 +100,9 @@ def _are_sinusoids(table: Tensor) -> bool:
 
 
 def _how_to_get(path: Path) -> str:
-    """Say where a missing file of tensors can come from."""
+    """Return the remedy for a missing file of tensors."""
     if not (path.parent / _PICKLE).exists():
-        return AGAIN
+        return DOWNLOAD_AGAIN
     command = (
         "from transformers import MarianMTModel as M; "
         f'M.from_pretrained("{path.parent}").save_pretrained("{path.parent}")'

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenised import Tokenised, tokenise
+from nmtkit.text.tokenized import Tokenized, tokenize
 from nmtkit.text.words import Words
 
 LINES = ["the cat's mat, a dog (and a cat).", "it isn't a dog's mat: 5,000 cats!"]
 
 
-def subwords(lang: str = "en") -> Tokenised:
-    tokens = [tokenise(Moses(lang), line) for line in LINES]
-    return Tokenised(Subword.train(tokens, "bpe", 320, "x"), lang)
+def subwords(lang: str = "en") -> Tokenized:
+    tokens = [tokenize(Moses(lang), line) for line in LINES]
+    return Tokenized(Subword.train(tokens, "bpe", 320, "x"), lang)
 
 
 SUBWORDS = subwords()
@@ -27,20 +27,20 @@ def test_plain_text_comes_back(line: str) -> None:
 
 @settings(deadline=None)
 @given(st.text())
-def test_what_comes_back_is_the_normalised_line(line: str) -> None:
-    assert SUBWORDS.decode(SUBWORDS.encode(line)) == SUBWORDS.normalise(line)
+def test_decoding_gives_the_line_that_normalize_returns(line: str) -> None:
+    assert SUBWORDS.decode(SUBWORDS.encode(line)) == SUBWORDS.normalize(line)
 
 
-def test_the_vocabulary_is_one_of_tokens() -> None:
-    words = Tokenised(Words(["He", "said", ":", '"', "&", "."]), "en")
+def test_the_vocabulary_gets_tokenized_text() -> None:
+    words = Tokenized(Words(["He", "said", ":", '"', "&", "."]), "en")
     ids = words.encode("He said: \u201e&\u201c")  # quotation marks become plain ones
     assert [words.piece(index) for index in ids] == ["He", "said", ":", '"', "&", '"']
     assert words.decode(ids) == 'He said: "&"'
 
 
 def test_nothing_is_escaped_nor_unescaped() -> None:
-    assert tokenise(Moses("en"), "a & b | [c]") == "a & b | [ c ]"
-    assert Moses("en").detokenise("&amp; &lt;", unescapes=False) == "&amp; &lt;"
+    assert tokenize(Moses("en"), "a & b | [c]") == "a & b | [ c ]"
+    assert Moses("en").detokenize("&amp; &lt;", unescapes=False) == "&amp; &lt;"
 
 
 @pytest.mark.parametrize(
@@ -57,23 +57,23 @@ def test_nothing_is_escaped_nor_unescaped() -> None:
     ],
 )
 def test_tags_at_the_beginning_stay_whole(line: str, expected: str) -> None:
-    assert tokenise(Moses("en"), line) == expected
+    assert tokenize(Moses("en"), line) == expected
 
 
 @pytest.mark.parametrize("line", [*LINES, '"a" - "b"', "", "x", "(a) [b] {c}"])
-def test_each_token_is_numbered_by_its_word_in_plain_text(line: str) -> None:
+def test_word_indices_follow_the_words_of_plain_text(line: str) -> None:
     ids = SUBWORDS.encode(line)
     words = SUBWORDS.decode(ids).split(" ")
     spelled = [""] * len(words)
-    for index, number in zip(ids, SUBWORDS.words(ids), strict=True):
+    for index, number in zip(ids, SUBWORDS.word_indices(ids), strict=True):
         spelled[number] += SUBWORDS.vocabulary.decode([index])
     assert [text.replace(" ", "") for text in spelled] == words
 
 
-def test_it_can_be_sent_to_another_process() -> None:
+def test_a_tokenized_vocabulary_can_be_pickled() -> None:
     copy = pickle.loads(pickle.dumps(SUBWORDS))
     assert copy.encode(LINES[0]) == SUBWORDS.encode(LINES[0])
 
 
 def test_czech_suffixes_are_joined() -> None:
-    assert Moses("cs").detokenise("Ne l' - li to") == "Ne l'-li to"
+    assert Moses("cs").detokenize("Ne l' - li to") == "Ne l'-li to"

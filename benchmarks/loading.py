@@ -1,6 +1,6 @@
-r"""How fast batches are loaded, and the memory of many processes that read one dataset.
+r"""Speed of the loader, and memory of several processes that read one dataset.
 
-    python -m benchmarks.reading DATASET
+    python -m benchmarks.loading DATASET
 
 Loads updates of 25 000 source and target tokens as training does, up to tensors on the CPU, with
 and without subword sampling: in this process, by a thread, and by worker processes. Then several
@@ -36,7 +36,7 @@ from nmtkit.training.update_reader import UpdateReader
 CPU = torch.device("cpu")
 UPDATE_TOKENS = 25_000
 KIBIBYTES = 2**10
-"""Of a MiB; what Linux counts a process's memory in."""
+"""KiB per MiB; Linux counts the memory of a process in KiB."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path, help="a dataset of nmtkit preprocess")
     parser.add_argument("--updates", type=int, default=400, help="per round")
-    parser.add_argument("--resampled-updates", type=int, default=20, help="per round with sampling")
+    parser.add_argument(
+        "--sampled-updates", type=int, default=20, help="updates per round with subword sampling"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=8)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    samplings = {"none": options.updates, "both": options.resampled_updates}
+    samplings = {"none": options.updates, "both": options.sampled_updates}
     rates = [
         measure(options.data, way, sampling, num_updates, options.rounds)
         for sampling, num_updates in samplings.items()

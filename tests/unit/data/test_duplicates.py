@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtkit.data import repeats as module
-from nmtkit.data.repeats import Repeats, find_repeats
+from nmtkit.data import duplicates as module
+from nmtkit.data.duplicates import Duplicates, find_duplicates
 from nmtkit.text.corpus import Corpus
 from tests.tiny import write_lines
 
@@ -22,7 +22,7 @@ def corpus(folder: Path, name: str, pairs: list[tuple[str, str]]) -> Corpus:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(PAIRS, min_size=1, max_size=3), st.integers(1, 7), st.integers(1, 5))
-def test_all_but_the_first_of_equal_pairs_are_repeats(
+def test_all_but_the_first_of_equal_pairs_are_duplicates(
     tmp_path_factory: pytest.TempPathFactory,
     texts: list[list[tuple[str, str]]],
     part_pairs: int,
@@ -31,23 +31,23 @@ def test_all_but_the_first_of_equal_pairs_are_repeats(
     folder = tmp_path_factory.mktemp("texts")
     corpora = [corpus(folder, str(number), pairs) for number, pairs in enumerate(texts)]
     with mock.patch.multiple(module, _PART_PAIRS=part_pairs, _BATCH_PAIRS=batch_pairs):
-        repeats = find_repeats(corpora, folder)
-    normalised = [tuple(" ".join(s.split()) for s in pair) for pairs in texts for pair in pairs]
-    expected = [pair in normalised[:number] for number, pair in enumerate(normalised)]
-    assert repeats.among(0, len(expected)).tolist() == expected
+        duplicates = find_duplicates(corpora, folder)
+    normalized = [tuple(" ".join(s.split()) for s in pair) for pairs in texts for pair in pairs]
+    expected = [pair in normalized[:number] for number, pair in enumerate(normalized)]
+    assert duplicates.flags_of(0, len(expected)).tolist() == expected
 
 
 def test_nothing_stays_on_disk(tmp_path: Path) -> None:
     one = corpus(tmp_path, "x", [("a", "b")] * 3)
     before = sorted(tmp_path.iterdir())
-    find_repeats([one], tmp_path)
+    find_duplicates([one], tmp_path)
     assert sorted(tmp_path.iterdir()) == before
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=50), st.data())
-def test_flags_are_found_again_in_any_stretch(flags: list[bool], data: st.DataObject) -> None:
-    repeats = Repeats(len(flags))
-    repeats.flag(np.flatnonzero(flags).astype(np.uint64))
+def test_flags_of_any_range_are_returned(flags: list[bool], data: st.DataObject) -> None:
+    duplicates = Duplicates(len(flags))
+    duplicates.flag(np.flatnonzero(flags).astype(np.uint64))
     first = data.draw(st.integers(0, len(flags) - 1))
     count = data.draw(st.integers(1, len(flags) - first))
-    assert repeats.among(first, count).tolist() == flags[first : first + count]
+    assert duplicates.flags_of(first, count).tolist() == flags[first : first + count]

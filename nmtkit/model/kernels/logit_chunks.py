@@ -1,0 +1,26 @@
+"""Chunks of logits: how many tokens have their logits in memory at the same time.
+
+Training's loss and forced scores go through a batch chunk by chunk, so `[tokens x vocabulary]`
+never exists whole. Without torch, as reports count this memory too.
+"""
+
+from nmtkit.model.kernels.row_padding import TRAINING_SIZES
+
+CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
+"""Largest number of logits per chunk, by device type: small in memory, large enough for speed.
+
+On a GPU that is about 7000 tokens with 37 000 entries: enough that kernels run longer than their
+launch takes.
+"""
+
+MIN_CHUNK_TOKENS = 256
+"""Smallest number of tokens per chunk, however large the vocabulary."""
+
+
+def chunk_size(vocabulary_size: int, device: str) -> int:
+    """Return the number of tokens per chunk on a device type ("cpu" or "cuda").
+
+    It is a multiple of the step of `TRAINING_SIZES`, so few rows of zeros are added to a chunk.
+    """
+    tokens = CHUNK_LOGITS[device] // vocabulary_size
+    return max(MIN_CHUNK_TOKENS, tokens // TRAINING_SIZES.step * TRAINING_SIZES.step)
