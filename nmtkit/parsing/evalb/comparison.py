@@ -72,8 +72,33 @@ class Sentence:
     problems: list[str]
 
 
+class Percentages:
+    """EVALB's percentages of the counts that a subclass holds, one sentence or many; 0 of none."""
+
+    matched: int
+    gold: int
+    parsed: int
+    words: int
+    correct_tags: int
+
+    @property
+    def recall(self) -> float:
+        """Percentage of the gold brackets that match."""
+        return percent(self.matched, self.gold)
+
+    @property
+    def precision(self) -> float:
+        """Percentage of the parse's brackets that match."""
+        return percent(self.matched, self.parsed)
+
+    @property
+    def tagging_accuracy(self) -> float:
+        """Percentage of words with the right tag."""
+        return percent(self.correct_tags, self.words)
+
+
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Percentages):
     """EVALB's result for a sentence.
 
     Attributes:
@@ -100,21 +125,6 @@ class Comparison:
     correct_tags: int
     all_gold: int
     all_parsed: int
-
-    @property
-    def recall(self) -> float:
-        """Percentage of the gold tree's brackets that match."""
-        return percent(self.matched, self.gold)
-
-    @property
-    def precision(self) -> float:
-        """Percentage of the parse's brackets that match."""
-        return percent(self.matched, self.parsed)
-
-    @property
-    def tagging_accuracy(self) -> float:
-        """Percentage of words with the right tag."""
-        return percent(self.correct_tags, self.words)
 
 
 def compare_lines(

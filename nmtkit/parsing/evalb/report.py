@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from nmtkit.parsing.evalb.comparison import ERROR, SCORED, SKIPPED, Comparison, percent
+from nmtkit.parsing.evalb.comparison import ERROR, SCORED, SKIPPED, Comparison, Percentages, percent
 
 _FEW_CROSSING = 2
 _RULE = "=" * 76
@@ -16,7 +16,7 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(Percentages):
     """Sums over sentences. Scores range from 0 to 100; they are 0 if nothing is counted.
 
     Attributes:
@@ -49,16 +49,6 @@ class Counts:
         return self.sentences - self.errors - self.skipped
 
     @property
-    def recall(self) -> float:
-        """Percentage of the gold trees' brackets that match."""
-        return percent(self.matched, self.gold)
-
-    @property
-    def precision(self) -> float:
-        """Percentage of the parses' brackets that match."""
-        return percent(self.matched, self.parsed)
-
-    @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall, without errors and skipped sentences."""
         total = self.precision + self.recall
@@ -88,11 +78,6 @@ class Counts:
     def with_few_crossing(self) -> float:
         """Percentage of scored sentences with at most two crossing brackets."""
         return percent(self.few_crossing, self.valid)
-
-    @property
-    def tagging_accuracy(self) -> float:
-        """Percentage of words with the right tag."""
-        return percent(self.correct_tags, self.words)
 
     def figures(self) -> dict[str, float]:
         """Return scores and numbers of sentences by name."""
