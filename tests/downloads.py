@@ -1,4 +1,4 @@
-"""What a user downloads: archives as WMT14 has them, and a server of files that can go wrong."""
+"""Archives in the layout of WMT14, and a file server that can fail."""
 
 import gzip
 import html
@@ -17,13 +17,13 @@ SEGMENTS_A_DOCUMENT = 7
 
 
 def write_wmt14(folder: Path, lang: str, training: Pairs, valid: Pairs, test: Pairs) -> None:
-    """Write what `make en-LANG-base` downloads.
+    """Write the archives that `make en-LANG-base` downloads.
 
     Args:
-        folder: where to; is made.
+        folder: is created.
         lang: de or fr.
-        training: is dealt out to the training corpora.
-        valid, test: become newstest2013 and newstest2014.
+        training: distributed over the training corpora.
+        valid, test: newstest2013 and newstest2014.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pair = f"{lang}-en"
@@ -69,7 +69,7 @@ def write_wmt14(folder: Path, lang: str, training: Pairs, valid: Pairs, test: Pa
 
 
 def plain_text(pairs: Pairs) -> tuple[bytes, bytes]:
-    """Return source and target, a line each."""
+    """Return source and target, one line per sentence."""
     source, target = ("".join(f"{line}\n" for line in side) for side in zip(*pairs, strict=True))
     return source.encode(), target.encode()
 
@@ -99,18 +99,18 @@ def write_tar(path: Path, files: Mapping[str, bytes]) -> None:
 
 @dataclass
 class Behaviour:
-    """How a server answers; may be changed while it runs.
+    """The behaviour of a server; it may change while the server runs.
 
     Attributes:
-        has_ranges: it sends a part of a file when asked for one.
-        tells_length: it says how long a file is.
-        cuts: after so many bytes the connection ends, in one answer after another; then, whole.
-        failures: the status of one answer after another; then, files.
-        asked: what was asked for: path, and Range or "".
+        has_ranges: it answers requests for a byte range.
+        sends_length: it sends the length of a file.
+        cuts: number of bytes after which the connection ends, per answer; later answers are whole.
+        failures: HTTP status per answer; later answers are files.
+        asked: path and Range ("" = none) of each request.
     """
 
     has_ranges: bool = True
-    tells_length: bool = True
+    sends_length: bool = True
     cuts: list[int] = field(default_factory=list)
     failures: list[int] = field(default_factory=list)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -146,7 +146,7 @@ def serve(folder: Path, behaviour: Behaviour) -> Iterator[str]:
                 self.send_header("Content-Range", f"bytes {begin}-{total - 1}/{total}")
             else:
                 self.send_response(200)
-            if behaviour.tells_length:
+            if behaviour.sends_length:
                 self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content[: behaviour.cuts.pop(0)] if behaviour.cuts else content)

@@ -1,4 +1,4 @@
-"""Texts that are not in the repository: the folder NMTKIT_TEST_DATA, or one beside it."""
+"""Texts that are not in the repository: the folder NMTKIT_TEST_DATA, or one next to it."""
 
 import json
 import os

@@ -1,12 +1,12 @@
-"""Ends a process, or fails it, before the k-th change that it makes on disk through `os`.
+"""Kill a process, or make it fail, before its k-th change on disk through `os`.
 
-In tests, `run_in_child` does it in a fork, and `fault_points` finds all k that there are. By hand:
+Tests use `run_in_child`, which forks, and `fault_points`, which finds all k. From the shell:
 
     python tests/faults/harness.py kill@17 -- nmtkit preprocess -s en -t de ...
     python tests/faults/harness.py count@0 -- package.module:function argument ...
 
-kill: SIGKILL. enospc, eio: the call raises that error, once. count: nothing happens; the number of
-changes is told at the end.
+kill: SIGKILL. enospc, eio: the call raises that error, once. count: nothing fails; the number of
+changes is printed at the end.
 """
 
 import errno
@@ -32,7 +32,7 @@ MODES = ("count", "kill", *ERRORS)
 
 @dataclass
 class Fault:
-    """What happens, and before which change, counted from 1; counts the changes so far."""
+    """A fault before change `at`, counted from 1, and the number of changes so far."""
 
     mode: str
     at: int
@@ -49,7 +49,7 @@ class Fault:
 
 @contextmanager
 def injected(fault: Fault, *, is_synced: bool) -> Iterator[None]:
-    """Have every change through `os` go by a fault first; without `is_synced` no fsync is done."""
+    """Call a fault before every change through `os`; without `is_synced`, fsync does nothing."""
     originals = {name: getattr(os, name) for name in CHANGES}
     try:
         for name, original in originals.items():
@@ -75,7 +75,7 @@ def _watched(
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended: killed, or with an exception ("" = with none), after so many changes."""
+    """How a child ended: killed or not, its exception ("" = none), its number of changes."""
 
     is_killed: bool
     exception: str
@@ -83,7 +83,7 @@ class Outcome:
 
 
 def run_in_child(action: Callable[[], object], fault: Fault) -> Outcome:
-    """Do something in a fork of this process, with a fault and without waiting for the disk."""
+    """Run an action in a fork of this process, with a fault and without fsync."""
     reader, writer = os.pipe()
     child = fork()
     if child == 0:
@@ -107,14 +107,14 @@ def _exception_of(action: Callable[[], object], fault: Fault) -> str:
 
 
 def start(action: Callable[[], object], log: Path) -> int:
-    """Do something in a fork of this process that leads a group of its own; returns its id at once.
+    """Start an action in a fork of this process, in its own process group; return its id.
 
-    Its exit code is that of the command line. What it tells, and the trace of what ends it, is
-    appended to the log.
+    Its exit code is that of the command line. Its standard error and its traceback are appended to
+    the log.
     """
     child = fork()
     if child:
-        with suppress(OSError):  # the child may have done so, and ended
+        with suppress(OSError):  # the child has set it already, or has ended
             os.setpgid(child, child)
         return child
     code = 1
@@ -138,13 +138,13 @@ def _exit_code_of(action: Callable[[], object]) -> int:
 
 
 def wait(child: int) -> int:
-    """Wait for a process that `start` started; returns its exit code, or minus a signal."""
+    """Wait for a process of `start`; return its exit code, or the negative signal that ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @contextmanager
 def held_by_another_process(context: AbstractContextManager[object]) -> Iterator[int]:
-    """Enter a context in a fork of this process, which is killed within it; yields its id."""
+    """Yield the id of a fork of this process that is in a context, and kill it afterwards."""
     reader, writer = os.pipe()
     child = fork()
     if child == 0:
@@ -162,22 +162,22 @@ def held_by_another_process(context: AbstractContextManager[object]) -> Iterator
 
 
 def fork() -> int:
-    """Fork this process, without the warning of it."""
+    """Fork this process without Python's warning."""
     with warnings.catch_warnings():
-        # Python warns of forks while other threads run; the child runs none of their code.
+        # Python warns about forks while other threads run; the child runs none of their code.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
 
 def fault_points(action: Callable[[], object]) -> range:
-    """Do something in a fork of this process, and return every k that it can be ended before."""
+    """Run an action in a fork of this process; return the numbers of its changes."""
     outcome = run_in_child(action, Fault("count", 0))
     assert not outcome.exception, outcome
     return range(1, outcome.num_changes + 1)
 
 
 def main(arguments: list[str]) -> None:
-    """Run a command in this process with a fault; see the top of this file."""
+    """Run a command in this process with a fault; see the docstring of this module."""
     if len(arguments) < 3 or arguments[1] != "--" or arguments[0].partition("@")[0] not in MODES:
         sys.exit(f"usage: harness.py {'|'.join(MODES)}@K -- nmtkit|MODULE:FUNCTION ARGUMENT...")
     (spec, _, command, *rest) = arguments

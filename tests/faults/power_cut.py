@@ -1,18 +1,18 @@
-"""What a power cut may leave of a folder: a disk that keeps for certain only what was synced.
+"""States that a power cut may leave of a folder: only synced data is certain to survive.
 
-Content of a file that was not synced since it was written is, after a cut, as it was synced, torn
-in the middle of what is new, of full length but zeros, or whole. A creation, renaming or deletion
-in a folder that was not synced since is done or not, each whatever became of the others; a renaming
-is one change. A file system may do better, none does worse.
+After a cut, a file that was written since its last fsync has one of four contents: as last synced,
+torn in the middle of the new data, of full length with zeros, or complete. Each creation, renaming
+or deletion in a folder since its last fsync is done or not, independently; a renaming is one
+change. A file system may do better; none does worse.
 Source: Pillai et al., All File Systems Are Not Created Equal, OSDI 2014; fsync(2).
 
-`Disk.watching` takes the state of things before each change that a writer makes through `os`, and
-`Disk.states` holds whatever a cut at that moment permits. Two things keep their number in bounds:
+`Disk.watching` records the states before each change that a writer makes through `os`.
+`Disk.states` holds every state that a cut at one of these moments permits. Two rules bound them:
 
-- What lies under a hidden name that nobody reads (being written, being removed, a lock) is taken as
-  it is; whether the name itself is there is not.
-- Where one moment permits more than `MOST_AT_ONCE` states of a folder, only those count in which a
-  single thing is done or a single one is missing. A writer that syncs as it must stays below.
+- Content under a hidden name that nobody reads (partial, removed, lock) does not vary; only whether
+  the name exists does.
+- If a moment permits more than `MOST_AT_ONCE` states of a folder, only states with a single change
+  done or a single change missing count. A writer that syncs as it should stays below.
 """
 
 import math
@@ -39,13 +39,13 @@ Choice = TypeVar("Choice")
 
 @dataclass
 class File:
-    """A file: its content as it is read now, and as it was synced last."""
+    """A file: its content as read now, and as last synced."""
 
     content: bytes = b""
     synced: bytes = b""
 
     def after_cut(self) -> list[bytes]:
-        """Return what its content may be, as synced first, as written last."""
+        """Return the possible contents, from last synced to as written."""
         if self.content == self.synced:
             return [self.content]
         kept = self.synced if self.content.startswith(self.synced) else b""
@@ -64,13 +64,13 @@ class Change:
 
 @dataclass
 class Folder:
-    """A folder: its names as they were synced last, and what was changed since, in order."""
+    """A folder: its names as last synced, and the changes since, in order."""
 
     synced: "dict[str, Node]" = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
 
     def names(self, are_done: Sequence[bool]) -> "dict[str, Node]":
-        """Return the names there are if these of the changes are done."""
+        """Return the names if the given changes are done."""
         names = dict(self.synced)
         for change, is_done in zip(self.changes, are_done, strict=True):
             if is_done and change.removed is not None:
@@ -80,7 +80,7 @@ class Folder:
         return names
 
     def now(self) -> "dict[str, Node]":
-        """Return the names as they are without a cut."""
+        """Return the names without a cut."""
         return self.names([True] * len(self.changes))
 
 
@@ -88,10 +88,10 @@ Node = File | Folder
 
 
 class Disk:
-    """Watches what is written in a folder, in which at first all is synced.
+    """Watches the changes in a folder; at first, everything in it is synced.
 
     Attributes:
-        states: what a cut at any of the moments watched permits, each state once.
+        states: permitted by a cut at any watched moment, each state once.
     """
 
     def __init__(self, root: Path) -> None:
@@ -105,7 +105,7 @@ class Disk:
 
     @contextmanager
     def watching(self, *, is_synced: bool) -> Iterator[None]:
-        """Take note of every change in the block; without `is_synced` its fsyncs are in vain."""
+        """Record every change in the block; without `is_synced`, fsync does nothing."""
         originals = {name: getattr(os, name) for name in CHANGES}
         try:
             for name, original in originals.items():
@@ -117,7 +117,7 @@ class Disk:
         self._note()
 
     def states_now(self) -> list[State]:
-        """Return what a cut at this moment permits."""
+        """Return the states that a cut at this moment permits."""
         with self._lock:
             self._look(self._tree, self.root)
             return _states_of(self._tree)
@@ -146,7 +146,7 @@ class Disk:
                 self.states.append(state)
 
     def _look(self, folder: Folder, path: Path) -> None:
-        """Take in what was created and written since."""
+        """Add files that were created and content that was written since."""
         names = folder.now()
         for entry in path.iterdir():
             if entry.name not in names:
@@ -161,7 +161,7 @@ class Disk:
                     node.content = content
 
     def _apply(self, name: str, arguments: Sequence[Any]) -> None:
-        """Do what a call of `os` did to names; what it created is found by looking."""
+        """Apply a call of `os` to the names; `_look` finds what it created."""
         if name in ("rename", "replace"):
             source, target = Path(arguments[0]), Path(arguments[1])
             assert source.parent == target.parent, f"{source} moves to another folder"
@@ -212,7 +212,7 @@ def seen_of(state: State) -> State:
 
 
 def with_most_left(states: Iterable[State]) -> list[State]:
-    """Return of all states in which the same is seen the one with the most beside it."""
+    """Return, of states that differ only in unread files, the one with most of them."""
     most: dict[frozenset[tuple[str, bytes | None]], State] = {}
     for state in states:
         key = frozenset(seen_of(state).items())
@@ -230,7 +230,7 @@ def _sync_all(node: Node) -> None:
 
 
 def _states_of(folder: Folder) -> list[State]:
-    """Return what a cut permits of a folder, paths relative to it."""
+    """Return the states of a folder that a cut permits, with paths relative to it."""
     nodes = {id(node): (name, node) for name, node in _all_names(folder)}
     inner = {key: _inner_states(name, node) for key, (name, node) in nodes.items()}
     states: list[State] = []
@@ -245,27 +245,27 @@ def _states_of(folder: Folder) -> list[State]:
 
 
 def _all_names(folder: Folder) -> Iterator[tuple[str, Node]]:
-    """Yield every name that a node of a folder may have, those that somebody reads last."""
+    """Yield every name that a node of a folder may have; names that somebody reads come last."""
     added = [change.added for change in folder.changes if change.added is not None]
     names = [*folder.synced.items(), *added]
     yield from sorted(names, key=lambda item: not NOBODY_READS.fullmatch(item[0]))
 
 
 def _inner_states(name: str, node: Node) -> list[State]:
-    """Return what a cut permits of a node, paths relative to it and its own empty."""
+    """Return the states of a node that a cut permits, with relative paths; its own is empty."""
     if NOBODY_READS.fullmatch(name):
-        return [_as_it_is(node)]
+        return [_unchanged(node)]
     if isinstance(node, File):
         return [{"": content} for content in node.after_cut()]
     return [_below(state) for state in _states_of(node)]
 
 
-def _as_it_is(node: Node) -> State:
+def _unchanged(node: Node) -> State:
     if isinstance(node, File):
         return {"": node.content}
     state: dict[str, bytes | None] = {}
     for name, inner in node.now().items():
-        state.update({name + path: content for path, content in _as_it_is(inner).items()})
+        state.update({name + path: content for path, content in _unchanged(inner).items()})
     return _below(state)
 
 
@@ -274,10 +274,10 @@ def _below(state: State) -> State:
 
 
 def choices(options: Sequence[Sequence[Choice]]) -> Iterator[tuple[Choice, ...]]:
-    """Yield each way to take one of each; of too many ways those that stray in one place at most.
+    """Yield each combination; of too many, those that differ from a usual one in at most one place.
 
     Args:
-        options: for each thing what it may be, first as it was synced, last as it is.
+        options: possible values of each item, from last synced to current.
     """
     if math.prod(len(one) for one in options) <= MOST_AT_ONCE:
         yield from product(*options)

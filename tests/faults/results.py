@@ -1,4 +1,4 @@
-"""What a complete run has come to, to be compared with one that nothing disturbed."""
+"""The result of a complete run, for comparison with an undisturbed one."""
 
 import hashlib
 import json
@@ -11,13 +11,13 @@ from nmtkit.storage.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class Result:
-    """What matters of a run, and must not depend on how often it was stopped.
+    """The parts of a run that must not depend on how often it was stopped.
 
     Attributes:
         hashes: of the last checkpoint's parameters and training state, and of the best one.
-        losses: of each update, by its number.
-        validations: the update of each, and its loss.
-        leftovers: hidden files, of which there must be none.
+        losses: number and loss of each update.
+        validations: update and loss of each.
+        leftovers: hidden files; there must be none.
     """
 
     hashes: tuple[str, ...]

@@ -1,10 +1,10 @@
-"""Kills training again and again, at random moments, and looks what it comes to in the end.
+"""Kill training repeatedly at random moments, and compare the results with an undisturbed run.
 
     python -m tests.faults.storm --rounds 200
 
-A round runs `train` in a fork of this process, which has imported torch already, and sends SIGKILL
-to its process group after a random time. The next round is the same call, until the run is
-complete; then it must have come to the same as one that nothing disturbed, and another run begins.
+A round runs `train` in a fork of this process, which has already imported torch, and sends SIGKILL
+to its process group after a random time. Rounds repeat the same call until the run is complete.
+Then its result must equal that of an undisturbed run, and another run begins.
 """
 
 import argparse
@@ -27,20 +27,20 @@ from tests.tiny import tiny_dataset, tiny_train_recipe
 
 NUM_UPDATES = 24
 KILLS_A_RUN = 8
-"""About so many: the longest time of a round is that share of an undisturbed run, twice."""
+"""About this number: a round lasts at most 2 / KILLS_A_RUN of an undisturbed run."""
 
 
 @dataclass
 class Tally:
-    """What a storm has done.
+    """Counts of a storm.
 
     Attributes:
-        seed: what its times were drawn from.
-        num_rounds: starts of training, each of which was killed or completed a run.
+        seed: of the random times.
+        num_rounds: starts of training; each was killed or completed a run.
         num_kills: rounds that were killed.
-        num_kills_in_a_write: those that left something half written.
-        num_resumes: rounds that found a checkpoint to go on from.
-        num_runs_equal: runs that were completed, and equal to the undisturbed one.
+        num_kills_in_a_write: kills that left a partial file.
+        num_resumes: rounds that resumed from a checkpoint.
+        num_runs_equal: completed runs; each equals the undisturbed one.
     """
 
     seed: int
@@ -52,15 +52,15 @@ class Tally:
 
 
 def storm(num_rounds: int, seed: int, folder: Path) -> Tally:
-    """Kill training in so many rounds, spread over as many runs as it takes.
+    """Kill training in `num_rounds` rounds, over several runs.
 
     Args:
-        num_rounds: how many at least; the last run is completed in any case.
-        seed: what the time of each kill is drawn from.
-        folder: an empty one.
+        num_rounds: smallest number of rounds; the last run is always completed.
+        seed: of the random time of each kill.
+        folder: an empty folder.
 
     Raises:
-        AssertionError: a run ended otherwise than an undisturbed one; tells the seed.
+        AssertionError: a run differs from the undisturbed one; the message has the seed.
     """
     tally, generator = Tally(seed), random.Random(seed)
     data, log = tiny_dataset(folder), folder / "log"
@@ -82,7 +82,7 @@ def storm(num_rounds: int, seed: int, folder: Path) -> Tally:
 
 
 def training(data: Path, run: Path) -> Callable[[], None]:
-    """Return the call that is killed: micro-batches in each update, each saved, some validated."""
+    """Return the call to kill: every update has micro-batches and is saved, some are validated."""
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
     recipe = replace(
         recipe,
@@ -95,7 +95,7 @@ def training(data: Path, run: Path) -> Callable[[], None]:
 def _round(
     action: Callable[[], None], run: Path, log: Path, lifetime_s: float | None, tally: Tally
 ) -> bool:
-    """Start training, and kill it after a time unless that is None; returns if it ended well."""
+    """Start training, kill it after a time (None = never); return whether it completed."""
     tally.num_rounds += 1
     tally.num_resumes += RunFolder(run).last() is not None
     child = start(action, log)
@@ -110,17 +110,17 @@ def _round(
 
 
 def main() -> None:
-    """Run a storm as long as asked for, and tell what it did."""
+    """Run a storm, and print its counts."""
     parser = argparse.ArgumentParser(description="Kill training at random moments.")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     arguments = parser.parse_args()
     begin = time.monotonic()
-    # What was written survives the process that wrote it, synced or not.
+    # Written data survives its process, synced or not.
     with tempfile.TemporaryDirectory() as folder, injected(Fault("count", 0), is_synced=False):
         tally = storm(arguments.rounds, arguments.seed, Path(folder))
-    told = " ".join(f"{name}={number}" for name, number in vars(tally).items())
-    print(f"{told} seconds={time.monotonic() - begin:.0f}")  # noqa: T201
+    counts = " ".join(f"{name}={number}" for name, number in vars(tally).items())
+    print(f"{counts} seconds={time.monotonic() - begin:.0f}")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def test_a_server_without_ranges_sends_all_of_it_again(
 def test_a_file_of_unknown_length_is_downloaded(
     address: str, path: Path, behaviour: Behaviour
 ) -> None:
-    behaviour.tells_length = False
+    behaviour.sends_length = False
     fetch(address, path)
     assert path.read_bytes() == CONTENT
 
