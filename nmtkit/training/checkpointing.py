@@ -51,17 +51,11 @@ def open_newest_checkpoint(
     return resumable
 
 
-def restore(train_state: TrainState, resumable: Resumable | None) -> dict[str, Tensor]:
-    """Copy the weights and moments of a checkpoint, if there is one, into a training state.
-
-    Returns:
-        The restored tensors except the model's, on the meta device.
-    """
-    if resumable is None:
-        return {}
-    restore_parameters(train_state.published, resumable.model, resumable.path)
-    train_state.restore(resumable.state_tensors)
-    return {name: tensor.to("meta") for name, tensor in resumable.state_tensors.items()}
+def restore(train_state: TrainState, resumable: Resumable | None) -> None:
+    """Copy the weights and moments of a checkpoint, if there is one, into a training state."""
+    if resumable is not None:
+        restore_parameters(train_state.published, resumable.model, resumable.path)
+        train_state.restore(resumable.state_tensors)
 
 
 def check_same_run(
