@@ -44,8 +44,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def limit_file_size(num_bytes: int) -> None:
-    """Let no file of this process grow beyond a size."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
+    """Let no file of this process grow beyond a size, until the next call."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
 
 
 def refusing(number: int) -> Callable[..., NoReturn]:

@@ -246,7 +246,8 @@ class CheckpointConfig:
     )
     save_minutes: float = setting(
         10.0,
-        "Also save when the last checkpoint is this old; 0 = never.",
+        "Also save when the last checkpoint is this old (0 = never); training ends if saves fail "
+        "for this long.",
         unit="minutes",
         minimum=0,
         on_resume="free",

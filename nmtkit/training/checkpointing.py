@@ -3,6 +3,7 @@
 `nmtkit.storage.checkpoint` writes and reads the files.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
@@ -28,9 +29,6 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.state import RunContext, TrainState
 from nmtkit.units import SECONDS_PER_MINUTE
 
-MAX_FAILURES_IN_A_ROW = 2
-"""Failed saves in a row after which training ends; it continues after fewer."""
-
 
 def open_newest_checkpoint(
     folder: RunFolder, recipe: TrainRecipe, dataset: Dataset, warn: Callable[[str], None]
@@ -51,17 +49,11 @@ def open_newest_checkpoint(
     return resumable
 
 
-def restore(train_state: TrainState, resumable: Resumable | None) -> dict[str, Tensor]:
-    """Copy the weights and moments of a checkpoint, if there is one, into a training state.
-
-    Returns:
-        The restored tensors except the model's, on the meta device.
-    """
-    if resumable is None:
-        return {}
-    restore_parameters(train_state.published, resumable.model, resumable.path)
-    train_state.restore(resumable.state_tensors)
-    return {name: tensor.to("meta") for name, tensor in resumable.state_tensors.items()}
+def restore(train_state: TrainState, resumable: Resumable | None) -> None:
+    """Copy the weights and moments of a checkpoint, if there is one, into a training state."""
+    if resumable is not None:
+        restore_parameters(train_state.published, resumable.model, resumable.path)
+        train_state.restore(resumable.state_tensors)
 
 
 def check_same_run(
@@ -102,8 +94,9 @@ class Saver:
         self._context = context
         self._train_state = train_state
         self._config = context.recipe.checkpoints
+        self._longest_s = self._config.save_minutes * SECONDS_PER_MINUTE
         self._last_save = context.clock()
-        self._num_failures = 0
+        self._failing_since = math.inf
         self._thread = background_thread("saver")
         self._writing: Future[None] | None = None
         self._writing_update = 0
@@ -115,8 +108,8 @@ class Saver:
 
     def is_due(self) -> bool:
         """Return whether to save: scheduled, or the last save is --save-minutes ago."""
-        longest = self._config.save_minutes * SECONDS_PER_MINUTE
-        return self.is_scheduled() or 0 < longest <= self._context.clock() - self._last_save
+        age = self._context.clock() - self._last_save
+        return self.is_scheduled() or 0 < self._longest_s <= age
 
     def save_if(self, is_due: bool) -> None:
         """Save if due; first report the previous save if it has failed.
@@ -125,7 +118,8 @@ class Saver:
             is_due: the result of `is_due` before the log was written.
 
         Raises:
-            ResourceError: the second save in a row has failed.
+            ResourceError: saves have failed for --save-minutes: the first of them in a row began
+                this long before the last.
             DivergedError: the parameters are not finite.
         """
         if self._writing is not None and self._writing.done():
@@ -136,11 +130,9 @@ class Saver:
     def save_now(self) -> None:
         """Save at the end of a run, where a single failure is an error; raises as `save_if`."""
         self.finish()
-        if self._train_state.progress.update == 0:
-            return  # a new run begins with the same state
-        self._num_failures = MAX_FAILURES_IN_A_ROW
-        self._start()
-        self.finish()
+        if self._train_state.progress.update > 0:  # a new run begins with the same state
+            self._start()
+            self._await_write()
 
     def keep_best(self, best_first: Sequence[int]) -> None:
         """Keep the checkpoints of the first --keep-best updates; `best` points to the first."""
@@ -153,16 +145,15 @@ class Saver:
         """Wait for the checkpoint that is being written, if any; raises as `save_if`."""
         if self._writing is None:
             return
-        writing, self._writing = self._writing, None
         try:
-            writing.result()
+            self._await_write()
         except ResourceError as error:
-            self._num_failures += 1
-            if self._num_failures >= MAX_FAILURES_IN_A_ROW:
+            self._failing_since = min(self._failing_since, self._last_save)
+            if self._last_save - self._failing_since >= self._longest_s:
                 raise
             self._report(f"update={self._writing_update} not saved, training continues: {error}")
         else:
-            self._num_failures = 0
+            self._failing_since = math.inf
 
     def close(self) -> None:
         """End the thread, after it has written its checkpoint."""
@@ -175,6 +166,12 @@ class Saver:
         if self._context.ranks.is_first:
             self._writing_update = self._train_state.progress.update
             self._writing = self._thread.submit(self._write, self._snapshot())
+
+    def _await_write(self) -> None:
+        """Wait for the checkpoint that is being written, if any, and raise its error."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
 
     def _write(self, snapshot: Snapshot) -> None:
         folder, config = self._context.folder, self._config

@@ -2,7 +2,8 @@
 
 They communicate through torch.distributed. DistributedDataParallel exchanges gradients, `Ranks.sum`
 the few numbers of an update, and `Ranks.run_on_first` what rank 0 alone reads and decides. A single
-process is one rank, and exchanges nothing.
+process is one rank, and exchanges nothing. `nmtkit.training.exchange` defines the values that ranks
+send to each other.
 
 The launcher sets the environment variables of torchrun, by which the ranks find each other.
 """
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -32,6 +33,8 @@ from nmtkit.errors import (
     is_out_of_memory,
 )
 from nmtkit.runtime.parent_process import end_with_parent
+from nmtkit.training import exchange
+from nmtkit.training.exchange import Value
 
 ROLL_CALL_S = 3.0
 """After a failed exchange, a rank that does not answer within this time is lost."""
@@ -50,8 +53,6 @@ PRESENT = b"present"
 
 AGREED_EXIT_CODES = (StoppedError.exit_code, InterruptedByUserError.exit_code)
 """Exit codes of the ends that all ranks agree on: requests to stop."""
-
-Result = TypeVar("Result")
 
 
 class Ranks:
@@ -152,25 +153,30 @@ class Ranks:
         """Return whether no other rank has called this with the same text before."""
         return self._store is None or self._store.add(f"first/{what}", 1) == 1
 
-    def run_on_first(self, function: Callable[[], Result]) -> Result:
-        """Call a function on rank 0, and return its result on all ranks.
+    def run_on_first(self, function: Callable[[], Value]) -> Value:
+        """Call a function on rank 0, and return its result, a JSON value, on all ranks.
 
         Raises:
             NmtkitError: the error of the function on rank 0; ReportedElsewhereError on the others.
+            TypeError: the result is not a value of `nmtkit.training.exchange`.
         """
         if self.is_alone:
             return function()
-        error, box = None, [None]
+        error: NmtkitError | None = None
+        outcome: dict[str, Any] = {}
         if self.is_first:
-            box, error = _boxed(function)
+            try:
+                outcome = {"result": function()}
+            except NmtkitError as raised:
+                error, outcome = raised, {"exit_code": raised.exit_code}
         with self._between_updates():
-            dist.broadcast_object_list(box, src=0, group=self._control)
+            outcome = exchange.broadcast(outcome, self._control, self.rank)
         if error is not None:
             raise error
-        value, exit_code = box[0] or (None, None)
-        if exit_code is not None:
-            raise ReportedElsewhereError(exit_code)
-        return value  # type: ignore[return-value]  # None where the function returned it
+        if "exit_code" in outcome:
+            raise ReportedElsewhereError(outcome["exit_code"])
+        result: Value = outcome["result"]
+        return result
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
         """Overwrite tensors by those of rank 0, which have the same shapes in the same order."""
@@ -180,14 +186,12 @@ class Ranks:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
-    def gather(self, value: Result) -> list[Result]:
-        """Return the values of all ranks, ordered by rank."""
+    def gather(self, value: Value) -> list[Value]:
+        """Return the JSON values of all ranks, ordered by rank; TypeError for other values."""
         if self.is_alone:
             return [value]
-        values: list[Any] = [None] * self.size
         with self._between_updates():
-            dist.all_gather_object(values, value, group=self._control)
-        return values
+            return exchange.gather(value, self._control, self.size)
 
     @contextmanager
     def exchange(self, when: str) -> Iterator[None]:
@@ -357,14 +361,6 @@ def _join(device: torch.device, timeout: timedelta, clock: Callable[[], float]) 
 def is_launched() -> bool:
     """Return whether a launcher has started this process as a rank."""
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
-
-
-def _boxed(function: Callable[[], Result]) -> tuple[list[Any], NmtkitError | None]:
-    """Return the list to broadcast, [(result, exit code)], and the error if there is one."""
-    try:
-        return [(function(), None)], None
-    except NmtkitError as error:
-        return [(None, error.exit_code)], error
 
 
 def _lost_message(who: str, when: str) -> str:

@@ -23,6 +23,9 @@ from nmtkit.storage.run_folder import RunFolder
 
 Form = TypeVar("Form")
 
+Increases = list[list[int]]
+"""First update and number of micro-batches of each increase, in order."""
+
 
 @dataclass(frozen=True)
 class MicroBatch(Generic[Form]):
@@ -67,15 +70,11 @@ class MicroBatchSchedule:
         initial: number of micro-batches of the run's first update.
     """
 
-    def __init__(self, run: RunFolder, initial: int) -> None:
-        """Read the increases from a run's folder.
-
-        Raises:
-            DamagedError: the file is not a list of increases.
-        """
+    def __init__(self, run: RunFolder, initial: int, increases: Increases) -> None:
+        """Store the number of the first update, and the result of `read_increases`."""
         self.initial = initial
         self._path = run.micro_batches_path
-        self._increases = _read_increases(run, initial)
+        self._increases = [*increases]
 
     def at(self, update: int) -> int:
         """Return the number of micro-batches of an update."""
@@ -92,7 +91,7 @@ class MicroBatchSchedule:
         Raises:
             ResourceError: the file cannot be written.
         """
-        self._increases.append((update, number))
+        self._increases.append([update, number])
         if is_writer:
             values = [
                 {"from_update": first, "micro_batches": number} for first, number in self._increases
@@ -106,20 +105,28 @@ def recorded_increases(run: RunFolder) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def _read_increases(run: RunFolder, initial: int) -> list[tuple[int, int]]:
-    """Return (first update, micro-batches) of each increase, in order."""
+def read_increases(run: RunFolder, initial: int) -> Increases:
+    """Return the increases of the number of micro-batches that a run's folder records.
+
+    Args:
+        run: the folder of the run.
+        initial: number of micro-batches of the run's first update.
+
+    Raises:
+        DamagedError: the file is not a list of increases.
+    """
     if run.micro_batches_path.exists():
         return _read_pairs(run.micro_batches_path, "micro_batches")
     if run.pieces_path.exists():  # version 0.1 wrote factors of the initial number
-        return [(first, initial * n) for first, n in _read_pairs(run.pieces_path, "pieces")]
+        return [[first, initial * n] for first, n in _read_pairs(run.pieces_path, "pieces")]
     return []
 
 
-def _read_pairs(path: Path, key: str) -> list[tuple[int, int]]:
+def _read_pairs(path: Path, key: str) -> Increases:
     try:
-        pairs = [(one["from_update"], one[key]) for one in json.loads(path.read_bytes())]
+        pairs = [[one["from_update"], one[key]] for one in json.loads(path.read_bytes())]
     except (ValueError, TypeError, KeyError, RecursionError):
-        pairs = [(0, 0)]
+        pairs = [[0, 0]]
     if not all(isinstance(number, int) and number > 0 for pair in pairs for number in pair):
         raise DamagedError(
             f"{path}: not a list of increases of micro-batches; delete the file, and updates that "

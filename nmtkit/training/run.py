@@ -8,8 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -21,11 +23,12 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.metrics_log import MetricsLog
-from nmtkit.progress.records import Log
+from nmtkit.progress.records import Log, ValidationRecord
 from nmtkit.progress.reporter import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.runtime.devices import make_deterministic, set_up
 from nmtkit.runtime.memory import reset_peak_memory
+from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
@@ -38,7 +41,11 @@ from nmtkit.training.memory_search import (
     increase_until_fits,
     reserve_adam_memory,
 )
-from nmtkit.training.micro_batches import MicroBatchSchedule, fewest_micro_batches
+from nmtkit.training.micro_batches import (
+    MicroBatchSchedule,
+    fewest_micro_batches,
+    read_increases,
+)
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import learning_rate
 from nmtkit.training.seeds import initial_seed
@@ -76,13 +83,15 @@ def train(
         make_deterministic()
     with StopRequest() as stop, join_ranks(device, recipe.ranks.rank_timeout, clock) as ranks:
         dataset = _open_same_dataset(recipe, data_dir, ranks)
-        folder = ranks.run_on_first(lambda: RunFolder.create_or_open(run_dir))
+        path = ranks.run_on_first(lambda: str(RunFolder.create_or_open(run_dir).path))
+        folder = RunFolder(Path(path))
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
             warn = reporter.message
             checkpoint = cache(lambda: open_newest_checkpoint(folder, recipe, dataset, warn))
-            progress = ranks.run_on_first(lambda: Progress.of(checkpoint()))
-            validations = ranks.run_on_first(lambda: _truncate_log(folder, progress).validations())
+            progress = Progress.of(ranks.run_on_first(lambda: _saved_values(checkpoint())))
+            logged = ranks.run_on_first(lambda: _truncated_validations(folder, progress))
+            validations = [ValidationRecord(**values) for values in logged]
             history = ValidationHistory(recipe.validation.best_metric, validations)
             if is_complete(recipe, progress, history) and not needs_validation(
                 recipe, progress, history
@@ -105,9 +114,9 @@ def train(
                 clock=clock,
             )
             train_state = make_train_state(context, progress)
-            restored = ranks.run_on_first(lambda: restore(train_state, checkpoint()))
+            ranks.run_on_first(lambda: restore(train_state, checkpoint()))
             checkpoint.cache_clear()  # the training state has copies of its tensors
-            train_state.copy_from_first(ranks, restored)
+            train_state.copy_from_first(ranks)
             ranks.run_on_first(lambda: folder.write_recipe(recipe))
             trainer = make_trainer(context, train_state, history)
             _announce(trainer)
@@ -186,7 +195,8 @@ def decide_micro_batches(
         if is_searched:
             worst_cases = find_worst_cases(recipe, context.dataset)
             number = searched(find_num_micro_batches(objective, worst_cases, ranks, is_stopping))
-        schedule = ranks.run_on_first(lambda: MicroBatchSchedule(context.folder, number))
+        increases = ranks.run_on_first(lambda: read_increases(context.folder, number))
+        schedule = MicroBatchSchedule(context.folder, number, increases)
         if context.device.type == "cuda" and not is_searched:
             current = schedule.at(progress.update + 1)
             worst_cases = find_worst_cases(recipe, context.dataset)
@@ -274,11 +284,19 @@ def _open_same_dataset(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dat
     return opened()
 
 
-def _truncate_log(folder: RunFolder, progress: Progress) -> MetricsLog:
-    """Drop the log records after the last checkpoint; these updates run again."""
+def _saved_values(checkpoint: Resumable | None) -> dict[str, Any]:
+    """Return the values of a checkpoint's training state; none for a new run."""
+    return checkpoint.state_values if checkpoint else {}
+
+
+def _truncated_validations(folder: RunFolder, progress: Progress) -> list[dict[str, Any]]:
+    """Drop the log records after the last checkpoint, and return the fields of the validations.
+
+    The updates of the dropped records run again.
+    """
     log = MetricsLog(folder.metrics_path)
     log.drop_after(progress.update)
-    return log
+    return [asdict(record) for record in log.validations()]
 
 
 def _report_complete(

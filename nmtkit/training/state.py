@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log
 from nmtkit.progress.reporter import ProgressReporter
-from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
@@ -82,11 +82,10 @@ class Progress:
     num_micro_batches: int = 0
 
     @staticmethod
-    def of(resumable: Resumable | None) -> "Progress":
-        """Return the progress at a checkpoint, or of a new run if there is none."""
-        if resumable is None:
+    def of(values: Mapping[str, Any]) -> "Progress":
+        """Return the progress that the values of a training state hold; none for a new run."""
+        if not values:
             return Progress()
-        values = resumable.state_values
         return Progress(**{**values, "position": Position(**values["position"])})
 
 
@@ -178,16 +177,24 @@ class TrainState:
             for name, parameter in self.model.named_parameters():
                 parameter.data.copy_(tensors[f"{name}.{_WEIGHTS}"])
 
-    def copy_from_first(self, ranks: Ranks, restored: Mapping[str, Tensor]) -> None:
-        """Copy the weights and moments of rank 0 to all ranks.
+    def tensor_specs(self) -> dict[str, list[Any]]:
+        """Return data type and shape of each tensor of `state_tensors`."""
+        return {
+            name: [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
+            for name, tensor in self.state_tensors().items()
+        }
 
-        Args:
-            ranks: all ranks.
-            restored: the state tensors that rank 0 has restored, on the meta device.
-        """
-        if not ranks.is_first and restored:
+    def copy_from_first(self, ranks: Ranks) -> None:
+        """Copy the weights and moments of rank 0, which may have restored some, to all ranks."""
+        specs = ranks.run_on_first(self.tensor_specs)
+        if not ranks.is_first:
             device = self.model.output_weight.device
-            self.restore({n: torch.empty_like(t, device=device) for n, t in restored.items()})
+            self.restore(
+                {
+                    name: torch.empty(shape, dtype=getattr(torch, dtype), device=device)
+                    for name, (dtype, shape) in specs.items()
+                }
+            )
         ranks.copy_from_first(self.published.state_dict().values())
         ranks.copy_from_first(self.state_tensors().values())
 

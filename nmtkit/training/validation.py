@@ -6,7 +6,7 @@ compare it with the raw reference. Ranks divide the work. Validation draws no ra
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 
 import torch
@@ -185,8 +185,8 @@ class Validator:
             result = self._validate_part(is_stopping)
         finally:
             self.objective.train()
-        results = self.ranks.gather(result)
-        finished = [result for result in results if result is not None]
+        results = self.ranks.gather(asdict(result) if result else None)
+        finished = [RankResult(**values) for values in results if values is not None]
         if len(finished) < len(results):
             return None
         num_tokens = int(self.dataset.valid.target.lengths().sum())

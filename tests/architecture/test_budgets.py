@@ -1,6 +1,7 @@
 """Limits on size, and things that the code does without. Raising one is a change to review."""
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
@@ -27,6 +28,7 @@ REASON_TO_STAND_ALONE = "A module of its own: "
 MAY_TAKE_ANY_KEYWORD = ("nmtkit_cli/options.py", "nmtkit/config/setting.py")
 # The C library is asked whether it has mallopt.
 MAY_ASK_FOR_ATTRIBUTES = ("nmtkit/runtime/allocator.py",)
+PICKLING_COLLECTIVES = re.compile(r"(broadcast|scatter|send|recv)_object_list|(all_)?gather_object")
 PICKLING_MODULES = ("pickle", "cPickle", "dill", "joblib", "shelve", "marshal")
 
 Rule = Callable[[Source], Iterator[str]]
@@ -79,12 +81,14 @@ def loose_attributes(source: Source) -> Iterator[str]:
 
 
 def pickles(source: Source) -> Iterator[str]:
-    """Yield what runs code that a file holds."""
+    """Yield what runs code that a file holds, or that another rank sends."""
     for one in imports(source):
         if one.name.split(".")[0] in PICKLING_MODULES:
             yield f"{source.path}:{one.line}: {one.name}"
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node) in ("torch.load", "yaml.load"):
+            yield f"{source.path}:{node.lineno}: {ast.unparse(node)}"
+        if isinstance(node, ast.Attribute) and PICKLING_COLLECTIVES.fullmatch(node.attr):
             yield f"{source.path}:{node.lineno}: {ast.unparse(node)}"
         is_switch = isinstance(node, ast.keyword) and node.arg == "allow_pickle"
         if is_switch and ast.unparse(node) != "allow_pickle=False":
@@ -167,6 +171,8 @@ BROKEN: list[tuple[Rule, str]] = [
     (pickles, "def f():\n    from pickle import load"),
     (pickles, "import torch\nx = torch.load('model.pt')"),
     (pickles, "np.load(path, allow_pickle=True)"),
+    (pickles, "dist.all_gather_object(values, value)"),
+    (pickles, "dist.broadcast_object_list(values, src=0)"),
     (line_splitters, "text.splitlines()"),
     (foreign_characters, "# \u00e4\n"),
     (postponed_work, "# TO" + "DO: later\n"),
@@ -187,6 +193,7 @@ LAWFUL: list[tuple[Rule, str]] = [
     (many_parameters, "class A:\n    def f(self, a, b, c, d, e, f, g): ..."),
     (loose_attributes, "getattr(x, name)"),
     (pickles, "np.load(path, allow_pickle=False)"),
+    (pickles, "dist.all_gather(tensors, tensor)"),
     (broad_handlers, "try:\n    pass\nexcept BaseException:\n    clean()\n    raise\n"),
 ]
 

@@ -36,7 +36,7 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
-from nmtkit.training.micro_batches import MicroBatchSchedule
+from nmtkit.training.micro_batches import MicroBatchSchedule, read_increases
 from tests.faults.harness import Fault, run_in_child
 from tests.snapshots import tiny_tensors
 from tests.tiny import tiny_codec, tiny_dataset
@@ -276,7 +276,7 @@ def test_increases_of_micro_batches_are_whole_numbers_or_damaged(
     run = RunFolder(place)
     run.micro_batches_path.write_bytes(content)
     with suppress(DamagedError):
-        schedule = MicroBatchSchedule(run, 1)
+        schedule = MicroBatchSchedule(run, 1, read_increases(run, 1))
         assert all(isinstance(schedule.at(update), int) for update in (1, 3, 10**6))
         assert schedule.at(1) >= 1
 

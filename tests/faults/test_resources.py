@@ -5,12 +5,14 @@ import json
 import os
 import resource
 import struct
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from nmtkit.errors import ResourceError
+from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.checkpoint import list_checkpoints
 from nmtkit.storage.model_folder import load_tensors
 from nmtkit.storage.run_folder import RunFolder
@@ -27,20 +29,38 @@ MAX_FILE_BYTES = 10_000
 MORE_MEMORY_BYTES = 200 * 2**20
 
 
-def test_a_disk_that_is_full_for_good_ends_training_after_two_failures_and_loses_nothing(
-    data: Path, tmp_path: Path
-) -> None:
+def test_a_disk_that_is_full_for_a_while_does_not_end_training(data: Path, tmp_path: Path) -> None:
     train(RECIPE, data, tmp_path / "undisturbed")
     run = tmp_path / "run"
 
+    def train_while_it_is_full() -> None:
+        full, free = partial(limit_file_size, MAX_FILE_BYTES), partial(limit_file_size, -1)
+        with in_update(2, full), in_update(6, free):
+            train(RECIPE, data, run)
+
+    outcome = run_in_child(train_while_it_is_full, Fault("count", 0))
+    assert outcome.exception == ""
+    assert result_of(run) == result_of(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("save_minutes", [0, 10], ids=["at once", "at the end"])
+def test_a_disk_that_is_full_for_good_ends_training_and_loses_nothing(
+    save_minutes: float, data: Path, tmp_path: Path
+) -> None:
+    train(RECIPE, data, tmp_path / "undisturbed")
+    run = tmp_path / "run"
+    recipe = replace(RECIPE, checkpoints=replace(RECIPE.checkpoints, save_minutes=save_minutes))
+
     def train_while_it_fills() -> None:
         with in_update(3, partial(limit_file_size, MAX_FILE_BYTES)):
-            train(RECIPE, data, run)
+            train(recipe, data, run)
 
     outcome = run_in_child(train_while_it_fills, Fault("count", 0))
     assert outcome.exception.startswith(f"ResourceError: {run}/checkpoints/0000000"), outcome
     assert "File too large; choose a place where files may grow larger" in outcome.exception
     assert [one.update for one in list_checkpoints(RunFolder(run))] in ([1, 2], [1])
+    last_logged = max(record.update for record in MetricsLog(run / "metrics.jsonl").records())
+    assert (last_logged == 6) == (save_minutes > 0)
     train(RECIPE, data, run)
     assert result_of(run) == result_of(tmp_path / "undisturbed")
 

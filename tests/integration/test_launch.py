@@ -78,3 +78,25 @@ def test_an_error_of_the_ranks_is_reported_once_with_its_exit_code(
     (line,) = talk.splitlines()
     assert "is not the folder of a run" in line
     assert str(run) in line
+
+
+FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))"
+
+
+def test_all_ranks_end_where_the_first_cannot_save(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    code, talk = end(start(data, run, *WHOLE, "--save-minutes", "0", code=FULL_DISK))
+    assert code == 5
+    (error,) = [line for line in talk.splitlines() if "error:" in line]
+    assert error.startswith(f"nmtkit: error: {run}/checkpoints/00000020.state: File too large; ")
+    assert not list((run / "checkpoints").iterdir())
+
+
+def test_all_ranks_continue_while_the_first_cannot_save(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = ("--max-updates", "20", "--devices", "2")
+    code, talk = end(start(data, run, *settings, code=FULL_DISK))
+    assert code == 5  # at the end
+    assert re.findall(r"update=([0-9]+) not saved, training continues", talk) == ["5", "10", "15"]
+    assert "nmtkit: error: " in talk.splitlines()[-1]
+    assert "update=20" in talk

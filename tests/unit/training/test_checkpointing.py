@@ -186,15 +186,37 @@ def test_a_failed_save_is_reported_and_a_good_one_resets_the_count(
     )
 
 
-def test_two_failed_saves_in_a_row_are_an_error(
+def test_saves_that_fail_within_save_minutes_do_not_end_training(
+    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=1, save_minutes=1))
+    fail_at(monkeypatch, *range(1, 60), *range(61, 120))
+    for update in range(1, 121):
+        clock.now += 1
+        save_if_due(run, saver, update)
+    assert saved(tmp_path) == [(60, True), (120, True)]
+
+
+def test_saves_that_fail_for_save_minutes_are_an_error(
+    run: SavedRun, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=2, save_minutes=1))
+    fail_at(monkeypatch, 2, 4, 6)
+    for update, seconds in ((1, 50), (2, 1), (3, 1), (4, 58)):
+        clock.now += seconds
+        save_if_due(run, saver, update)
+    clock.now += 1  # a minute after the beginning of the first failed save
+    with pytest.raises(ResourceError, match="no room"):
+        save_if_due(run, saver, 6)
+
+
+def test_the_first_failed_save_is_an_error_where_the_minutes_are_0(
     run: SavedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saver = run.saver(CheckpointConfig(save_every=2))
-    fail_at(monkeypatch, 2, 4)
-    for update in range(1, 4):
-        save_if_due(run, saver, update)
+    saver = run.saver(CheckpointConfig(save_every=2, save_minutes=0))
+    fail_at(monkeypatch, 2)
     with pytest.raises(ResourceError, match="no room"):
-        save_if_due(run, saver, 4)
+        save_if_due(run, saver, 2)
 
 
 def test_a_failed_save_by_time_waits_for_the_next_interval(
@@ -206,6 +228,18 @@ def test_a_failed_save_by_time_waits_for_the_next_interval(
         clock.now += seconds
         save_if_due(run, saver, update)
     assert saved(tmp_path) == [(3, False)]
+
+
+def test_the_end_is_saved_though_the_save_before_failed(
+    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=1))
+    fail_at(monkeypatch, 1)
+    run.at(1)
+    saver.save_if(is_due=True)
+    run.at(2)
+    saver.save_now()
+    assert saved(tmp_path) == [(2, True)]
 
 
 def test_a_single_failed_save_at_the_end_is_an_error(

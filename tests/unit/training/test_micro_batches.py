@@ -16,6 +16,7 @@ from nmtkit.training.micro_batches import (
     fewest_micro_batches,
     micro_batches_of_rank,
     pairs_of,
+    read_increases,
 )
 from nmtkit.training.seeds import micro_batch_seed
 
@@ -93,39 +94,44 @@ def test_seeds_differ_in_every_part() -> None:
     assert all(0 <= seed < 2**63 for seed in seeds)
 
 
+def schedule_of(path: Path, initial: int) -> MicroBatchSchedule:
+    run = RunFolder(path)
+    return MicroBatchSchedule(run, initial, read_increases(run, initial))
+
+
 def test_a_schedule_begins_with_the_initial_number(tmp_path: Path) -> None:
-    assert MicroBatchSchedule(RunFolder(tmp_path), 3).at(1) == 3
+    assert schedule_of(tmp_path, 3).at(1) == 3
     assert list(tmp_path.iterdir()) == []
 
 
 def test_increases_hold_from_their_update_on_and_are_kept_with_the_run(tmp_path: Path) -> None:
-    schedule = MicroBatchSchedule(RunFolder(tmp_path), 3)
+    schedule = schedule_of(tmp_path, 3)
     schedule.increase(7, 6, is_writer=True)
     schedule.increase(20, 12, is_writer=True)
-    for known in (schedule, MicroBatchSchedule(RunFolder(tmp_path), 3)):
+    for known in (schedule, schedule_of(tmp_path, 3)):
         assert [known.at(n) for n in (1, 6, 7, 19, 20, 10**6)] == [3, 3, 6, 6, 12, 12]
 
 
 def test_a_larger_initial_number_is_never_lowered_by_an_earlier_increase(tmp_path: Path) -> None:
     """As after a restart before the first checkpoint, with a smaller --max-tokens."""
-    MicroBatchSchedule(RunFolder(tmp_path), 2).increase(5, 4, is_writer=True)
-    assert [MicroBatchSchedule(RunFolder(tmp_path), 6).at(n) for n in (1, 5, 9)] == [6, 6, 6]
+    schedule_of(tmp_path, 2).increase(5, 4, is_writer=True)
+    assert [schedule_of(tmp_path, 6).at(n) for n in (1, 5, 9)] == [6, 6, 6]
 
 
 def test_a_rank_that_does_not_write_has_the_increase_too(tmp_path: Path) -> None:
-    schedule = MicroBatchSchedule(RunFolder(tmp_path), 3)
+    schedule = schedule_of(tmp_path, 3)
     schedule.increase(7, 6, is_writer=False)
     assert schedule.at(7) == 6
-    assert MicroBatchSchedule(RunFolder(tmp_path), 3).at(7) == 3
+    assert schedule_of(tmp_path, 3).at(7) == 3
 
 
 def test_the_file_of_version_0_1_is_read_and_continued(tmp_path: Path) -> None:
     cuts = [{"from_update": 7, "pieces": 2}, {"from_update": 20, "pieces": 4}]
     (tmp_path / "pieces.json").write_text(json.dumps(cuts), encoding="utf-8")
-    schedule = MicroBatchSchedule(RunFolder(tmp_path), 3)
+    schedule = schedule_of(tmp_path, 3)
     assert [schedule.at(n) for n in (6, 7, 20)] == [3, 6, 12]
     schedule.increase(30, 24, is_writer=True)
-    assert [MicroBatchSchedule(RunFolder(tmp_path), 3).at(n) for n in (6, 7, 20, 30)] == [
+    assert [schedule_of(tmp_path, 3).at(n) for n in (6, 7, 20, 30)] == [
         3,
         6,
         12,
@@ -138,4 +144,4 @@ def test_the_file_of_version_0_1_is_read_and_continued(tmp_path: Path) -> None:
 def test_a_file_with_something_else_is_damaged(name: str, content: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(DamagedError, match=rf"{name}: not a list of increases .*; delete the file"):
-        MicroBatchSchedule(RunFolder(tmp_path), 1)
+        schedule_of(tmp_path, 1)
