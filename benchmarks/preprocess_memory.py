@@ -5,7 +5,8 @@
 The corpus is copied --times times; the lines of each copy end with its number. Each step is a
 separate process with its own peak, which includes the mapped pages of the dataset. SentencePiece
 holds the lines that it learns from, so --sample-lines must be at most the pairs of the smallest
-corpus: otherwise the peaks show only its growth.
+corpus: otherwise the peaks show only its growth. With --long-line 200, the last source line has
+200 MiB; preprocessing drops that pair.
 """
 
 import argparse
@@ -64,6 +65,7 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=8000)
     parser.add_argument("--sample-lines", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--long-line", type=int, default=0, help="MiB of one more source line")
     options = parser.parse_args()
     results = [measure(times, options) for times in options.times]
     rows = [[f"{value:.4g}" for value in asdict(result).values()] for result in results]
@@ -125,6 +127,12 @@ def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
                 source.write(f"{source_line} {number}\n")
                 target.write(f"{target_line} {number}\n")
                 num_pairs += 1
+        if options.long_line:
+            for _ in range(options.long_line):
+                source.write("word word " * (2**20 // 10))
+            source.write("\n")
+            target.write("word\n")
+            num_pairs += 1
     return num_pairs
 
 

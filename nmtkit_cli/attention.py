@@ -32,9 +32,11 @@ def command(recipe: AttentionRecipe, model: Path) -> None:
     The page has all layers and heads of every sentence. It is one file, which a browser shows
     without a network.
     """
+    from nmtkit.decoding.formats import LINE_BYTES
     from nmtkit.reporting.attention.view import show
     from nmtkit.text.lines import decode_lines
 
-    lines = decode_lines(standard_input(), INPUT, "replace", warn)
+    max_bytes = LINE_BYTES[recipe.view.input_format]
+    lines = decode_lines(standard_input(), INPUT, "replace", warn, max_bytes)
     for part in show(model, recipe, lines, INPUT):
         write_bytes(part)

@@ -35,7 +35,7 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     UTF-8; an empty line stays empty. Lines are translated in chunks, or one by one on a terminal
     and with --stream.
     """
-    from nmtkit.decoding.formats import make_writer, read_requests
+    from nmtkit.decoding.formats import LINE_BYTES, make_writer, read_requests
     from nmtkit.decoding.workers import open_translator
     from nmtkit.text.lines import decode_lines
 
@@ -43,7 +43,8 @@ def command(recipe: TranslateRecipe, models: tuple[Path, ...]) -> None:
     if text.isatty():
         recipe = replace(recipe, translation=replace(recipe.translation, chunk_lines=1))
     translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
-    lines = decode_lines(text, "standard input", "replace", warn)
+    max_bytes = LINE_BYTES[recipe.output.input_format]
+    lines = decode_lines(text, "standard input", "replace", warn, max_bytes)
     progress, number = Progress("translated", time.monotonic), 0
     repair_counts: Counter[bool | None] = Counter()
     for chunk in translator.answer_all(read_requests(lines, recipe.output, "standard input")):

@@ -14,6 +14,7 @@ from nmtkit.data.filters import REASONS, Reason
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.corpus import Pair
+from nmtkit.text.lines import TOO_LONG
 
 _NUM_EXAMPLES = 3
 _MAX_CHARACTERS = 80
@@ -275,6 +276,8 @@ def _title(text: TrainingText) -> str:
 
 
 def _shorten(line: str) -> str:
+    if line == TOO_LONG:
+        return _ELLIPSIS
     if len(line) <= _MAX_CHARACTERS:
         return line
     return line[: _MAX_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.text.corpus import Pair, line_key
+from nmtkit.text.lines import TOO_LONG
 
 Reason = Literal["empty", "too long", "ratio", "script", "copy", "held out", "duplicate"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -72,13 +73,15 @@ def drop_reason(
     """Return the first reason of `REASONS` to drop a pair, or None to keep it.
 
     Args:
-        pair: its lines.
+        pair: its lines; `TOO_LONG` for one that was not read.
         num_tokens: tokens of each side, with end symbols, without tags. Length ratios leave end
             symbols out, because these would distort short sentences.
         is_duplicate: an earlier pair is equal.
         config: settings of the filters.
         held_out: text whose lines no kept pair may have.
     """
+    if TOO_LONG in pair:
+        return "too long"
     shorter, longer = sorted(num_tokens)
     if shorter == 1:
         return "empty"

@@ -30,6 +30,7 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, chunks
+from nmtkit.text.lines import TOO_LONG
 
 Report = Callable[[str], None]
 
@@ -259,8 +260,8 @@ def _check_some_kept(total: PairCounts) -> None:
 def _write_valid(
     valid: Corpus, encoder: Encoder, writer: DatasetWriter, sizes: Sizes
 ) -> PairCounts:
-    """Write the whole validation text, and the ids of pairs that are not empty or too long."""
-    writer.write_valid_text(valid.pairs())
+    """Write the validation text, and the ids of its pairs that are not empty or too long."""
+    writer.write_valid_text(pair for pair in valid.pairs() if TOO_LONG not in pair)
     encoder = replace(
         encoder,
         filters=FilterConfig(max_length=encoder.filters.max_length),

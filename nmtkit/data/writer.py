@@ -75,7 +75,7 @@ class DatasetWriter:
         self._add(self._valid, source, target)
 
     def write_valid_text(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Write the whole validation text."""
+        """Write the validation text."""
         with (
             text_path(self._folder, "source").open("wb") as source,
             text_path(self._folder, "target").open("wb") as target,

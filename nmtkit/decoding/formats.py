@@ -11,6 +11,7 @@ from nmtkit.config.schema import OutputConfig
 from nmtkit.decoding.attention import pharaoh
 from nmtkit.decoding.requests import Answer, Request, Translation
 from nmtkit.errors import DataError
+from nmtkit.text.lines import MAX_LINE_BYTES
 
 _TEXT_KEYS = ("source", "target_prefix")
 
@@ -71,6 +72,11 @@ def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]
     if not isinstance(values.get(optional, ""), str):
         raise DataError(f'{where}: "{optional}" is not a text; fix it, or leave it out')
     for key in texts:
+        if len(values.get(key, "")) > MAX_LINE_BYTES:
+            raise DataError(
+                f'{where}: "{key}" has more than {MAX_LINE_BYTES:,} characters; break it into '
+                "several lines"
+            )
         if half := _SURROGATE.search(values.get(key, "")):
             raise DataError(
                 f'{where}: "{key}" holds half a character ({_escaped(half)}); write both of its '
@@ -193,6 +199,12 @@ INPUT_FORMATS: dict[str, Callable[[Iterable[str], str], Iterator[Request]]] = {
     "json": _json_requests,
 }
 """Functions from lines, and the name of the input, to requests."""
+
+LINE_BYTES: dict[str, int] = {"text": MAX_LINE_BYTES, "json": 2**25}
+"""Longest line of each input format, in bytes.
+
+An object may hold the attention of a line of 1024 tokens, at 20 bytes per weight.
+"""
 
 OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {
     "text": _text_lines,

@@ -13,6 +13,7 @@ from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import ANY_TAG, is_closing, is_opening, linearize
 from nmtkit.parsing.trees import Tree, parse_tree, split_words
 from nmtkit.text.corpus import Corpus
+from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.words import Words
 
 
@@ -122,14 +123,16 @@ def learn_tree_tokens(
 
 
 def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:
-    """Yield the trees of the target, which are parses of the source; blank lines are skipped.
+    """Yield the trees of the target, which are parses of the source.
+
+    Blank lines and lines that are too long are skipped.
 
     Raises:
         DataError: a line is not a tree, or it has another number of words than the source line.
     """
     for corpus in corpora:
         for number, (source, target) in enumerate(corpus.pairs(), 1):
-            if split_words(target):
+            if split_words(target) and source != TOO_LONG:
                 tree = parse_tree(target, f"{corpus.target}:{number}")
                 _check_words(corpus, number, len(split_words(source)), len(tree.words()))
                 yield tree

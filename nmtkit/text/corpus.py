@@ -41,7 +41,7 @@ class Corpus:
         return Corpus(prefix, source, target, sum(1 for _ in read_pair(source, target)))
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield the pairs of lines."""
+        """Yield the pairs of lines; see `read_pair`."""
         return read_pair(self.source, self.target)
 
 

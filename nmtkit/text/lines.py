@@ -2,17 +2,26 @@
 
 Only LF ends a line. One CR at the end of a line and a UTF-8 byte order mark at the start of a file
 are dropped; a file that has only the mark has no lines. Python's text files and `str.splitlines`
-have other rules, so all text is read with this module.
+have other rules, so all text is read with this module. A line above a limit is skipped without
+being held in memory.
 """
 
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeVar, cast
 
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.units import mebibytes
+
+MAX_LINE_BYTES = 2**20
+"""Longest line of text: more than a novel's chapter, and 40 MiB while SentencePiece encodes it."""
+
+TOO_LONG = "\n"
+"""Stands for a line above `MAX_LINE_BYTES` in a pair; no other line has a line feed."""
 
 Item = TypeVar("Item")
 
@@ -44,38 +53,36 @@ def decode_lines(
     name: str,
     on_invalid: Literal["error", "replace"],
     warn: Callable[[str], None],
+    max_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[str]:
-    """Yield the lines of a UTF-8 stream without line ends.
+    """Return the lines of a UTF-8 stream without line ends, read as needed.
 
     Args:
         stream: bytes, read line by line.
         name: name of the stream in messages.
         on_invalid: "error", or "replace" invalid bytes by U+FFFD with one warning per stream.
         warn: receives the warning.
+        max_bytes: longest line, without its line feed.
 
     Raises:
-        DataError: invalid UTF-8 (line and byte count from 1), or a damaged gzip file.
+        DataError: invalid UTF-8 (line and byte count from 1), a line that is too long, or a damaged
+            gzip file.
     """
-    is_warned = False
-    for number, (raw, num_skipped) in enumerate(_raw_lines(stream, name), 1):
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
-            if on_invalid == "error":
-                raise DataError(f"{where}; {_how_to_fix(number, raw)}") from None
-            if not is_warned:
-                warn(f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines")
-                is_warned = True
-            line = raw.decode("utf-8", "replace")
-        yield line
+
+    def refuse(number: int) -> str:
+        raise DataError(
+            f"{name}:{number}: a line of more than {mebibytes(max_bytes)}; break it into several "
+            "lines, or remove it"
+        )
+
+    return _decoded(stream, name, on_invalid, warn, max_bytes, refuse)
 
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file.
 
     Raises:
-        DataError: invalid UTF-8, or a damaged gzip file.
+        DataError: invalid UTF-8, a line above `MAX_LINE_BYTES`, or a damaged gzip file.
         ConfigError: the file cannot be opened.
     """
     with open_bytes(path) as stream:
@@ -83,14 +90,14 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of lines of two parallel UTF-8 files.
+    """Yield the pairs of lines of two parallel UTF-8 files; `TOO_LONG` replaces too long lines.
 
     Raises:
         DataError: different numbers of lines, no lines, invalid UTF-8, or a damaged gzip file.
         ConfigError: a file cannot be opened.
     """
     num_pairs = 0
-    for source_line, target_line in zip_longest(read_lines(source), read_lines(target)):
+    for source_line, target_line in zip_longest(_marked_lines(source), _marked_lines(target)):
         if source_line is None or target_line is None:
             raise DataError(
                 f"{source} has {count_lines(source)} lines, {target} has {count_lines(target)}; "
@@ -144,7 +151,7 @@ def resolve(prefix: str, lang: str) -> Path:
 def count_lines(path: Path) -> int:
     """Count a file's lines as `decode_lines` yields them, without decoding."""
     with open_bytes(path) as stream:
-        return sum(1 for _ in _raw_lines(stream, str(path)))
+        return sum(1 for _ in _raw_lines(stream, str(path), MAX_LINE_BYTES))
 
 
 def one_line(text: str) -> str:
@@ -176,11 +183,54 @@ class _OwningGzipFile(gzip.GzipFile):
         self._stream.close()
 
 
-def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]]:
-    """Yield the bytes of each line without mark and end, and the skipped bytes of the mark."""
+def _marked_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, `TOO_LONG` for each one that is too long."""
+    with open_bytes(path) as stream:
+        yield from _decoded(
+            stream, str(path), "error", _no_warning, MAX_LINE_BYTES, lambda _number: TOO_LONG
+        )
+
+
+def _decoded(
+    stream: BinaryIO,
+    name: str,
+    on_invalid: Literal["error", "replace"],
+    warn: Callable[[str], None],
+    max_bytes: int,
+    on_too_long: Callable[[int], str],
+) -> Iterator[str]:
+    """Yield lines as `decode_lines`; `on_too_long` replaces a long line, given its number."""
+    is_warned = False
+    for number, (raw, num_skipped) in enumerate(_raw_lines(stream, name, max_bytes), 1):
+        if raw is None:
+            yield on_too_long(number)
+            continue
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
+            if on_invalid == "error":
+                raise DataError(f"{where}; {_how_to_fix(number, raw)}") from None
+            if not is_warned:
+                warn(f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines")
+                is_warned = True
+            line = raw.decode("utf-8", "replace")
+        yield line
+
+
+def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[bytes | None, int]]:
+    """Yield the bytes of each line without mark and end, and the skipped bytes of the mark.
+
+    None replaces a line of more than `max_bytes`.
+    """
+    read = partial(stream.readline, max_bytes + 1)
     num_skipped = 0
     try:
-        for index, line in enumerate(stream):
+        for index, line in enumerate(iter(read, b"")):
+            if len(line) > max_bytes and not line.endswith(b"\n"):
+                _skip_line(stream)
+                yield None, 0
+                continue
             raw = line
             if index == 0 and raw.startswith(_UTF8_MARK):
                 num_skipped = len(_UTF8_MARK)
@@ -193,6 +243,12 @@ def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]
         raise DataError(
             f"{name}: damaged gzip file ({error}); download or compress it again"
         ) from None
+
+
+def _skip_line(stream: BinaryIO) -> None:
+    """Read up to the next line feed."""
+    while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+        pass
 
 
 def _describe_invalid(name: str, number: int, byte: int, raw: bytes, index: int) -> str:

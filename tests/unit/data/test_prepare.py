@@ -10,6 +10,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.manifest import verify_files
+from nmtkit.text.lines import MAX_LINE_BYTES
 from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 
 
@@ -89,6 +90,24 @@ def test_drops_are_counted_by_reason_and_sides_stay_together(tmp_path: Path) -> 
     dataset = Dataset.open(tmp_path / "data")
     assert len(dataset.valid) == 3
     assert list(zip(dataset.valid_source, dataset.valid_target, strict=True)) == pairs
+
+
+def test_pairs_with_a_line_above_the_limit_are_counted_and_dropped(tmp_path: Path) -> None:
+    long = "a " * (MAX_LINE_BYTES // 2) + "a"
+    pairs = [("b", "B"), (long, "A"), ("c", "C"), ("", long), (long, long), ("d", "D")]
+    train = write_pairs(tmp_path, "train", pairs)
+    recipe = tiny_recipe(train, train)
+    recipe = replace(recipe, filters=FilterConfig(max_length=MAX_LINE_BYTES, drop_duplicates=True))
+    counts = prepared(recipe, tmp_path / "data")
+    kept = [("b", "B"), ("c", "C"), ("d", "D")]
+    assert stored(tmp_path / "data") == kept
+    for name in ("train", "valid"):
+        assert (counts[name]["read"], counts[name]["kept"]) == (6, 3)
+        assert nonzero(counts[name]["dropped"]) == {"too long": 3}
+    examples = [(one["line"], one["source"]) for one in counts["corpora"][0]["examples"]]
+    assert examples == [(2, "..."), (4, ""), (5, "...")]
+    dataset = Dataset.open(tmp_path / "data")
+    assert list(zip(dataset.valid_source, dataset.valid_target, strict=True)) == kept
 
 
 def test_validation_text_is_stored_unchanged(tmp_path: Path) -> None:

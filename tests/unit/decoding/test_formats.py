@@ -8,9 +8,16 @@ from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import OutputConfig, TranslateRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.annotations import Annotations
-from nmtkit.decoding.formats import INPUT_FORMATS, OUTPUT_FORMATS, make_writer, read_requests
+from nmtkit.decoding.formats import (
+    INPUT_FORMATS,
+    LINE_BYTES,
+    OUTPUT_FORMATS,
+    make_writer,
+    read_requests,
+)
 from nmtkit.decoding.requests import Answer, Request, Translation
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.text.lines import MAX_LINE_BYTES
 
 JSON = OutputConfig(input_format="json")
 DETAILS = Annotations(
@@ -156,6 +163,10 @@ def test_a_text_that_may_be_left_out_may_be_null() -> None:
             f'{{"source": "a", "id": {"1" * 1001}}}',
             r"cannot be read as JSON \(a number of 1001 digits;",
         ),
+        (
+            f'{{"source": "{"a" * (MAX_LINE_BYTES + 1)}"}}',
+            '"source" has more than 1,048,576 characters; break it into several lines',
+        ),
         ('{"source": "a", "source": "b"}', r'cannot be read as JSON \(the key "source" is twice'),
     ],
 )
@@ -168,7 +179,7 @@ def test_a_malformed_line_is_named(line: str, what: str) -> None:
 
 def test_the_settings_name_exactly_the_existing_formats() -> None:
     fields = fields_of(TranslateRecipe)
-    assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS)
+    assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS) == tuple(LINE_BYTES)
     assert fields["output_format"].setting.choices == tuple(OUTPUT_FORMATS)
 
 

@@ -12,6 +12,7 @@ from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.parsing.vocabulary import check_parses, read_parses
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.corpus import Corpus
+from nmtkit.text.lines import MAX_LINE_BYTES
 from tests.tiny import prepared, write_lines
 from tests.trees import TREEBANK
 
@@ -47,6 +48,14 @@ def test_the_trees_of_all_texts_are_read_except_blank_lines(tmp_path: Path) -> N
         write_text(tmp_path, "two", [TREEBANK[2]]),
     ]
     assert [format_tree(tree) for tree in read_parses(corpora)] == [*TREEBANK[:3]]
+
+
+def test_a_tree_of_a_line_that_is_too_long_is_skipped(tmp_path: Path) -> None:
+    corpus = write_text(tmp_path, "one", [TREEBANK[0], "(TOP (N a))", TREEBANK[1]])
+    lines = corpus.source.read_text().split("\n")
+    lines[1] = "a" * (MAX_LINE_BYTES + 1)
+    corpus.source.write_text("\n".join(lines))
+    assert [format_tree(tree) for tree in read_parses([corpus])] == [*TREEBANK[:2]]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import gzip
 import io
 import re
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.lines import (
+    MAX_LINE_BYTES,
+    TOO_LONG,
     count_lines,
     decode_lines,
     numbered_chunks,
@@ -108,6 +111,24 @@ def test_replaced_lines_can_be_encoded_again() -> None:
         assert line.encode().decode() == line
 
 
+def test_a_line_of_the_largest_size_is_read_and_a_longer_one_is_an_error_with_its_number() -> None:
+    largest = "x" * MAX_LINE_BYTES
+    assert lines_of(f"{largest}\n{largest}\na".encode()) == [largest, largest, "a"]
+    for end in ("", "\n", "\na\n"):
+        with pytest.raises(DataError, match=r"^x:2: a line of more than 1MiB; break it into "):
+            lines_of(f"a\n{largest}x{end}".encode())
+
+
+def test_a_line_that_is_too_long_is_not_held() -> None:
+    stream = io.BytesIO(b"x" * (20 * MAX_LINE_BYTES))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"^x:1: a line of more than 1MiB"):
+        list(decode_lines(stream, "x", "replace", never_warn))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * MAX_LINE_BYTES
+
+
 def test_lines_are_yielded_as_soon_as_they_are_read() -> None:
     stream = io.BytesIO(b"a\n" + b"b" * 10 + b"\xff")
     assert next(decode_lines(stream, "x", "error", never_warn)) == "a"
@@ -150,6 +171,21 @@ def test_pairs_are_read_in_lock_step(tmp_path: Path) -> None:
     source = written(tmp_path / "x.en", b"a\n\nc")
     target = written(tmp_path / "x.de", b"A\nB\n\n")
     assert list(read_pair(source, target)) == [("a", "A"), ("", "B"), ("c", "")]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_pairs_stay_in_lock_step_around_a_line_that_is_too_long(
+    tmp_path: Path, number: int
+) -> None:
+    lines = [b"a", b"b", b"c"]
+    target = written(tmp_path / "x.de", b"\n".join(lines).upper())
+    expected = list(zip("abc", "ABC", strict=True))
+    expected[number] = (TOO_LONG, expected[number][1])
+    lines[number] = b"x" * (3 * MAX_LINE_BYTES + number)
+    for compress in (bytes, gzip.compress):
+        source = written(tmp_path / "x.en", compress(b"\n".join(lines)))
+        assert list(read_pair(source, target)) == expected
+        assert count_lines(source) == 3
 
 
 @pytest.mark.parametrize(("first", "second"), [(b"a\nb\nc\nd", b"a\n"), (b"", b"a\nb\n")])
