@@ -18,7 +18,7 @@ from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
-from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword
+from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.tokenized import tokenize
 from nmtkit.text.words import Words
 
@@ -174,7 +174,7 @@ def _size(config: VocabularyConfig, text: _Text) -> tuple[int, str]:
 
 
 def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
-    """Return the tokens of --whole-tokens, each with SentencePiece's symbol for a space before."""
+    """Return the tokens of --whole-tokens, each with a space before."""
     if not config.whole_tokens:
         return ()
     path = Path(config.whole_tokens)
@@ -185,4 +185,4 @@ def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
                 f"{path}:{number}: {len(words)} tokens; give one per line: "
                 "`tr ' ' '\\n' < text | sort -u`"
             )
-    return dict.fromkeys(f"{SPACE_SYMBOL}{word}" for words in tokens for word in words)
+    return dict.fromkeys(f" {word}" for words in tokens for word in words)

@@ -99,10 +99,18 @@ class MarianVocabulary:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without begin and end symbols."""
-        pieces = [self._pieces[index] for index in ids if index not in (BOS_ID, EOS_ID)]
+        pieces = [self._decodable[index] for index in ids if index not in (BOS_ID, EOS_ID)]
         text: str = self._processor.decode_pieces(pieces)
-        # Pieces that only the other side's model knows keep the symbol for a space.
-        return text.replace(SPACE_SYMBOL, " ").strip(" ")
+        return text.strip(" ")
+
+    @cached_property
+    def _decodable(self) -> list[str]:
+        """The pieces as the model decodes them, which copies those that it does not know."""
+        known = self._processor.piece_to_id(list(self._pieces))
+        return [
+            piece.replace(SPACE_SYMBOL, " ") if index == self._processor.unk_id() else piece
+            for piece, index in zip(self._pieces, known, strict=True)
+        ]
 
     def normalize(self, line: str) -> str:
         """Return the normalised line without its language symbol: NFKC, single spaces."""

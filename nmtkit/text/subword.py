@@ -1,14 +1,16 @@
 """SentencePiece vocabularies: raw text to subword ids and back.
 
 Every vocabulary trained here has byte fallback, so no text is unknown, and
-decode(encode(line)) == normalize(line) for any line.
+decode(encode(line)) == normalize(line) for any line. SentencePiece's symbol for a space, U+2581, is
+text like any other: the model's own normalisation replaces it, and the model's decoding restores
+it. Models trained elsewhere or by earlier versions have no such rule and read it as a space.
 Source: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
 """
 
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -22,18 +24,25 @@ Algorithm = Literal["bpe", "unigram"]
 # Fraction of the text's characters that get entries; the rarest are spelled in bytes, since one
 # occurrence is too few to train an embedding. SentencePiece's default, also for Chinese, Japanese.
 _CHARACTER_COVERAGE = 0.9995
+_NORMALIZATION = "nmt_nfkc"
 # The number of threads changes the last bits of unigram's sums, so it is the same everywhere.
 _NUM_THREADS = 16
 _LOG_ERRORS_ONLY = 2
 SPACE_SYMBOL = "\u2581"
 """SentencePiece's symbol for a space."""
 
+_ESCAPED_SPACE_SYMBOL = "\uff3f"
+"""Stands for U+2581 of a text; no other text has it after NFKC, which replaces it by `_`."""
+
+_DENORMALIZER = 5
+"""Field number of the rules of decoding in SentencePiece's sentencepiece_model.proto."""
+
 _UNKNOWN = " \u2047 "
 """SentencePiece's text for `<unk>`."""
 
 
 class Subword:
-    """A SentencePiece model; U+2581, its symbol for a space, is also a space in text."""
+    """A SentencePiece model."""
 
     kind = "sentencepiece"
     suffix = ".model"
@@ -75,7 +84,8 @@ class Subword:
             algorithm: bpe or unigram.
             size: number of entries, including the 3 special symbols and the 256 bytes.
             text: name of the text in messages, such as its languages.
-            symbols: tokens that become single entries anywhere in text.
+            symbols: texts that become single entries; one that begins with a space does so only
+                at the beginning of a word.
             size_flag: option for the size, named in messages.
 
         Raises:
@@ -92,12 +102,12 @@ class Subword:
                 vocab_size=size,
                 byte_fallback=True,
                 character_coverage=_CHARACTER_COVERAGE,
-                normalization_rule_name="nmt_nfkc",
+                normalizer=_normalizer(),
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 pad_id=-1,
-                user_defined_symbols=list(symbols),
+                user_defined_symbols=[_as_in_pieces(symbol) for symbol in symbols],
                 num_threads=_NUM_THREADS,
                 minloglevel=_LOG_ERRORS_ONLY,
             )
@@ -105,7 +115,7 @@ class Subword:
             if failures:
                 raise failures[0] from None
             raise _explain(str(error), size, text, size_flag) from None
-        return Subword(model.getvalue(), f"subwords of {text}")
+        return Subword(model.getvalue() + _decoding_rule(), f"subwords of {text}")
 
     @staticmethod
     def load(path: Path) -> "Subword":
@@ -199,7 +209,40 @@ def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProces
 def normalized(processor: sentencepiece.SentencePieceProcessor, line: str) -> str:
     """Return a line as a model normalises it, with plain spaces and none at the ends."""
     text: str = processor.normalize(line)
-    return text.replace(SPACE_SYMBOL, " ").removeprefix(" ")
+    text = text.replace(SPACE_SYMBOL, " ").removeprefix(" ")
+    # Decoding restores U+2581 if the model has the rule, and only then.
+    literal: str = processor.decode_pieces([_ESCAPED_SPACE_SYMBOL])
+    return text.replace(_ESCAPED_SPACE_SYMBOL, literal)
+
+
+@cache
+def _normalizer() -> sentencepiece.SentencePieceNormalizer:
+    """Return NFKC's rules, with U+2581 escaped; made once, as it takes a second."""
+    sentencepiece.set_min_log_level(_LOG_ERRORS_ONLY)
+    rules = dict(sentencepiece.SentencePieceNormalizer(rule_name=_NORMALIZATION).decompile())
+    rules[SPACE_SYMBOL] = _ESCAPED_SPACE_SYMBOL
+    return sentencepiece.SentencePieceNormalizer(norm_map=[*rules.items()])
+
+
+def _decoding_rule() -> bytes:
+    """Return the end of a model file that restores U+2581 when ids are decoded.
+
+    The trainer reads such rules only from a file. A field appended to a Protocol Buffers message
+    is part of it.
+    """
+    rule = sentencepiece.SentencePieceNormalizer(
+        norm_map=[(_ESCAPED_SPACE_SYMBOL, SPACE_SYMBOL)],
+        add_dummy_prefix=False,
+        escape_whitespaces=False,
+        remove_extra_whitespaces=False,
+    ).serialized_normalizer_spec()
+    assert 2**7 <= len(rule) < 2**14, len(rule)  # sizes of two bytes
+    return bytes([_DENORMALIZER << 3 | 2, len(rule) & 0x7F | 0x80, len(rule) >> 7]) + rule
+
+
+def _as_in_pieces(text: str) -> str:
+    """Return a text as pieces spell it."""
+    return text.replace(SPACE_SYMBOL, _ESCAPED_SPACE_SYMBOL).replace(" ", SPACE_SYMBOL)
 
 
 def _remember_failure(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:

@@ -22,6 +22,8 @@ from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translation
 from tests.golden.freeze_codec import FROZEN as FROZEN_CODEC
 from tests.golden.freeze_codec import LINES
 from tests.golden.freeze_dataset import FROZEN as FROZEN_WITH_WEIGHTS
+from tests.golden.freeze_subwords import FROZEN as FROZEN_SUBWORDS
+from tests.golden.freeze_subwords import LINES as SUBWORD_LINES
 from tests.tiny import TRAIN_LINES, tiny_train_recipe
 
 FROZEN_SPLIT = Path(__file__).parent / "formats-4"
@@ -69,6 +71,19 @@ def test_a_frozen_codec_encodes_as_it_did() -> None:
     assert [codec.encode_source(line) for line in LINES] == expected["source"]
     assert [codec.encode_target(line) for line in LINES] == expected["target"]
     assert [codec.decode_target(ids) for ids in expected["target"]] == expected["decoded"]
+
+
+def test_frozen_subwords_without_the_rule_read_the_symbol_for_a_space_as_a_space() -> None:
+    codec = TextCodec.load(FROZEN_CODEC / "codec")
+    assert codec.encode_source("the\u2581cat") == codec.encode_source("the cat")
+
+
+def test_frozen_subwords_with_the_symbol_for_a_space_encode_as_they_did() -> None:
+    codec = TextCodec.load(FROZEN_SUBWORDS / "codec")
+    expected = json.loads((FROZEN_SUBWORDS / "expected.json").read_text(encoding="utf-8"))
+    assert [codec.encode_source(line) for line in SUBWORD_LINES] == expected["ids"]
+    assert [codec.decode_target(ids) for ids in expected["ids"]] == expected["decoded"]
+    assert expected["decoded"][:2] == [*SUBWORD_LINES[:2]]
 
 
 def test_the_counts_of_a_frozen_dataset_are_reported() -> None:

@@ -1,3 +1,4 @@
+import io
 import random
 import re
 import time
@@ -39,6 +40,64 @@ TEXT = st.lists(st.one_of(st.text(), SPICE, st.sampled_from(corpus()))).map("".j
 @given(TEXT)
 def test_decoding_gives_the_normalized_line(line: str) -> None:
     assert model().decode(model().encode(line)) == model().normalize(line)
+
+
+SPACE_SYMBOL = "\u2581"
+# SentencePiece's symbol for a space, its escaped form, and text that may be taken for either.
+LOOK_ALIKES = [
+    SPACE_SYMBOL,
+    " ",
+    "\uff3f",
+    "_",
+    "\ufe4f",
+    "\ue000",
+    "\u0301",
+    "\x01",
+    "ba",
+    "\u3000",
+]
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(LOOK_ALIKES) | SPICE | st.text()).map("".join))
+def test_the_symbol_for_a_space_is_text_like_any_other(algorithm: Algorithm, line: str) -> None:
+    other = "\u25a0"  # a symbol that SentencePiece does not use
+    line = line.replace(other, "")
+    with_other = model(algorithm).normalize(line.replace(SPACE_SYMBOL, other))
+    decoded = model(algorithm).decode(model(algorithm).encode(line))
+    assert decoded == with_other.replace(other, SPACE_SYMBOL)
+    assert model(algorithm).normalize(line) == decoded
+
+
+def test_a_space_symbol_that_is_frequent_in_text_gets_an_entry() -> None:
+    trained = Subword.train([f"a{SPACE_SYMBOL}b {SPACE_SYMBOL}"] * 50, "bpe", 265, "xx")
+    ids = trained.encode(f"a{SPACE_SYMBOL}b")
+    assert trained.decode(ids) == f"a{SPACE_SYMBOL}b"
+    assert not trained.unknown_ids.intersection(ids)
+
+
+def test_in_a_model_trained_elsewhere_the_space_symbol_stays_a_space() -> None:
+    found = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus()), model_writer=found, vocab_size=60, minloglevel=2
+    )
+    elsewhere = Subword(found.getvalue(), "elsewhere")
+    assert elsewhere.encode(f"bati{SPACE_SYMBOL}no") == elsewhere.encode("bati no")
+    assert elsewhere.normalize(f"{SPACE_SYMBOL}bati{SPACE_SYMBOL}no \uff3f") == "bati no _"
+
+
+def test_a_symbol_with_a_space_is_an_entry_at_the_beginning_of_a_word() -> None:
+    trained = Subword.train(corpus(), "bpe", SIZE, "xx", [" (NP", f"<{SPACE_SYMBOL}>"])
+    pieces = [trained.piece(index) for index in trained.encode(f"x (NP <{SPACE_SYMBOL}> x(NP")]
+    assert pieces.count(f"{SPACE_SYMBOL}(NP") == 1
+    assert "<\uff3f>" in pieces
+    assert trained.decode(trained.encode(f"<{SPACE_SYMBOL}> b")) == f"<{SPACE_SYMBOL}> b"
+
+
+def test_the_space_symbol_directly_before_a_whole_token_is_a_space() -> None:
+    trained = Subword.train(corpus(), "bpe", SIZE, "xx", [" (NP"])
+    assert trained.decode(trained.encode(f"ba{SPACE_SYMBOL}(NP")) == "ba (NP"
 
 
 @settings(deadline=None)
@@ -92,7 +151,8 @@ def test_text_never_becomes_a_special_id(line: str) -> None:
         ("  a \t b\u00a0c\u3000 ", "a b c"),
         ("\ufb01nal \uff21\uff22", "final AB"),
         ("Cafe\u0301", "Caf\u00e9"),
-        ("\u2581A \u2581", "A"),
+        ("\u2581A \u2581", "\u2581A \u2581"),
+        ("\u2581 \uff3f \ufe4f", "\u2581 _ _"),
         ("a\rb\u2028c", "a b c"),
         ("a\x00b", "a\x00b"),
         ("Stra\u00dfe I\u0131", "Stra\u00dfe I\u0131"),

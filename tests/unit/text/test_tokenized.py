@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized, tokenize
@@ -25,10 +26,31 @@ def test_plain_text_comes_back(line: str) -> None:
     assert SUBWORDS.decode(SUBWORDS.encode(line)) == line
 
 
+SPICE = ["\u2581", "</s>", "<s>", "<unk>", "<0x41>", "@@", "&#124;", "&amp;", "|", "\uff3f", " "]
+TEXT = st.lists(st.sampled_from(SPICE) | st.text()).map("".join)
+
+
 @settings(deadline=None)
-@given(st.text())
+@given(TEXT)
 def test_decoding_gives_the_line_that_normalize_returns(line: str) -> None:
     assert SUBWORDS.decode(SUBWORDS.encode(line)) == SUBWORDS.normalize(line)
+
+
+@settings(deadline=None)
+@given(TEXT)
+def test_text_never_becomes_a_special_id(line: str) -> None:
+    assert not {UNK_ID, BOS_ID, EOS_ID}.intersection(SUBWORDS.encode(line))
+
+
+@pytest.mark.parametrize(
+    "line", ["\u2581a\u2581 \u2581", "a &amp; &#124; | b", "</s> a <unk>", "a@@ b"]
+)
+def test_characters_with_a_meaning_elsewhere_lose_no_more_than_spaces(line: str) -> None:
+    assert SUBWORDS.decode(SUBWORDS.encode(line)).replace(" ", "") == line.replace(" ", "")
+
+
+def test_the_name_that_the_rules_use_for_dots_becomes_dots() -> None:
+    assert tokenize(Moses("en"), "DOTMULTI a") == ". a"
 
 
 def test_the_vocabulary_gets_tokenized_text() -> None:
