@@ -365,6 +365,12 @@ class Dataset:
             fingerprint=contents.fingerprint,
         )
 
+    @property
+    def valid_fingerprint(self) -> str:
+        """Hash of the validation text, both sides; runs with the same one can be compared."""
+        hashes = [self.manifest["files"][f"{VALID}.{side}.txt"]["sha256"] for side in SIDES]
+        return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
 
 def _has_train_ids(name: str) -> bool:
     return name.startswith(f"{TRAIN}.") and name.endswith(".ids")

@@ -6,7 +6,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
-from nmtkit.config.metrics import METRICS
+from nmtkit.config.metrics import METRICS, NLL
+from nmtkit.reporting.comparing import Groups, comparable_by, comparable_by_training_loss
 from nmtkit.reporting.runs import Run, validated_metrics
 from nmtkit.reporting.svg import Curve, Plot, Points
 
@@ -21,10 +22,21 @@ _MAX_KEPT_PER_BUCKET = 5
 def plots(runs: Sequence[Run]) -> list[Plot]:
     """Return the plots of all runs, without empty ones."""
     wanted = [
-        _plot("Training loss, label-smoothed, nats per token", runs, _training_loss, False),
-        _plot("Dev nll, nats per token", runs, _dev_nll, False),
+        _plot(
+            "Training loss, label-smoothed, nats per token"
+            + _caveat(comparable_by_training_loss(runs)),
+            runs,
+            _training_loss,
+            False,
+        ),
+        _plot("Dev nll, nats per token" + _caveat(comparable_by(NLL, runs)), runs, _dev_nll, False),
         *(
-            _plot(f"Dev {METRICS[metric].label}", runs, partial(_dev_scores, metric), False)
+            _plot(
+                f"Dev {METRICS[metric].label}" + _caveat(comparable_by(metric, runs)),
+                runs,
+                partial(_dev_scores, metric),
+                False,
+            )
             for metric in validated_metrics(runs)
         ),
         _plot("Speed, source and target tokens per second", runs, _speed, True),
@@ -48,6 +60,11 @@ def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
     """Split a sequence into `count` parts whose lengths differ by at most one."""
     ends = [len(items) * number // count for number in range(count + 1)]
     return [items[start:end] for start, end in pairwise(ends)]
+
+
+def _caveat(groups: Groups) -> str:
+    """Return the end of the title of a plot whose curves do not all compare."""
+    return " (not comparable)" if len(groups) > 1 else ""
 
 
 def _plot(

@@ -1,5 +1,6 @@
 """The tables of a report: results and costs, settings that differ, validations by update."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 
@@ -7,10 +8,10 @@ from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.metrics import METRICS, NLL, cost
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import literal
-from nmtkit.progress.records import ValidationRecord
+from nmtkit.reporting.comparing import comparable_by
 from nmtkit.reporting.curves import split_evenly
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table
-from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
+from nmtkit.reporting.runs import Run, signatures, validated_metrics
 from nmtkit.units import duration
 
 _PROGRESS = ("run", "updates", "epoch", "time", "best dev nll", "perplexity")
@@ -25,39 +26,47 @@ _NOTES = (
 )
 
 _SECONDS_PER_HOUR = 3600
+_FEW_HOURS = 0.01
+
+_SHOWN_DIGITS = 12
+"""Digits of a fingerprint."""
 
 _MAX_ROWS = 12
 """Rows of the table of validations; the best of several runs may need more."""
 
 
 def summary(runs: Sequence[Run]) -> Section:
-    """Return the table of results and costs; with several runs, the best results are bold."""
-    is_contest = len(runs) > 1
+    """Return the table of results and costs; the best of comparable results are bold."""
     metrics = validated_metrics(runs)
     labels = [f"best {METRICS[metric].label}" for metric in metrics]
-    nlls = _bests(NLL, runs, is_contest and have_one_vocabulary(runs))
-    scores = [_bests(metric, runs, is_contest) for metric in metrics]
-    results = zip(map(_progress, runs), nlls, *scores, map(_cost, runs), strict=True)
+    bests = [_bests(metric, runs) for metric in (NLL, *metrics)]
+    results = zip(map(_progress, runs), *bests, map(_cost, runs), strict=True)
     rows = [
         [Cell(run.name), *(cell for part in parts for cell in part)]
         for run, parts in zip(runs, results, strict=True)
     ]
-    notes = ["bold: the best of the runs", *_NOTES] if is_contest else _NOTES
+    notes = [*_bold("bold: the best of the runs that can be compared", rows), *_NOTES]
     return Section("Summary", Table((*_PROGRESS, *labels, *_COSTS), rows), notes)
 
 
 def settings(runs: Sequence[Run]) -> Section:
-    """Return the table of the settings that differ between runs."""
+    """Return the table of the settings that differ between runs, and of their datasets."""
     values = [values_of(run.recipe) for run in runs]
     rows = [
         [Cell(f"{field.section}.{name}"), *(Cell(literal(field, one[name])) for one in values)]
         for name, field in fields_of(TrainRecipe).items()
         if any(one[name] != values[0][name] for one in values)
     ]
+    datasets = [run.dataset and run.dataset[:_SHOWN_DIGITS] for run in runs]
+    if len({*datasets}) > 1:
+        rows.append([Cell("dataset"), *(Cell(one) if one else NOTHING for one in datasets)])
     if not rows:
         return Section("Settings that differ", None, ["all settings are equal"])
     headers = ["setting", *(run.name for run in runs)]
-    return Section("Settings that differ", Table(headers, rows), [])
+    notes = ["dataset: fingerprint of the training data, see nmtkit info"]
+    return Section(
+        "Settings that differ", Table(headers, rows), notes if len({*datasets}) > 1 else []
+    )
 
 
 def validations(runs: Sequence[Run]) -> Section:
@@ -70,7 +79,7 @@ def validations(runs: Sequence[Run]) -> Section:
     for run in runs:
         columns += _columns(run, updates, f"{run.name}: " if len(runs) > 1 else "")
     rows = list(zip(*(cells for _, cells in columns), strict=True))
-    sentences = ["bold: the best of a run"]
+    sentences = _bold("bold: the best of a run", rows)
     for metric in validated_metrics(runs):
         label = METRICS[metric].label
         sentences += [f"{label}: {signature}" for signature in signatures(runs, metric)]
@@ -89,20 +98,33 @@ def _progress(run: Run) -> list[Cell]:
     return [Cell(f"{last.update:,}"), Cell(f"{last.epoch:,}"), Cell(duration(last.elapsed_s))]
 
 
-def _bests(metric: str, runs: Sequence[Run], is_contest: bool) -> list[list[Cell]]:
-    """Return the cells of each run's best validation by a metric."""
-    bests = [run.best(metric) for run in runs]
-    costs = [cost(metric, best.nll, best.scores) for best in bests if best]
+def _bold(note: str, rows: Sequence[Sequence[Cell]]) -> list[str]:
+    """Return the note if a cell of the rows is bold."""
+    return [note] if any(cell.is_best for row in rows for cell in row) else []
 
-    def cells(best: ValidationRecord | None) -> list[Cell]:
+
+def _bests(metric: str, runs: Sequence[Run]) -> list[list[Cell]]:
+    """Return the cells of each run's best validation by a metric."""
+    winners = {run.name for group in comparable_by(metric, runs) for run in _winners(metric, group)}
+
+    def cells(run: Run) -> list[Cell]:
+        best, is_best = run.best(metric), run.name in winners
         if best is None:
             return [NOTHING] * (2 if metric == NLL else 1)
-        stands_out = is_contest and cost(metric, best.nll, best.scores) == min(costs)
         value = f"{best.nll:.4f}" if metric == NLL else f"{best.scores[metric]:.2f}"
-        found = [Cell(f"{value} at {best.update:,}", stands_out)]
-        return [*found, Cell(f"{best.perplexity:,.2f}", stands_out)] if metric == NLL else found
+        found = [Cell(f"{value} at {best.update:,}", is_best)]
+        return [*found, Cell(f"{best.perplexity:,.2f}", is_best)] if metric == NLL else found
 
-    return [cells(best) for best in bests]
+    return [cells(run) for run in runs]
+
+
+def _winners(metric: str, group: Sequence[Run]) -> list[Run]:
+    """Return the runs with the best result of comparable runs; none if just one has a result."""
+    costs = [
+        (cost(metric, best.nll, best.scores), run) for run in group if (best := run.best(metric))
+    ]
+    lowest = min((one for one, _ in costs), default=math.inf)
+    return [run for one, run in costs if one == lowest < math.inf] if len(costs) > 1 else []
 
 
 def _cost(run: Run) -> list[Cell]:
@@ -121,32 +143,36 @@ def _cost(run: Run) -> list[Cell]:
     return [
         Cell(f"{num_tokens / seconds:,.0f}") if seconds else NOTHING,
         Cell(f"{run.last.skipped_updates:,}"),
-        Cell(f"{device_seconds / _SECONDS_PER_HOUR:.2f}"),
+        Cell(_hours(device_seconds)),
         operations_cell(run.operations),
         operations_cell(run.paper_operations),
     ]
 
 
+def _hours(seconds: float) -> str:
+    """Return hours with two decimals, or more if these were zeros."""
+    hours = seconds / _SECONDS_PER_HOUR
+    return f"{hours:.2f}" if hours >= _FEW_HOURS else f"{hours:.1g}"
+
+
 def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[str, list[Cell]]]:
     """Yield the header and cells of nll, then of each metric."""
     by_update = {record.update: record for record in run.validations}
-    records = [by_update.get(update) for update in updates]
-    best = run.best(NLL)
-    yield (
-        f"{prefix}dev nll",
-        [Cell(f"{one.nll:.4f}", one is best) if one else NOTHING for one in records],
-    )
-    for metric in validated_metrics([run]):
-        best = run.best(metric)
-        yield (
-            f"{prefix}{METRICS[metric].label}",
-            [
-                Cell(f"{one.scores[metric]:.2f}", one is best)
-                if one and metric in one.scores
-                else NOTHING
-                for one in records
-            ],
-        )
+    for metric in (NLL, *validated_metrics([run])):
+        values = {
+            update: record.nll if metric == NLL else record.scores[metric]
+            for update, record in by_update.items()
+            if metric == NLL or metric in record.scores
+        }
+        best = run.best(metric) if len({*values.values()}) > 1 else None
+        digits = 4 if metric == NLL else 2
+        cells = [
+            Cell(f"{values[update]:.{digits}f}", by_update[update] is best)
+            if update in values
+            else NOTHING
+            for update in updates
+        ]
+        yield f"{prefix}{'dev nll' if metric == NLL else METRICS[metric].label}", cells
 
 
 def _shown(times: Mapping[int, int], required: Set[int]) -> list[int]:

@@ -26,7 +26,10 @@ class Run:
         validations: its validation records.
         num_parameters: parameters of its model; None without a checkpoint.
         codec: the fingerprint of its codec; None without a checkpoint.
+        dataset: the fingerprint of its training data; None without a checkpoint.
         languages: such as "en-de"; None without a checkpoint or in old checkpoints.
+        validation_text: the fingerprint of its validation text; None as for languages.
+        validation_pairs: the number of pairs whose nll is measured; None as for languages.
     """
 
     name: str
@@ -35,7 +38,10 @@ class Run:
     validations: Sequence[ValidationRecord]
     num_parameters: int | None
     codec: str | None
+    dataset: str | None
     languages: str | None
+    validation_text: str | None
+    validation_pairs: int | None
 
     @property
     def last(self) -> TrainingRecord:
@@ -56,11 +62,6 @@ class Run:
         """Return the best validation by nll or a metric, the earliest of equals; or None."""
         known = [one for one in self.validations if metric == NLL or metric in one.scores]
         return min(known, key=lambda one: cost(metric, one.nll, one.scores), default=None)
-
-
-def have_one_vocabulary(runs: Sequence[Run]) -> bool:
-    """Return whether nll per token is comparable: no two runs are known to differ in the codec."""
-    return len({run.codec for run in runs} - {None}) <= 1
 
 
 def validated_metrics(runs: Sequence[Run]) -> list[str]:
@@ -111,6 +112,7 @@ def _read(path: Path, name: str) -> Run:
             f"{path}: no training records in {run.metrics_path.name}; `nmtkit train` writes the "
             "first after --log-every updates"
         )
+    provenance = manifest.get("provenance", {})
     return Run(
         name=name,
         recipe=recipe,
@@ -118,7 +120,10 @@ def _read(path: Path, name: str) -> Run:
         validations=[record for record in records if isinstance(record, ValidationRecord)],
         num_parameters=manifest.get("parameters"),
         codec=manifest.get("codec"),
-        languages=manifest.get("provenance", {}).get("languages"),
+        dataset=provenance.get("dataset"),
+        languages=provenance.get("languages"),
+        validation_text=provenance.get("validation_text"),
+        validation_pairs=provenance.get("validation_pairs"),
     )
 
 

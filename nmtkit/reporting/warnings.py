@@ -1,4 +1,7 @@
-"""Warnings about runs and about comparing them."""
+"""Warnings about runs and about comparing them.
+
+A module of its own: report.py only chooses sections.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,8 +9,9 @@ from itertools import takewhile
 
 from nmtkit.config.metrics import METRICS
 from nmtkit.progress.records import ValidationRecord
+from nmtkit.reporting.comparing import differences
 from nmtkit.reporting.document import Section
-from nmtkit.reporting.runs import Run, have_one_vocabulary, signatures, validated_metrics
+from nmtkit.reporting.runs import Run, signatures, validated_metrics
 from nmtkit.units import SECONDS_PER_MINUTE, duration
 
 _MIN_RISES = 3
@@ -17,7 +21,7 @@ _MIN_RISES = 3
 def warnings(runs: Sequence[Run]) -> Section:
     """Return the section of warnings."""
     texts = [f"{run.name}: {text}" for run in runs for text in _about(run)]
-    return Section("Warnings", None, [*texts, *_about_comparing(runs)] or ["none"])
+    return Section("Warnings", None, [*texts, *differences(runs)] or ["none"])
 
 
 def _about(run: Run) -> Iterator[str]:
@@ -32,26 +36,18 @@ def _about(run: Run) -> Iterator[str]:
     unfit = [record.update for record in run.training if not math.isfinite(record.loss)]
     if unfit:
         yield f"training loss is not finite in {len(unfit):,} records, first at update {unfit[0]:,}"
+    for metric in validated_metrics([run]):
+        if len(signatures([run], metric)) > 1:
+            yield (
+                f"the signature of {METRICS[metric].label} changed between validations, so they "
+                f"cannot be compared: {' and '.join(signatures([run], metric))}"
+            )
     if not _is_finished(run):
         yield (
             f"not finished: {run.last.update:,} of {run.recipe.training.max_updates:,} updates at "
             f"the last record, after {duration(run.last.elapsed_s)}; if it is not training now, "
             "run the same nmtkit train command to resume it"
         )
-
-
-def _about_comparing(runs: Sequence[Run]) -> Iterator[str]:
-    if not have_one_vocabulary(runs):
-        yield (
-            "the vocabularies differ: nll and perplexity are per token, so they cannot be compared "
-            "between these runs; scores of translations can"
-        )
-    for metric in validated_metrics(runs):
-        if len(signatures(runs, metric)) > 1:
-            yield (
-                f"the signatures of {METRICS[metric].label} differ, so it cannot be compared "
-                "between these runs"
-            )
 
 
 def _final_rise(validations: Sequence[ValidationRecord]) -> Sequence[ValidationRecord]:

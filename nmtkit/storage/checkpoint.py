@@ -60,7 +60,7 @@ class Snapshot:
     model: Mapping[str, Tensor]
     recipe: TrainRecipe
     codec: TextCodec
-    provenance: Mapping[str, str]
+    provenance: Mapping[str, Json]
     state_tensors: Mapping[str, Tensor]
     state_values: Mapping[str, Json]
 
@@ -73,7 +73,7 @@ class Resumable:
     update: int
     model: dict[str, Tensor]
     recipe: TrainRecipe
-    provenance: dict[str, str]
+    provenance: dict[str, Json]
     state_tensors: dict[str, Tensor]
     state_values: dict[str, Any]
 

@@ -195,6 +195,8 @@ class Saver:
             provenance={
                 "dataset": dataset.fingerprint,
                 "languages": f"{codec.source_lang}-{codec.target_lang}",
+                "validation_text": dataset.valid_fingerprint,
+                "validation_pairs": len(dataset.valid),
             },
             state_tensors=_copied(self._train_state.state_tensors()),
             state_values=asdict(self._train_state.progress),

@@ -12,7 +12,7 @@ import pytest
 
 from nmtkit.reporting.runs import read_runs
 from nmtkit.training.run import train
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import prepared, tiny_corpus, tiny_dataset, tiny_recipe, tiny_train_recipe
 
 HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
 
@@ -69,6 +69,27 @@ def test_two_runs_are_compared(folder: Path) -> None:
     ]
     assert [row[0] for row in found["Validations"]] == ["update", "4", "8"]
     assert "## Warnings\n\n- none\n" in done.stdout
+
+
+@pytest.mark.parametrize("differs", ["languages", "validation texts"])
+def test_the_difference_is_named_and_nothing_is_bold_across_it(differs: str, folder: Path) -> None:
+    root = folder / differs.replace(" ", "-")
+    root.mkdir()
+    train_text, valid_text = tiny_corpus(root)
+    recipe = tiny_recipe(train_text, valid_text)
+    if differs == "languages":
+        for name in ("train", "valid"):
+            (root / f"{name}.de").rename(root / f"{name}.fr")
+        recipe = replace(recipe, corpus=replace(recipe.corpus, target_lang="fr"))
+    else:
+        recipe = replace(recipe, corpus=replace(recipe.corpus, valid=train_text))
+    prepared(recipe, root / "data")
+    train(tiny_train_recipe(max_updates=8, dropout=0.0), root / "data", root / "other")
+    done = report(folder, f"plain {root.name}/other")
+    assert (done.returncode, done.stderr) == (0, "")
+    summary, _, rest = done.stdout.partition("## Warnings\n\n")
+    assert "**" not in summary
+    assert rest.startswith(f"- the {differs} differ (plain")
 
 
 def test_a_run_that_was_continued_cost_what_an_uninterrupted_one_did(folder: Path) -> None:

@@ -71,7 +71,16 @@ def run_of(
     recipe = recipe_of(TrainRecipe, {"max_updates": num_updates, **settings})
     records = [training(update) for update in range(100, num_updates + 1, 100)]
     return Run(
-        name, recipe, records, validations, num_parameters=1000, codec="0123", languages="en-de"
+        name,
+        recipe,
+        records,
+        validations,
+        num_parameters=1000,
+        codec="0123",
+        dataset="4567",
+        languages="en-de",
+        validation_text="89ab",
+        validation_pairs=100,
     )
 
 

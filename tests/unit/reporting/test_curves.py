@@ -37,6 +37,15 @@ def test_every_run_is_a_curve_of_every_plot() -> None:
         assert [curve.name for curve in plot.curves] == ["a", "b"]
 
 
+def test_the_title_of_a_plot_says_that_its_curves_do_not_compare() -> None:
+    first = run_of("a", validated([3.0], [20.0]))
+    other = replace(first, name="b", codec="another")
+    marked = {
+        plot.title.split(",")[0] for plot in plots([first, other]) if "not comp" in plot.title
+    }
+    assert marked == {"Training loss", "Dev nll"}
+
+
 def test_plots_without_points_are_left_out() -> None:
     infinite = replace(run_of(), training=[training(1, math.inf)])
     assert [plot.title.split(",")[0] for plot in plots([infinite])] == ["Speed", "Learning rate"]

@@ -86,9 +86,35 @@ def test_the_best_of_several_runs_is_bold() -> None:
     assert best_cells(first) == set()
 
 
-def test_bold_figures_are_explained() -> None:
-    assert summary([run_of("a"), run_of("b")]).sentences[0] == "bold: the best of the runs"
-    assert not any("bold" in sentence for sentence in summary([run_of()]).sentences)
+def test_bold_figures_are_explained_where_there_are_some() -> None:
+    results = validated([3.0], [10.0])
+    explained = summary([run_of("a", results), run_of("b", results)]).sentences[0]
+    assert explained == "bold: the best of the runs that can be compared"
+    for runs in ([run_of()], [run_of("a", results), run_of("b")]):
+        assert not any("bold" in sentence for sentence in summary(runs).sentences)
+        assert not any("bold" in sentence for sentence in validations(runs).sentences)
+
+
+def test_no_run_is_the_best_of_those_in_another_language_or_on_another_text() -> None:
+    results = validated([3.0], [10.0])
+    first, second = run_of("first", results), run_of("second", validated([2.0], [20.0]))
+    for other in (
+        replace(second, languages="en-fr", validation_text="fedc"),
+        replace(second, validation_text="fedc"),
+        replace(second, validation_text=None),
+    ):
+        assert best_cells(first, other) == set()
+        assert ("second", "best BLEU") in best_cells(first, second, replace(other, name="other"))
+
+
+def test_the_only_run_with_a_result_is_not_the_best_of_several() -> None:
+    assert best_cells(run_of("first", validated([3.0], [10.0])), run_of("second")) == set()
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(36_000.0, "10.00"), (3.6, "0.001"), (0.0, "0")])
+def test_few_device_hours_are_not_printed_as_none(seconds: float, text: str) -> None:
+    (row,) = rows(replace(run_of(), training=[replace(training(1), elapsed_s=seconds)]))
+    assert row["device-hours"].text == text
 
 
 def test_losses_of_different_vocabularies_are_not_compared() -> None:
@@ -99,12 +125,13 @@ def test_losses_of_different_vocabularies_are_not_compared() -> None:
 
 def test_each_metric_has_a_column_and_the_lowest_error_rate_is_the_best() -> None:
     runs = [
-        run_of(name, [replace(validation(100, 3.0), scores=scores)])
+        run_of(name, [replace(validation(100, 3.0), scores=scores, signatures=signatures)])
         for name, scores in (
             ("first", {"ter": 50.0, "bleu": 10.0}),
             ("second", {"ter": 60.0, "bleu": 20.0}),
             ("third", {"bleu": 15.0}),
         )
+        for signatures in [dict.fromkeys(scores, "version:1")]
     ]
     found = rows(*runs)
     assert [row["best TER"].text for row in found] == ["50.00 at 100", "60.00 at 100", "-"]
@@ -143,6 +170,13 @@ def test_the_table_of_settings_names_exactly_the_settings_that_differ(
         assert settings(runs).table is None
     else:
         assert [row[0].text for row in settings_table(*runs).rows] == differing
+
+
+def test_runs_on_other_data_are_not_called_equal() -> None:
+    runs = [replace(run_of(name), dataset=digit * 64) for name, digit in (("a", "1"), ("b", "2"))]
+    assert [[cell.text for cell in row] for row in settings_table(*runs).rows] == [
+        ["dataset", 12 * "1", 12 * "2"]
+    ]
 
 
 def test_each_run_has_a_column_with_its_settings() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.reporting.runs import have_one_vocabulary, read_runs, signatures
+from nmtkit.reporting.runs import read_runs, signatures
 from nmtkit.storage.manifest import load
 from tests.unit.reporting.builders import SIGNATURE, run_of, validated, validation, write_run
 
@@ -31,19 +31,33 @@ def test_the_newest_checkpoint_says_what_was_trained(tmp_path: Path) -> None:
     for update, parameters in ((99_999_999, 1), (100_000_000, 2), (9, 3)):
         folder = path / "checkpoints" / f"{update:08d}"
         folder.mkdir(parents=True)
-        provenance = {"languages": "en-fr"}
+        provenance = {
+            "dataset": "cde",
+            "languages": "en-fr",
+            "validation_text": "fff",
+            "validation_pairs": 9,
+        }
         manifest = json.dumps({"parameters": parameters, "codec": "abc", "provenance": provenance})
         (folder / "manifest.json").write_text(manifest)
         folder.with_name(folder.name + ".state").mkdir()
         (folder.with_name(folder.name + ".state") / "manifest.json").write_text("{}")
     (run,) = read_runs([path])
-    assert (run.num_parameters, run.codec, run.languages) == (2, "abc", "en-fr")
+    assert (run.num_parameters, run.codec, run.dataset) == (2, "abc", "cde")
+    assert (run.languages, run.validation_text, run.validation_pairs) == ("en-fr", "fff", 9)
 
 
 def test_a_run_without_checkpoints_is_read_as_well(tmp_path: Path) -> None:
     written = run_of(validations=validated([3.0, 2.0], [None, 30.0]))
     (read,) = read_runs([write_run(tmp_path / "run", written)])
-    assert read == replace(written, num_parameters=None, codec=None, languages=None)
+    assert read == replace(
+        written,
+        num_parameters=None,
+        codec=None,
+        dataset=None,
+        languages=None,
+        validation_text=None,
+        validation_pairs=None,
+    )
 
 
 def test_a_run_is_named_by_its_folder_or_by_its_path_if_ambiguous(
@@ -79,12 +93,6 @@ def test_the_best_validation_is_the_first_of_equals_by_nll_or_bleu() -> None:
     assert (run.best("nll"), run.best("bleu")) == (run.validations[1], run.validations[2])
     assert run_of().best("nll") is None
     assert run_of(validations=[validation(100, 3.0)]).best("bleu") is None
-
-
-def test_runs_share_a_vocabulary_unless_two_are_known_to_differ() -> None:
-    run = run_of()
-    assert have_one_vocabulary([run, run, replace(run, codec=None)])
-    assert not have_one_vocabulary([run, replace(run, codec="4567")])
 
 
 def test_each_signature_is_listed_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.warnings import warnings
-from tests.unit.reporting.builders import run_of, training, validated
+from tests.unit.reporting.builders import SIGNATURE, run_of, training, validated
 
 
 def texts(*runs: Run) -> Sequence[str]:
@@ -81,19 +81,19 @@ def test_a_run_that_ended_with_its_last_epoch_validated_at_its_end() -> None:
     assert texts(run) == ["none"]
 
 
-def test_runs_of_different_vocabularies_are_not_compared_by_loss() -> None:
-    assert texts(run_of("a"), replace(run_of("b"), codec="another")) == [
-        "the vocabularies differ: nll and perplexity are per token, so they cannot be compared "
-        "between these runs; scores of translations can"
+def test_a_run_whose_metric_changed_is_a_warning() -> None:
+    first, second = validated([3.0, 2.0], [10.0, 11.0])
+    run = run_of("a", [first, replace(second, signatures={"bleu": "tok:none"})])
+    assert texts(run) == [
+        "a: the signature of BLEU changed between validations, so they cannot be compared: "
+        f"{SIGNATURE} and tok:none"
     ]
 
 
-def test_scores_of_different_kinds_are_not_compared() -> None:
+def test_runs_that_cannot_be_compared_are_a_warning() -> None:
     first = run_of("a", validated([3.0], [10.0]))
-    second = run_of("b", [replace(first.validations[0], signatures={"bleu": "tok:none"})])
-    assert texts(first, second) == [
-        "the signatures of BLEU differ, so it cannot be compared between these runs"
-    ]
+    (text,) = texts(first, replace(first, name="b", validation_text="fedc"))
+    assert text.startswith("the validation texts differ (a; b)")
 
 
 def test_each_warning_names_its_run() -> None:
