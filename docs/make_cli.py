@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from nmtkit_cli.command_line import group
 from nmtkit_cli.help import RecipeCommand
-from nmtkit_cli.main import group
 
 TARGET = Path("docs/cli.md")
 WIDTH = 96

@@ -3,10 +3,14 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
+
+from nmtkit.signals import ended_by_signals
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -127,9 +131,16 @@ class Command(click.Command):
     Attributes:
         help_names: names of the option that shows the help. It is all help that there is, so
             --help-all is one of them.
+        handles_signals: signals stay blocked until the command handles them; otherwise they end it.
     """
 
     help_names: tuple[str, ...] = (*HELP_NAMES, "--help-all")
+    handles_signals = False
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; KeyboardInterrupt or `EndedBySignal` if a signal ends it."""
+        with nullcontext() if self.handles_signals else ended_by_signals():
+            return super().invoke(ctx)
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of --help (click remembers those of the first call)."""

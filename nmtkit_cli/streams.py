@@ -1,21 +1,15 @@
-"""The standard streams: bytes in, lines of UTF-8 out, messages on standard error.
+"""What commands read and write: bytes in, lines of UTF-8 out, messages on standard error.
 
 Text is UTF-8 in every locale, and LF ends a line.
 """
 
-import os
-import select
 import sys
 from collections.abc import Callable, Iterable
-from io import FileIO, TextIOWrapper
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
-from nmtkit.errors import ConfigError, ResourceError
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from nmtkit.errors import ConfigError
 
 REPORT_S = 10.0
 """Shortest time between two progress reports."""
@@ -28,56 +22,13 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-class StandardOutput(FileIO):
-    """Standard output, unbuffered; a write returns when all bytes are written.
-
-    A nearly full disk and a non-blocking pipe accept only part of a write. Python's own stream
-    loses the rest with PYTHONUNBUFFERED, and when the pipe is full.
-    """
-
-    def write(self, data: "ReadableBuffer") -> int:
-        """Write all of the data; waits while a non-blocking pipe is full."""
-        remaining = memoryview(data).cast("B")
-        num_bytes = len(remaining)
-        while remaining:
-            num_written = super().write(remaining)
-            if num_written is None:
-                select.select([], [self], [])
-            else:
-                remaining = remaining[num_written:]
-        return num_bytes
-
-
-def open_standard_output() -> None:
-    """Make `sys.stdout` write through a `StandardOutput`, unless it is closed."""
-    if sys.stdout is not None:
-        file = StandardOutput(sys.stdout.fileno(), "wb", closefd=False)
-        encoding, errors = sys.stdout.encoding, sys.stdout.errors
-        sys.stdout = TextIOWrapper(file, encoding, errors, write_through=True)
-
-
-def open_standard_error() -> None:
-    """Send messages to the null device if standard error is closed.
-
-    Otherwise the next file that is opened would take its place, and its messages.
-    """
-    if sys.stderr is None:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 2)
-        if null != 2:
-            os.close(null)
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # until the end
-
-
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard output and flush; ResourceError if it is closed."""
+    """Write lines to standard output and flush."""
     write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def write_bytes(data: bytes) -> None:
-    """Write bytes to standard output and flush; ResourceError if it is closed."""
-    if sys.stdout is None:
-        raise ResourceError("standard output is closed; redirect it into a file")
+    """Write bytes to standard output and flush."""
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 

@@ -30,14 +30,14 @@ def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
     Writes checkpoints to the folder of the run; each one is a complete model. The same command
     resumes a run that was stopped; settings that define the model cannot change then.
     """
-    from nmtkit.training.stopping import block_stop_signals
+    from nmtkit.training.launch import launch, num_processes
+    from nmtkit.training.run import train
 
-    with block_stop_signals():  # importing torch takes seconds
-        from nmtkit.training.launch import launch, num_processes
-        from nmtkit.training.run import train
+    if (processes := num_processes(recipe)) == 1:
+        train(recipe, data, out)
+    else:
+        context = click.get_current_context()
+        context.exit(launch(context.ensure_object(Session).arguments, processes, out, say))
 
-        if (processes := num_processes(recipe)) == 1:
-            train(recipe, data, out)
-        else:
-            context = click.get_current_context()
-            context.exit(launch(context.ensure_object(Session).arguments, processes, out, say))
+
+command.handles_signals = True

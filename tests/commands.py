@@ -12,9 +12,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO
 
 import torch
 
@@ -22,6 +21,8 @@ from nmtkit_cli import main
 from tests.faults.harness import fork
 
 DEADLINE_S = 60
+CLOSED = -1
+"""Instead of a descriptor: a stream that is closed."""
 
 # What commands import in their bodies, imported once for all forks.
 for _name in (
@@ -35,9 +36,19 @@ for _name in (
 
 
 def nmtkit(
-    *arguments: object, stdin: bytes = b"", folder: Path | None = None
+    *arguments: object,
+    stdin: bytes = b"",
+    folder: Path | None = None,
+    stderr: int | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command line in a folder; what it prints and how it ends is for the caller to see."""
+    """Run a command line in a folder; what it prints and how it ends is for the caller to see.
+
+    Args:
+        arguments: the command line.
+        stdin: its standard input.
+        folder: its working directory; None = that of the test.
+        stderr: a descriptor for its standard error; None = a file that the caller gets.
+    """
     line = ["nmtkit", *map(str, arguments)]
     with ExitStack() as files:
         streams = [files.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
@@ -45,7 +56,10 @@ def nmtkit(
         streams[0].seek(0)
         child = fork()
         if child == 0:
-            _be_the_command(line, streams, folder)
+            descriptors = [stream.fileno() for stream in streams]
+            _be_the_command(
+                line, descriptors if stderr is None else [*descriptors[:2], stderr], folder
+            )
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         for stream in streams[1:]:
             stream.seek(0)
@@ -63,13 +77,16 @@ def nmtkit_in_text(*arguments: object, stdin: str = "") -> subprocess.CompletedP
     return as_text(nmtkit(*arguments, stdin=stdin.encode()))
 
 
-def _be_the_command(line: list[str], streams: Sequence[IO[bytes]], folder: Path | None) -> None:
+def _be_the_command(line: list[str], descriptors: Sequence[int], folder: Path | None) -> None:
     """Run a command line on these standard streams, and end this process with its exit code."""
     signal.alarm(DEADLINE_S)  # kills it
     try:
-        for number, stream in enumerate(streams):
-            os.dup2(stream.fileno(), number)
         for number, name in enumerate(("stdin", "stdout", "stderr")):
+            if descriptors[number] == CLOSED:
+                os.close(number)
+                setattr(sys, name, None)
+                continue
+            os.dup2(descriptors[number], number)
             opened = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, opened)
         if folder is not None:
@@ -80,7 +97,8 @@ def _be_the_command(line: list[str], streams: Sequence[IO[bytes]], folder: Path 
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException:
-        traceback.print_exc()
+        with suppress(OSError):
+            traceback.print_exc()
+            sys.stderr.flush()
     finally:
-        sys.stderr.flush()
         os._exit(1)

@@ -5,7 +5,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Protocol, TextIO
 
 from nmtkit.progress.records import TrainingRecord, ValidationRecord, displays
@@ -69,10 +68,9 @@ class PlainReporter:
         self._write(record, f"best_update={self._best_update}")
 
     def message(self, text: str) -> None:
-        """Write a line; training continues if the stream is closed."""
-        with suppress(OSError):
-            self._stream.write(text + "\n")
-            self._stream.flush()
+        """Write a line."""
+        self._stream.write(text + "\n")
+        self._stream.flush()
 
     def close(self) -> None:
         """Do nothing: every line is written already."""

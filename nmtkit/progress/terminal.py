@@ -1,7 +1,6 @@
 """The live display of a run on a terminal, drawn by rich."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from nmtkit.progress.records import Record, TrainingRecord, ValidationRecord, displays
@@ -33,8 +32,7 @@ class TerminalReporter:
         self._max_updates, self._update = max_updates, update
         for record in validations:
             self._note(record)
-        with suppress(OSError):
-            self._live.start()
+        self._live.start()
         self._show()
 
     def update(self, record: TrainingRecord) -> None:
@@ -52,22 +50,19 @@ class TerminalReporter:
         self._show()
 
     def message(self, text: str) -> None:
-        """Print a line above the display; training continues if the terminal is closed."""
-        with suppress(OSError):
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        """Print a line above the display."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Leave the last state on the screen."""
-        with suppress(OSError):
-            self._live.stop()
+        self._live.stop()
 
     def _note(self, record: ValidationRecord) -> None:
         self._validation = record
         self._best = record if record.is_best else self._best
 
     def _show(self) -> None:
-        with suppress(OSError):
-            self._live.update(self._rendered(), refresh=True)
+        self._live.update(self._rendered(), refresh=True)
 
     def _rendered(self) -> "Group":
         from rich.console import Group

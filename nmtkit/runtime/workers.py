@@ -2,8 +2,8 @@
 
 A worker receives messages, and sends back messages or the error that it raised. Ctrl-C reaches
 every process of a terminal, and a scheduler's signals may reach every process of a job. Workers
-ignore both: the command ends its workers, and the kernel kills them if the command ends without
-doing so.
+ignore both, since a command may need them to end in order: it ends its workers, and the kernel
+kills them if the command ends without doing so.
 """
 
 import atexit
@@ -19,9 +19,8 @@ from typing import Any, Generic, TypeVar
 
 from nmtkit.errors import NmtkitError, ResourceError
 from nmtkit.runtime.parent_process import end_with_parent
-
-REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-"""Signals that ask a command to end; it may still need its workers to do so."""
+from nmtkit.runtime.standard_streams import open_standard_error
+from nmtkit.signals import STOP_SIGNALS
 
 _REPORTED = (NmtkitError, MemoryError, OSError)
 """Errors that a worker reports; any other ends it with a traceback."""
@@ -98,7 +97,7 @@ def ended_early(remedy: str) -> Callable[[int | None], ResourceError]:
 
 
 def _start(serve: Callable[..., None], connection: "Connection[Any, Any]") -> SpawnProcess:
-    """Start a process that ignores `REQUESTS` from its first instruction on.
+    """Start a process that ignores stop signals from its first instruction on.
 
     A request that comes meanwhile reaches this process when the other has been started.
     """
@@ -109,7 +108,7 @@ def _start(serve: Callable[..., None], connection: "Connection[Any, Any]") -> Sp
     )
     # It would be started otherwise below, and unblock the signals of this thread.
     resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, REQUESTS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         process.start()  # inherits what is blocked
     finally:
@@ -123,6 +122,7 @@ def _until_parent_ends(
     parent: int,
 ) -> None:
     end_with_parent(parent)
+    open_standard_error()
     with suppress(EOFError, BrokenPipeError):  # the parent is gone
         try:
             serve(connection)

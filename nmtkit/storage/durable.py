@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.signals import block_stop_signals
 from nmtkit.storage import manifest as manifests
 from nmtkit.storage.disk_errors import creation_errors, disk_errors
 from nmtkit.storage.hidden_names import LOCK, OLD, PARTIAL, REMOVED, hidden_name, visible_name
@@ -74,7 +75,7 @@ def new_folder(
                 _seal(staged, format, version)
                 _publish(staged.path, final)
             except BaseException:
-                with suppress(OSError):
+                with block_stop_signals(), suppress(OSError):
                     _clear_leftovers(final)
                 raise
 
@@ -128,7 +129,7 @@ def replace_file(path: Path, data: bytes) -> None:
             _write(partial, data)
             os.replace(partial, path)
         except BaseException:
-            with suppress(OSError):
+            with block_stop_signals(), suppress(OSError):
                 os.unlink(partial)
             raise
         _sync(path.absolute().parent)
@@ -235,14 +236,17 @@ def _clear_leftovers(final: Path) -> None:
 @contextmanager
 def _held(lock: Path, path: Path) -> Iterator[None]:
     """Hold a lock file; if its holder is killed, the system releases the lock, the file stays."""
-    with creation_errors(path):
-        descriptor = _acquire(lock, path)
+    descriptor = None
     try:
+        with block_stop_signals(), creation_errors(path):
+            descriptor = _acquire(lock, path)
         yield
     finally:
-        with suppress(OSError):
-            os.unlink(lock)
-        os.close(descriptor)
+        if descriptor is not None:
+            with block_stop_signals():
+                with suppress(OSError):
+                    os.unlink(lock)
+                os.close(descriptor)
 
 
 def _acquire(lock: Path, path: Path) -> int:

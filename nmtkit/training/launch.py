@@ -26,10 +26,11 @@ from nmtkit.errors import (
     ResourceError,
     StoppedError,
 )
+from nmtkit.signals import block_stop_signals
 from nmtkit.storage.run_folder import RunFolder, is_run
 from nmtkit.training.distributed import AGREED_EXIT_CODES, LAUNCHER, is_launched
 from nmtkit.training.micro_batches import recorded_increases
-from nmtkit.training.stopping import block_stop_signals, next_request
+from nmtkit.training.stopping import next_request
 
 MAX_STARTS_WITHOUT_PROGRESS = 3
 """Starts in a row without a new checkpoint or more micro-batches before the launcher gives up."""

@@ -1,4 +1,4 @@
-"""Signals that request a stop of training: SIGTERM, SIGUSR1, SIGINT and SIGHUP.
+"""Signals that request a stop of training.
 
 The handler only stores the signal. The trainer checks it between micro-batches, and ranks exchange
 it in every update. Until the handler is installed, signals are blocked, so that none is lost while
@@ -6,35 +6,12 @@ a process starts.
 """
 
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Self
 
 from nmtkit.errors import InterruptedByUserError, NmtkitError, StoppedError
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
-"""Signals that request a stop; schedulers can send SIGUSR1 before the end of a job."""
-
-
-def handled_signals() -> list[signal.Signals]:
-    """Return the stop signals that are handled: all, without SIGHUP where nohup ignores it."""
-    ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [n for n in STOP_SIGNALS if not (ignores_hangup and n is signal.SIGHUP)]
-
-
-@contextmanager
-def block_stop_signals() -> Iterator[None]:
-    """Block stop signals until a `StopRequest` handles them, or the context ends.
-
-    Child processes inherit the blocked signals. Enter the context before importing torch: it
-    starts threads, and a thread could receive a signal.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, handled_signals())
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+from nmtkit.signals import STOP_SIGNALS, handled_signals, handling
 
 
 def next_request(timeout_s: float) -> signal.Signals | None:
@@ -52,12 +29,10 @@ class StopRequest:
     def __init__(self) -> None:
         self._received: signal.Signals | None = None
         self._is_interrupted = False
-        self._previous: dict[signal.Signals, signal._HANDLER] = {}
+        self._handling = handling(self._handle)
 
     def __enter__(self) -> Self:
-        for number in handled_signals():
-            self._previous[number] = signal.signal(number, self._handle)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        self._handling.__enter__()
         return self
 
     def __exit__(
@@ -66,8 +41,7 @@ class StopRequest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._handling.__exit__(kind, error, trace)
 
     @property
     def is_requested(self) -> bool:

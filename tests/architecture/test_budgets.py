@@ -120,7 +120,7 @@ def postponed_work(source: Source) -> Iterator[str]:
 def broad_handlers(source: Source) -> Iterator[str]:
     """Yield handlers that catch whatever comes; the command line's outermost one may."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.ExceptHandler) and source.path != "nmtkit_cli/main.py":
+        if isinstance(node, ast.ExceptHandler) and source.path != "nmtkit_cli/command_line.py":
             caught = ast.unparse(node.type) if node.type else ""
             is_passed_on = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
             if caught in ("", "Exception", "BaseException") and not is_passed_on:

@@ -43,7 +43,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "nmtkit/evaluation/evaluate.py": ("LINE_TYPES",),
     # Help.
     "nmtkit/config/presets.py": ("PRESETS_HELP",),
-    "nmtkit_cli/main.py": ("COMMANDS",),
+    "nmtkit_cli/command_line.py": ("COMMANDS",),
     "nmtkit_cli/score.py": ("EXAMPLES", HELP),
 }
 """The names at the top of a file that may name the guest."""

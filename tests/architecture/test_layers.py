@@ -18,6 +18,7 @@ from tests.architecture.source_tree import (
 LAYERS: dict[str, int] = {
     "nmtkit.errors": 0,
     "nmtkit.version": 0,
+    "nmtkit.signals": 0,
     "nmtkit.symbols": 0,
     "nmtkit.units": 0,
     "nmtkit.config": 1,
@@ -28,6 +29,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.runtime": 2,
     "nmtkit.runtime.allocator": 1,
     "nmtkit.runtime.parent_process": 1,
+    "nmtkit.runtime.standard_streams": 1,
     "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,
     "nmtkit.model.kernels": 2,
@@ -85,7 +87,14 @@ WITHOUT_TORCH = (
     "nmtkit.training.update_reader",
 )
 # What the command line may load before it knows which command is wanted.
-CHEAP_FOR_CLI = ("nmtkit.version", "nmtkit.config", "nmtkit.errors", "nmtkit_cli")
+CHEAP_FOR_CLI = (
+    "nmtkit.version",
+    "nmtkit.config",
+    "nmtkit.errors",
+    "nmtkit.signals",
+    "nmtkit.runtime.standard_streams",
+    "nmtkit_cli",
+)
 HEAVY = ("torch", "safetensors.torch", "sentencepiece", "sacrebleu", "numpy")
 
 

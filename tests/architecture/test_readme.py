@@ -13,7 +13,7 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
-from nmtkit_cli.main import group
+from nmtkit_cli.command_line import group
 from tests.architecture.source_tree import ROOT
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")

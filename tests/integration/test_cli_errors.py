@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.toml import dumps
 from tests import commands
-from tests.tiny import tiny_train_recipe
-from tests.training import last_update
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli")
 TIMEOUT_S = 60
@@ -228,11 +225,17 @@ def test_a_reader_that_is_gone_ends_the_command_quietly(
     assert process.returncode == 141
 
 
-@pytest.mark.parametrize("stream", ["<&-", ">&-"])
-def test_a_closed_standard_stream_is_reported(stream: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "stream"),
+    [
+        ("score --reference ref", "<&-"),
+        *((line, ">&-") for line in ("score --reference ref", "--help", "--version", "train -h")),
+    ],
+)
+def test_a_closed_standard_stream_is_reported(line: str, stream: str, tmp_path: Path) -> None:
     (tmp_path / "ref").write_bytes(b"a b c d\n")
     process = subprocess.run(
-        ["sh", "-c", f'"$@" < ref {stream}', "sh", *COMMAND, "score", "--reference", "ref"],
+        ["sh", "-c", f'"$@" < ref {stream}', "sh", *COMMAND, *line.split()],
         capture_output=True,
         check=False,
         cwd=tmp_path,
@@ -243,15 +246,6 @@ def test_a_closed_standard_stream_is_reported(stream: str, tmp_path: Path) -> No
         ">&-": (5, "nmtkit: error: standard output is closed; redirect it into a file\n"),
     }
     assert (process.returncode, process.stderr.decode()) == expected[stream]
-
-
-def test_training_does_not_need_standard_error(data: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(dumps(tiny_train_recipe(max_updates=2, dropout=0.0)), "utf-8")
-    train = [*COMMAND, "train", str(data), "--config", str(recipe), "--out", str(tmp_path / "run")]
-    done = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *train], check=False, env=ENVIRONMENT)
-    assert done.returncode == 0
-    assert last_update(tmp_path / "run") == 2
 
 
 def test_an_interrupt_ends_the_command_quietly_with_130(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from nmtkit.evaluation.breakdown import words_of
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes, read_lines
 from nmtkit.text.subword import Subword
-from nmtkit_cli.main import run
+from nmtkit_cli.command_line import run
 from tests.shared_data import HARD, hard_files, needs_data
 from tests.tiny import TRAIN_LINES, tiny_model
 

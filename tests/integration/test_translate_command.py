@@ -21,7 +21,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
-from nmtkit_cli import main
+from nmtkit_cli import command_line
 from tests.tiny import WORDS, tiny_codec, tiny_dataset, tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
@@ -60,7 +60,7 @@ class Command:
     def end(self, *arguments: object, lines: list[str] = LINES) -> tuple[int, str, str]:
         data = "".join(f"{line}\n" for line in lines).encode()
         self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        code = main.run(["translate", *map(str, arguments)])
+        code = command_line.run(["translate", *map(str, arguments)])
         captured = self.capfd.readouterr()
         return code, captured.out, captured.err
 
@@ -225,7 +225,7 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
     folder = tmp_path_factory.mktemp("learnt")
     data, short = tiny_dataset(folder), folder / "short"
     few = ["--candidates", "1", "--frequent", "1"]
-    assert main.run(["shortlist", str(data), "--out", str(short), *few]) == 0
+    assert command_line.run(["shortlist", str(data), "--out", str(short), *few]) == 0
     return Learnt(data, short, write(folder / "model", 1, Dataset.open(data).codec))
 
 
@@ -238,13 +238,16 @@ def test_a_shortlist_of_all_words_changes_nothing(
     translate: Command, learnt: Learnt, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     wide = tmp_path / "wide"
-    assert main.run(["shortlist", str(learnt.data), "--out", str(wide), "--frequent", "100"]) == 0
+    assert (
+        command_line.run(["shortlist", str(learnt.data), "--out", str(wide), "--frequent", "100"])
+        == 0
+    )
     assert capfd.readouterr().err == f"learnt from 10 pairs: {wide}\n"
     assert translate(learnt.model, "--shortlist", wide) == translate(learnt.model)
 
 
 def test_a_shortlist_is_not_overwritten(learnt: Learnt, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["shortlist", str(learnt.data), "--out", str(learnt.shortlist)]) == 2
+    assert command_line.run(["shortlist", str(learnt.data), "--out", str(learnt.shortlist)]) == 2
     assert "already exists" in capfd.readouterr().err
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.storage.model_folder import write_model
-from nmtkit_cli import main, streams
+from nmtkit_cli import command_line, streams
 from tests.tiny import tiny_codec, tiny_model
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
@@ -91,7 +91,7 @@ def test_a_long_translation_reports_progress_and_speed(
 ) -> None:
     monkeypatch.setattr(streams, "REPORT_S", report_s)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(LINES))))
-    assert main.run(["translate", str(model), "--threads", "1", "--chunk-lines", "2"]) == 0
+    assert command_line.run(["translate", str(model), "--threads", "1", "--chunk-lines", "2"]) == 0
     captured = capfd.readouterr()
     assert captured.out.count("\n") == len(LINES)
     reports = captured.err.splitlines()

@@ -19,12 +19,14 @@ from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.workers import Workers, _serve
 from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model
-from nmtkit_cli import main
+from nmtkit_cli import command_line
 from tests.launching import children, is_running, wait_for
 from tests.tiny import tiny_codec, tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
 DEADLINE_S = 60
+COMPUTING_S = 5
+"""Time of a processor after which a worker has loaded its model and translates."""
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +128,7 @@ def test_an_interrupt_ends_all_processes_silently(model: Path, delay_s: float) -
         time.sleep(delay_s)
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, err) == (main.EXIT_INTERRUPTED, b"")
+    assert (process.returncode, err) == (command_line.EXIT_INTERRUPTED, b"")
     assert not any(Path(f"/proc/{worker}").exists() for worker in started)
 
 
@@ -142,7 +144,32 @@ def test_workers_end_silently_when_the_process_that_asks_is_gone(
         time.sleep(delay_s)
         process.send_signal(number)
         _, err = process.communicate(timeout=DEADLINE_S)  # ends when the last one does
-    assert err == b""
+    ended = b"nmtkit: error: ended by SIGTERM; run the same command again\n"
+    assert err == (ended if number is signal.SIGTERM else b"")
+    wait_for(lambda: not any(map(is_running, started)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_to_all_processes_of_a_job_ends_workers_that_compute(
+    model: Path, number: signal.Signals
+) -> None:
+    line = ["translate", str(model), "--devices", "2", "--chunk-lines", "1000000", "--beam", "9"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "nmtkit_cli", *line],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        assert process.stdin
+        process.stdin.write(b"a b c d e f g h\n" * 50_000)
+        process.stdin.close()
+        wait_for(lambda: len(workers_of(process.pid)) == 2)
+        started = workers_of(process.pid)
+        wait_for(lambda: all(map(is_computing, started)))
+        os.killpg(process.pid, number)
+        code = process.wait(timeout=DEADLINE_S)
+    assert code == (-number if number is signal.SIGKILL else 128 + number)
     wait_for(lambda: not any(map(is_running, started)))
 
 
@@ -151,6 +178,12 @@ def test_a_worker_that_dies_is_reported(model: Path) -> None:
     dying._workers[1]._process.kill()
     with pytest.raises(LostRankError, match=r"^translating process 1 died .* fewer --devices"):
         list(dying.answer_all([Request("a"), Request("b")]))
+
+
+def is_computing(worker: int) -> bool:
+    """Return whether a worker has received lines and not sent its answer: it has used much time."""
+    ticks = Path(f"/proc/{worker}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11]
+    return int(ticks) > COMPUTING_S * os.sysconf("SC_CLK_TCK")
 
 
 def workers_of(parent: int) -> list[int]:

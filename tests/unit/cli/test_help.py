@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import Command
+from nmtkit_cli.command_line import COMMANDS
 from nmtkit_cli.help import COMMON, RecipeCommand
-from nmtkit_cli.main import COMMANDS
 from nmtkit_cli.options import recipe_command
 
 WIDTH, HEIGHT = 80, 40

@@ -1,13 +1,9 @@
 import io
-import os
-import select
 import sys
-from pathlib import Path
 
-import click
 import pytest
 
-from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.errors import ConfigError
 from nmtkit_cli import streams
 from tests.doubles import Clock
 
@@ -21,61 +17,10 @@ def test_lines_are_written_as_utf8_ended_by_lf_and_flushed(
     assert raw.getvalue() == "Gr\u00fc\u00dfe\n\na\u2028b\n".encode()
 
 
-def test_a_closed_standard_output_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(ResourceError, match="standard output is closed; redirect it into a file"):
-        streams.write_lines(["a"])
-
-
 def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ConfigError, match="standard input is closed; redirect a file into it"):
         streams.standard_input()
-
-
-@pytest.mark.parametrize("is_buffered", [True, False])
-def test_a_pipe_that_accepts_parts_gets_all_of_the_output(
-    is_buffered: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    received = []
-
-    def wait(_readers: object, writers: list[io.FileIO], _others: object) -> None:
-        assert [file.fileno() for file in writers] == [writing]
-        received.append(os.read(reading, 5000))
-
-    raw = io.FileIO(writing, "wb", closefd=False)
-    buffer = io.BufferedWriter(raw) if is_buffered else raw
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, "utf-8"))
-    monkeypatch.setattr(select, "select", wait)
-    streams.open_standard_output()
-    text = "Gr\u00fc\u00dfe\n" * 20_000
-    streams.write_bytes(text.encode())
-    click.echo(text, nl=False)
-    sys.stdout.write(text)
-    os.close(writing)
-    assert len(received) > 1  # the pipe was full
-    with os.fdopen(reading, "rb") as pipe:
-        assert (b"".join(received) + pipe.read()).decode() == text * 3
-
-
-def test_standard_output_keeps_its_encoding_and_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with (tmp_path / "out").open("w", encoding="latin-1", errors="replace") as out:
-        monkeypatch.setattr(sys, "stdout", out)
-        streams.open_standard_output()
-        click.echo("Gr\u00fc\u00dfe \u20ac")
-        assert sys.stdout.fileno() == out.fileno()
-        assert not sys.stdout.isatty()
-    assert (tmp_path / "out").read_bytes() == b"Gr\xfc\xdfe ?\n"
-
-
-def test_a_closed_standard_output_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
-    streams.open_standard_output()
-    assert sys.stdout is None
 
 
 @pytest.mark.parametrize(

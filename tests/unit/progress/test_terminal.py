@@ -1,7 +1,6 @@
-"""The live display shows every figure, and outlives its terminal."""
+"""The live display shows every figure."""
 
 import dataclasses
-import errno
 
 import pytest
 
@@ -44,22 +43,6 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(
     ):
         assert text in shown
     assert "skipped" not in shown
-
-
-class Gone(Terminal):
-    """A terminal that was closed."""
-
-    def write(self, _text: str) -> int:
-        raise OSError(errno.EIO, "Input/output error")
-
-
-def test_training_continues_if_the_terminal_is_closed() -> None:
-    reporter = TerminalReporter(Gone())
-    reporter.message("before")
-    reporter.start(1000, 0, [])
-    reporter.update(TRAINING)
-    reporter.validation(VALIDATION)
-    reporter.close()
 
 
 def test_skipped_updates_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

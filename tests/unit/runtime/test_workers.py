@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import DamagedError, ResourceError
-from nmtkit.runtime.workers import REQUESTS, Worker, _start, ended_early
+from nmtkit.runtime.workers import Worker, _start, ended_early
+from nmtkit.signals import STOP_SIGNALS
 
 DEADLINE_S = 60
 DO_WITHOUT = ended_early("do without")
@@ -69,10 +70,10 @@ def signal_own_process(connection: Connection) -> None:
 def test_a_worker_ignores_stop_signals_and_can_be_ended() -> None:
     worker: Worker[list[int]] = Worker(signal_own_process, DO_WITHOUT)
     received = []
-    for number in REQUESTS:
+    for number in STOP_SIGNALS:
         worker.send(number)
         received = worker.receive()
-    assert received == sorted(REQUESTS)
+    assert received == sorted(STOP_SIGNALS)
     worker.end()
     assert not multiprocessing.active_children()
 
@@ -92,6 +93,7 @@ def test_the_death_of_a_worker_is_an_error_with_a_remedy() -> None:
 
 AT_EXIT = """
 import signal
+from nmtkit.signals import STOP_SIGNALS
 from nmtkit.runtime.workers import Worker
 from tests.unit.runtime.test_workers import DO_WITHOUT, signal_own_process
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from nmtkit.errors import InterruptedByUserError, StoppedError
-from nmtkit.training.stopping import STOP_SIGNALS, StopRequest, block_stop_signals, next_request
+from nmtkit.signals import STOP_SIGNALS, block_stop_signals
+from nmtkit.training.stopping import StopRequest, next_request
 
 
 def test_nothing_is_requested_at_first_and_handlers_are_put_back() -> None:

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from nmtkit import errors
-from nmtkit_cli import main
+from nmtkit_cli import command_line
 
 KINDS = [
     kind
@@ -21,12 +21,12 @@ class OutOfMemoryError(RuntimeError):
 def test_an_nmtkit_error_is_one_line_with_its_exit_code(
     kind: type[errors.NmtkitError], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.report(kind("what is wrong:\nhow to fix it")) == kind.exit_code
+    assert command_line.report(kind("what is wrong:\nhow to fix it")) == kind.exit_code
     assert capsys.readouterr() == ("", "nmtkit: error: what is wrong: how to fix it\n")
 
 
 def test_every_exit_code_is_explained_in_the_help() -> None:
-    assert {kind.exit_code for kind in KINDS} < set(main.EXIT_CODES)
+    assert {kind.exit_code for kind in KINDS} < set(command_line.EXIT_CODES)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_every_exit_code_is_explained_in_the_help() -> None:
 def test_another_error_is_one_line_with_the_exit_code_of_its_kind(
     error: Exception, code: int, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.report(error) == code
+    assert command_line.report(error) == code
     captured = capsys.readouterr()
     assert captured.err.startswith(f"nmtkit: error: {expected}")
     assert captured.err.count("\n") == 1
@@ -64,29 +64,29 @@ def test_another_error_is_one_line_with_the_exit_code_of_its_kind(
 def test_an_interrupt_and_a_closed_pipe_end_quietly(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.report(error) == code
+    assert command_line.report(error) == code
     assert capsys.readouterr() == ("", "")
 
 
 def test_only_debug_shows_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["score", "--reference", "none", "--metric", "x"]
-    assert main.run(arguments) == 2
+    assert command_line.run(arguments) == 2
     assert "Traceback" not in capsys.readouterr().err
     for with_debug in (["--debug", *arguments], [*arguments, "--debug"]):
-        assert main.run(with_debug) == 2
+        assert command_line.run(with_debug) == 2
         text = capsys.readouterr().err
         assert text.startswith("Traceback")
         assert text.splitlines()[-1].startswith("nmtkit: error: no metric 'x'; known are: bleu,")
 
 
 def test_every_listed_command_has_its_name() -> None:
-    context = click.Context(main.group, **main.group.context_settings)
-    for name in main.COMMANDS:
-        command = main.group.get_command(context, name)
+    context = click.Context(command_line.group, **command_line.group.context_settings)
+    for name in command_line.COMMANDS:
+        command = command_line.group.get_command(context, name)
         assert command is not None
         assert command.name == name
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["--version"]) == 0
+    assert command_line.run(["--version"]) == 0
     assert capsys.readouterr().out.startswith("nmtkit 0.")

@@ -1,0 +1,76 @@
+"""Signals that ask a command to end: SIGINT, SIGTERM, SIGUSR1 and SIGHUP.
+
+`nmtkit_cli.main` blocks them before it imports anything, so none is lost or shown as a traceback. A
+command handles them while it works: training by `nmtkit.training.stopping`, every other command by
+`ended_by_signals`. Afterwards they are blocked again, so none changes the exit code.
+"""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+"""The signals; schedulers can send SIGUSR1 before the end of a job."""
+
+
+class EndedBySignal(KeyboardInterrupt):
+    """A signal other than SIGINT ends the command.
+
+    Attributes:
+        signal: the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.signal = signal.Signals(number)
+
+
+def handled_signals() -> list[signal.Signals]:
+    """Return the signals, except those that this process ignores, as SIGHUP under nohup."""
+    return [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+@contextmanager
+def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Unblock the signals and handle them; at the end, block them again if they were blocked."""
+    numbers = handled_signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    previous = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)  # the handler may raise here
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, one in previous.items():
+            signal.signal(number, one)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise KeyboardInterrupt or `EndedBySignal` at the first signal, so that all is cleaned up.
+
+    Later signals are ignored: they would interrupt the cleanup.
+    """
+    received: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:
+            raise KeyboardInterrupt if number == signal.SIGINT else EndedBySignal(number)
+
+    with handling(end):
+        yield
+
+
+@contextmanager
+def block_stop_signals() -> Iterator[None]:
+    """Block the signals while the context lasts; child processes inherit this.
+
+    Whatever must be done whole, or undone, is done in such a context.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, handled_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

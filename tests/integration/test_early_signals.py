@@ -1,0 +1,83 @@
+"""A signal is not lost and shows no traceback, at whatever import of a command it arrives."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.launching import SETTINGS, TIMEOUT_S
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT)
+CONSOLE_SCRIPT = "import sys; from nmtkit_cli.main import main; sys.exit(main())"
+ENTRIES = {"module": ("-m", "nmtkit_cli"), "script": ("-c", CONSOLE_SCRIPT)}
+HOOK = """
+import os, sys
+class Killer:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["MODULE"]:
+            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+sys.meta_path.insert(0, Killer())
+"""
+FIRST = "nmtkit.signals"
+"""The first module that the entry point imports."""
+
+
+def end(
+    folder: Path, entry: str, line: str, module: str, number: signal.Signals
+) -> tuple[int, str]:
+    """Run a command that gets a signal when it imports a module; return its code and messages."""
+    (folder / "sitecustomize.py").write_text(HOOK, encoding="ascii")
+    path = f"{folder}{os.pathsep}{Path.cwd()}"
+    environment = {**os.environ, "PYTHONPATH": path, "MODULE": module, "SIGNAL": str(int(number))}
+    done = subprocess.run(
+        [sys.executable, *ENTRIES[entry], *line.split()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        env=environment,
+        cwd=folder,
+        timeout=TIMEOUT_S,
+    )
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("entry", "module", "number"),
+    [
+        *(("module", FIRST, number) for number in STOP_SIGNALS),
+        ("script", FIRST, signal.SIGINT),
+        ("script", "click", signal.SIGTERM),
+        ("module", "nmtkit_cli.score", signal.SIGINT),
+        ("module", "nmtkit.evaluation.texts", signal.SIGTERM),
+    ],
+)
+def test_a_command_ends_with_the_code_of_the_signal(
+    entry: str, module: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    (tmp_path / "reference").write_bytes(b"a\n")
+    said = "" if number is signal.SIGINT else f"nmtkit: error: ended by {number.name}; run the same"
+    code, talk = end(tmp_path, entry, "score --reference reference", module, number)
+    assert code == 128 + number
+    assert talk.startswith(said)
+    assert talk.count("\n") == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("entry", "module", "number"),
+    [
+        ("module", FIRST, signal.SIGTERM),
+        ("script", "nmtkit_cli.train", signal.SIGUSR1),
+        ("module", "torch", signal.SIGINT),
+    ],
+)
+def test_training_ends_as_when_it_is_stopped_later(
+    entry: str, module: str, number: signal.Signals, data: Path, tmp_path: Path
+) -> None:
+    line = f"train {data} --out run {SETTINGS} --max-updates 1000000"
+    code, talk = end(tmp_path, entry, line, module, number)
+    assert code == (130 if number is signal.SIGINT else 75)
+    assert f"error: stopped by {number.name} before its first update; run the same" in talk
+    assert "Traceback" not in talk
