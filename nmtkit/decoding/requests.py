@@ -44,6 +44,10 @@ class Translation:
     is_repaired: bool | None = None
 
 
+BLANK = Translation(text="", log_prob=0.0, score=0.0, num_tokens=0)
+"""The translation of a line without parts."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """The translations of a line, best first; there is at least one."""
@@ -61,9 +65,11 @@ def join_n_best(n_best_lists: Sequence[Sequence[Translation]]) -> list[Translati
     Returns:
         the n-best list of the line; one blank translation if the line has no part.
     """
+    if not n_best_lists:
+        return [BLANK]
     if len(n_best_lists) == 1:
         return list(n_best_lists[0])
-    count = max(map(len, n_best_lists), default=1)
+    count = max(map(len, n_best_lists))
     return [join([one[min(place, len(one) - 1)] for one in n_best_lists]) for place in range(count)]
 
 

@@ -162,6 +162,8 @@ class Translator:
 
     def _completed(self, request: Request, found: list[Translation]) -> Answer:
         """Return the answer to a request; the codec completes the texts of its translations."""
+        if not request.source:
+            return Answer(request, found)
         translations = []
         for one in found:
             text, is_repaired = self._codec.complete(one.text, request.source)
@@ -179,6 +181,8 @@ class Translator:
 
     def _parts(self, request: Request, number: int) -> list[_SourcePart]:
         """Encode a line as parts to translate; the forced prefix belongs to the first part."""
+        if not (request.source or request.target_prefix):
+            return []  # the codec needs 10 times as long to find this
         line = request.source.replace("\n", " ")
         parts = self._splitter.encode(line, number)
         if request.target_prefix and self._form is not None and self._form.no_prefix:

@@ -90,6 +90,17 @@ def test_blank_lines_are_answered_by_blank_lines() -> None:
     ]  # fmt: skip
 
 
+def test_empty_lines_need_no_codec() -> None:
+    class Refusing(Words):
+        def encode(self, line: str) -> list[int]:
+            raise AssertionError(f"encoded {line!r}")
+
+    refusing = Refusing(WORDS)
+    codec = replace(tiny_codec(), source=refusing, target=refusing)
+    under_test = Translator([tiny_model(codec)], codec, recipe_of(TranslationConfig()), pytest.fail)
+    assert list(under_test.translate([""] * 9000)) == [""] * 9000
+
+
 def test_no_lines_give_no_lines() -> None:
     assert translate([], TranslationConfig()) == []
 
