@@ -1,5 +1,6 @@
 """Models to convert: small, with random weights, and vocabularies of SentencePiece."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -82,3 +83,10 @@ def scores(loaded: LoadedModel, codec: TextCodec) -> list[float]:
         for pair in draw_pairs(codec, longest=NUM_POSITIONS)
     ]
     return own_scores(loaded.model, pairs)
+
+
+def refused_on_page(section: str) -> set[str]:
+    """Return the names in the list of refusals of a section of docs/interop.md."""
+    page = Path("docs/interop.md").read_text("utf-8")
+    (text,) = re.findall(rf"^## {section}$(.*?)(?=^## )", page, re.M | re.S)
+    return {*re.findall(r"`([\w.]+)`", text.partition("Refused, by name:")[2])}

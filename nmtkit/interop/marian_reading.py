@@ -38,7 +38,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 
 _ACTIVATIONS = {stored: own for own, stored in ACTIVATIONS.items()} | {"swish": "silu"}
-_SUPPORTED: dict[str, tuple[object, ...]] = {
+SUPPORTED: dict[str, tuple[object, ...]] = {
     "model_type": ("marian",),
     "activation_function": tuple(_ACTIVATIONS),
     "scale_embedding": (True,),
@@ -132,7 +132,7 @@ def _unsupported(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Ite
     def problem(name: str, found: object, wanted: str) -> Problem:
         return Problem((name,), f"{name} ({json.dumps(found)}) must be {wanted}")
 
-    for name, values in _SUPPORTED.items():
+    for name, values in SUPPORTED.items():
         if config.get(name) not in values:
             wanted = (json.dumps(value) for value in values if value is not None)
             yield problem(name, config.get(name), " or ".join(wanted))

@@ -11,6 +11,8 @@ _FINAL_PERIOD = re.compile(r"(?<=[^\s.])\.$")
 _HYPHEN_IN_WORD = re.compile(r"(\S)-(\S)")
 # sacremoses should join these to a preceding apostrophe in Czech, but raises a TypeError.
 _CZECH_SUFFIX = re.compile(r"(?<=['\u2019]) ([-\u2013]) (?=li(?: |$)|mail)", re.IGNORECASE)
+# sacremoses should join the parts of a Czech number or date, but looks for them at the line's end.
+_CZECH_NUMBER = re.compile(r"(?<![^ ])[0-9]+(?: [.,] [0-9]+)*(?: [.,]$|(?= |$))")
 
 
 class Moses:
@@ -53,6 +55,7 @@ class Moses:
         """Return a tokenised line as text; the inverse of `tokenize` where that is possible."""
         if self._lang == "cs":
             line = _CZECH_SUFFIX.sub(r"\1", line)
+            line = _CZECH_NUMBER.sub(lambda number: number[0].replace(" ", ""), line)
         return str(self._detokenizer.detokenize(line.split(" "), unescape=unescapes))
 
 

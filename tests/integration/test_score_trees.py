@@ -64,6 +64,8 @@ def test_many_errors_are_an_error_unless_the_parameters_permit_them(
         "nmtkit: error: standard input: line 14 of the parses: Words unmatch (b|x); that makes"
     )
     assert "MAX_ERROR (10)" in error
+    complaints = process.stderr.decode().split("\n")[:-2]
+    assert complaints == [f"{n} : Words unmatch (b|x)" for n in range(3, 14) if arguments]
     assert process.returncode == 3
     # The head, and what comes before the line that ends it.
     assert process.stdout.count(b"\n") == (3 + 13 if arguments else 0)

@@ -320,6 +320,22 @@ def test_only_the_first_part_of_a_long_line_begins_with_the_prefix() -> None:
     assert plain.translations[0].num_tokens == sum(one.num_tokens for one in alone)
 
 
+@pytest.mark.parametrize(
+    ("search", "constraints", "most_words"),
+    [
+        (SearchConfig(max_length_ratio=0.0, max_length_offset=4), ConstraintsConfig(), 3),
+        (SearchConfig(max_length_ratio=1.0, max_length_offset=1), ConstraintsConfig(), 13),
+        (SearchConfig(), ConstraintsConfig(max_output_length=4), 4),
+    ],
+)
+def test_the_end_symbols_count_in_the_longest_length_but_not_in_the_longest_output(
+    search: SearchConfig, constraints: ConstraintsConfig, most_words: int
+) -> None:
+    lines = [LONG, LONG.replace("a", "b"), LONG.replace("c", "h"), LONG.replace("e", "d")]
+    found = answers(TranslateRecipe(search=search, constraints=constraints), [*map(Request, lines)])
+    assert max(len(one.translations[0].text.split()) for one in found) == most_words
+
+
 def test_lengths_keep_to_their_limits() -> None:
     constraints = ConstraintsConfig(min_length_ratio=0.5, min_length_offset=3, max_output_length=7)
     recipe = TranslateRecipe(

@@ -1,23 +1,29 @@
 """Models that CTranslate2 does not support are refused by name; exports: tests/integration."""
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from nmtkit.config import training
+from nmtkit.config.training import ModelConfig
 from nmtkit.interop import ctranslate2
 from nmtkit.model import layers
-from tests.conversions import random_model, shared_codec
+from tests.conversions import random_model, refused_on_page, shared_codec
 from tests.tiny import tiny_codec
 from tests.trees import parser_codec
+
+REFUSED = {
+    "key_size": (3, "key_size (3) must be model_size / heads (8) [model.key_size]"),
+    "value_size": (5, "value_size (5) must be model_size / heads (8) [model.value_size]"),
+    "window": (8, "window (8) must be 0 [model.window]"),
+}
 
 
 @pytest.mark.parametrize(
     ("settings", "messages"),
     [
-        ({"key_size": 3}, ["key_size (3) must be model_size / heads (8) [model.key_size]"]),
-        ({"value_size": 5}, ["value_size (5) must be model_size / heads (8) [model.value_size]"]),
-        ({"window": 8}, ["window (8) must be 0 [model.window]"]),
+        *(({name: value}, [message]) for name, (value, message) in REFUSED.items()),
         ({"key_size": 8, "value_size": 8, "norm": "pre", "positions": "learned"}, []),
     ],
 )
@@ -26,6 +32,11 @@ def test_sizes_of_heads_and_windows_are_refused_and_nothing_else(
 ) -> None:
     problems = [*ctranslate2.unsupported(random_model(tiny_codec(), settings))]
     assert [problem.text for problem in problems] == messages
+
+
+def test_the_page_on_other_libraries_names_every_setting_that_is_refused() -> None:
+    names = refused_on_page("To CTranslate2")
+    assert names & {field.name for field in fields(ModelConfig)} == {*REFUSED}
 
 
 def test_an_unknown_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized
 from tests.conversions import (
     random_model,
+    refused_on_page,
     scores,
     separate_codec,
     shared_codec,
@@ -65,6 +66,11 @@ def test_a_model_that_was_written_is_read_back(
 def test_unsupported_settings_are_refused_by_name(name: str) -> None:
     (problem,) = marian.unsupported(random_model(shared_codec(), {name: REFUSED[name]}))
     assert re.fullmatch(rf"{name} \({REFUSED[name]}\) must be .* \[model\.{name}\]", problem.text)
+
+
+def test_the_page_on_other_libraries_names_every_setting_that_is_refused() -> None:
+    names = refused_on_page("To Hugging Face's Marian")
+    assert names & {field.name for field in fields(ModelConfig)} == {*REFUSED}
 
 
 def test_every_setting_of_a_model_is_carried_or_refused() -> None:

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.interop.marian_reading import read
+from nmtkit.interop.marian_reading import SUPPORTED, read
 from nmtkit.model.embedding import sinusoids
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from tests.conversions import (
     random_model,
+    refused_on_page,
     scores,
     separate_codec,
     shared_codec,
@@ -238,6 +239,19 @@ def test_an_unsupported_setting_is_refused_by_name(
     edit(folder / "config.json", lambda config: config.update({name: value}))
     with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {message}")):
         read(folder)
+
+
+def test_the_page_on_other_libraries_names_every_setting_that_is_refused(folder: Path) -> None:
+    wrong = dict.fromkeys([*SUPPORTED, "decoder_ffn_dim", "decoder_attention_heads"], "x")
+    wrong["decoder_start_token_id"] = "y"
+    edit(folder / "config.json", lambda config: config.update(wrong))
+    wrong_tokenizer = {"separate_vocabs": True, "sp_model_kwargs": "x"}
+    edit(folder / "tokenizer_config.json", lambda tokenizer: tokenizer.update(wrong_tokenizer))
+    with pytest.raises(ConfigError) as refused:
+        read(folder)
+    names = {*re.findall(r"(\w+) \([^)]*\) must be", str(refused.value))}
+    assert names == {*wrong, *wrong_tokenizer}
+    assert names <= refused_on_page("From Hugging Face's Marian")
 
 
 def test_missing_settings_have_their_defaults(folder: Path) -> None:

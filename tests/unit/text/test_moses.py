@@ -115,6 +115,31 @@ def test_abbreviations_are_those_of_the_language() -> None:
     assert Moses("en").tokenize("No. 5 and No. x") == "No. 5 and No. x"
 
 
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("Sejdeme se 3 . 5 . 2020 v Praze .", "Sejdeme se 3.5.2020 v Praze."),
+        (
+            "Koupil 5 jablek za 1 , 5 koruny v roce 2020 .",
+            "Koupil 5 jablek za 1,5 koruny v roce 2020.",
+        ),
+        ("3 , 5", "3,5"),
+        ("B 12 . a 3 x , 5", "B 12. a 3 x, 5"),
+    ],
+)
+def test_czech_numbers_are_joined_at_points_and_commas_and_to_no_word(
+    tokens: str, text: str
+) -> None:
+    """As by detokenizer.perl, whose rule for floats looks at the two words before a number."""
+    assert Moses("cs").detokenize(tokens) == text
+
+
+@pytest.mark.parametrize("line", ["(a) b", "\u2014 a", "a)", "a\u00a0"])
+def test_normalizing_removes_spaces_at_both_ends(line: str) -> None:
+    """The script keeps them, and adds some around brackets and dashes."""
+    assert Moses("es").normalize(line) == Moses("es").normalize(line).strip()
+
+
 def test_detokenizing_undoes_tokenizing() -> None:
     for line in ('He said: "I don\'t know, do you?"', "It costs $5 (or less) - at Smith & Co."):
         moses = Moses("en")
