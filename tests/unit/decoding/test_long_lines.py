@@ -1,9 +1,11 @@
 """A line that is too long is split into parts, each of which the model reads alone."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nmtkit.config.schema import TranslationConfig
-from nmtkit.decoding.long_lines import LineSplitter
+from nmtkit.decoding.long_lines import LineSplitter, split_text
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
@@ -48,3 +50,31 @@ def test_nothing_but_a_symbol_is_a_blank_line(symbol: str) -> None:
     texts = [decode(ids).removeprefix(symbol).strip(" ") for ids in parts]
     assert "".join(texts) == unspaced
     assert all(texts)
+
+
+TEXTS = st.text(alphabet="ab\u00e9\U0001f600 \t\u3000", min_size=1, max_size=60)
+
+
+@given(text=TEXTS, limit=st.integers(1, 20))
+def test_parts_of_a_text_fit_and_lose_only_white_space(text: str, limit: int) -> None:
+    parts = split_text(text, lambda part: len(part) <= limit)
+    assert max(map(len, parts)) <= limit
+    assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@given(words=st.lists(st.text(alphabet="xyz", max_size=5), min_size=1, max_size=20))
+def test_words_that_fit_are_never_split(words: list[str]) -> None:
+    text = " ".join(words)
+    assert " ".join(split_text(text, lambda part: len(part) <= 5)) == text
+
+
+def test_a_single_character_is_a_part_even_if_it_does_not_fit() -> None:
+    assert split_text("ab", lambda _: False) == ["a", "b"]
+
+
+def test_a_text_that_fits_is_left_whole() -> None:
+    assert split_text(" a  b ", lambda _: True) == [" a  b "]
+
+
+def test_a_text_is_split_near_its_middle() -> None:
+    assert split_text("aaaa bb cccc ddd", lambda part: len(part) <= 9) == ["aaaa bb", "cccc ddd"]

@@ -4,8 +4,6 @@ from itertools import count
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nmtkit.config.schema import (
     ConstraintsConfig,
@@ -237,34 +235,6 @@ def test_a_model_in_training_mode_is_refused() -> None:
     model = tiny_model(codec).train()
     with pytest.raises(AssertionError, match="evaluation mode"):
         list(Translator([model], codec, recipe_of(TranslationConfig()), print).translate(["a"]))
-
-
-TEXTS = st.text(alphabet="ab\u00e9\U0001f600 \t\u3000", min_size=1, max_size=60)
-
-
-@given(text=TEXTS, limit=st.integers(1, 20))
-def test_parts_of_a_text_fit_and_lose_only_white_space(text: str, limit: int) -> None:
-    parts = split_text(text, lambda part: len(part) <= limit)
-    assert max(map(len, parts)) <= limit
-    assert "".join("".join(parts).split()) == "".join(text.split())
-
-
-@given(words=st.lists(st.text(alphabet="xyz", max_size=5), min_size=1, max_size=20))
-def test_words_that_fit_are_never_split(words: list[str]) -> None:
-    text = " ".join(words)
-    assert " ".join(split_text(text, lambda part: len(part) <= 5)) == text
-
-
-def test_a_single_character_is_a_part_even_if_it_does_not_fit() -> None:
-    assert split_text("ab", lambda _: False) == ["a", "b"]
-
-
-def test_a_text_that_fits_is_left_whole() -> None:
-    assert split_text(" a  b ", lambda _: True) == [" a  b "]
-
-
-def test_a_text_is_split_near_its_middle() -> None:
-    assert split_text("aaaa bb cccc ddd", lambda part: len(part) <= 9) == ["aaaa bb", "cccc ddd"]
 
 
 def answers(recipe: TranslateRecipe, requests: list[Request]) -> list[Answer]:
