@@ -104,7 +104,7 @@ class SearchConfig:
     )
     max_length_offset: int = setting(
         50,
-        "Tokens added to --max-length-ratio times the source length.",
+        "Tokens added to --max-length-ratio times the source length; end symbols count.",
         unit="tokens",
         minimum=1,
         maximum=1_000_000,
