@@ -5,10 +5,14 @@ A module of its own: TensorBoard is an optional extra, which only this module im
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmtkit.errors import ConfigError
 from nmtkit.progress.records import Record, SkippedRecord
 from nmtkit.storage.disk_errors import disk_errors
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 
 class TensorboardLog:
@@ -24,6 +28,28 @@ class TensorboardLog:
         Raises:
             ConfigError: TensorBoard is not installed.
         """
+        self._folder = folder
+        self._writer: SummaryWriter | None = self._open(update + 1)
+
+    def append(self, record: Record) -> None:
+        """Add the numbers of a record; ResourceError if they cannot be written.
+
+        A file that failed may end within a record, so the next record begins another one.
+        """
+        if isinstance(record, SkippedRecord):
+            return  # training records have their number
+        values = dataclasses.asdict(record)
+        values |= values.get("scores", {})
+        writer, self._writer = self._writer or self._open(record.update), None
+        with disk_errors(self._folder):
+            for name, value in values.items():
+                if isinstance(value, int | float) and name != "update":
+                    writer.add_scalar(f"{record.event}/{name}", value, record.update)
+            writer.flush()
+        self._writer = writer
+
+    def _open(self, update: int) -> "SummaryWriter":
+        """Begin a file of events; it removes records from `update` on of earlier files."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
@@ -31,17 +57,5 @@ class TensorboardLog:
                 "tensorboard: the package is not installed; pip install 'nmtkit[tensorboard]', or "
                 "omit --tensorboard [logging.tensorboard]"
             ) from error
-        with disk_errors(folder):
-            self._writer = SummaryWriter(str(folder), purge_step=update + 1)
-
-    def append(self, record: Record) -> None:
-        """Add the numbers of a record; ResourceError if they cannot be written."""
-        if isinstance(record, SkippedRecord):
-            return  # training records have their number
-        values = dataclasses.asdict(record)
-        values |= values.get("scores", {})
-        with disk_errors(Path(self._writer.log_dir)):
-            for name, value in values.items():
-                if isinstance(value, int | float) and name != "update":
-                    self._writer.add_scalar(f"{record.event}/{name}", value, record.update)
-            self._writer.flush()
+        with disk_errors(self._folder):
+            return SummaryWriter(str(self._folder), purge_step=update)

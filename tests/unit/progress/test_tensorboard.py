@@ -1,6 +1,7 @@
 """TensorBoard shows what metrics.jsonl holds; without the package an error says so."""
 
 import json
+import resource
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.errors import ConfigError
+from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.training.run import train
+from tests.faults.harness import Fault, run_in_child
+from tests.records import TRAINING
 from tests.tiny import tiny_dataset, tiny_train_recipe
+
+PART_BYTES = 20
+"""Part of a record that still fits into a file that may not grow further."""
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +55,25 @@ def test_every_number_of_the_log_is_there_once_even_after_a_resume(
     for point, record in zip(points, records, strict=True):
         assert point.value == pytest.approx(record["loss"], rel=1e-6)
     assert {"training/nll", "validation/nll", "validation/bleu"} <= set(shown.Tags()["scalars"])
+
+
+def test_a_failure_of_the_disk_loses_one_record(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="the extra is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def write() -> None:
+        log = TensorboardLog(tmp_path, 0)
+        log.append(replace(TRAINING, update=1))
+        (file,) = tmp_path.iterdir()
+        _, before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + PART_BYTES, before))
+        with pytest.raises(ResourceError, match="File too large"):
+            log.append(replace(TRAINING, update=2))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, before))
+        log.append(replace(TRAINING, update=3))
+        log.append(replace(TRAINING, update=4))
+
+    assert run_in_child(write, Fault("count", 0)).exception == ""
+    shown = EventAccumulator(str(tmp_path))
+    shown.Reload()
+    assert [point.step for point in shown.Scalars("training/loss")] == [1, 3, 4]
