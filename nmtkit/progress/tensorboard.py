@@ -4,6 +4,7 @@ A module of its own: TensorBoard is an optional extra, which only this module im
 """
 
 import dataclasses
+import secrets
 from pathlib import Path
 
 from nmtkit.errors import ConfigError
@@ -32,7 +33,9 @@ class TensorboardLog:
                 "omit --tensorboard [logging.tensorboard]"
             ) from error
         with disk_errors(folder):
-            self._writer = SummaryWriter(str(folder), purge_step=update + 1)
+            # TensorBoard follows links. Nobody can have put one at a name that is random.
+            suffix = f".{secrets.token_hex(8)}"
+            self._writer = SummaryWriter(str(folder), purge_step=update + 1, filename_suffix=suffix)
 
     def append(self, record: Record) -> None:
         """Add the numbers of a record; ResourceError if they cannot be written."""

@@ -1,15 +1,21 @@
 """TensorBoard shows what metrics.jsonl holds; without the package an error says so."""
 
 import json
+import os
+import socket
 import sys
+import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import ConfigError
+from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.training.run import train
+from tests.records import TRAINING
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 
@@ -48,3 +54,14 @@ def test_every_number_of_the_log_is_there_once_even_after_a_resume(
     for point, record in zip(points, records, strict=True):
         assert point.value == pytest.approx(record["loss"], rel=1e-6)
     assert {"training/nll", "validation/nll", "validation/bleu"} <= set(shown.Tags()["scalars"])
+
+
+def test_a_link_at_a_name_that_can_be_foreseen_is_not_followed(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="the extra is not installed")
+    theirs = tmp_path / "theirs"
+    for second, number in product(range(30), range(50)):
+        name = f"{int(time.time()) + second:010}.{socket.gethostname()}.{os.getpid()}.{number}"
+        (tmp_path / f"events.out.tfevents.{name}").symlink_to(theirs)
+    TensorboardLog(tmp_path, 0).append(TRAINING)
+    assert not theirs.exists()
+    assert [path for path in tmp_path.iterdir() if not path.is_symlink()]
