@@ -24,11 +24,9 @@ class Session:
     """The command line of this process.
 
     Attributes:
-        arguments: all arguments of `nmtkit`.
         shows_tracebacks: --debug was given.
     """
 
-    arguments: tuple[str, ...]
     shows_tracebacks: bool = False
 
 

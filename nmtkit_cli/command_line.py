@@ -140,7 +140,7 @@ def group() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code; errors are printed to standard error."""
-    session = Session(tuple(arguments))
+    session = Session()
     try:
         return _invoke(arguments, session)
     except (Exception, KeyboardInterrupt) as error:

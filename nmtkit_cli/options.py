@@ -29,6 +29,9 @@ from nmtkit_cli.command import FILE
 from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
 from nmtkit_cli.streams import write_lines
 
+MAX_RECIPE_BYTES = 2**20
+"""A larger recipe is refused; a recipe with every setting has a few thousand bytes."""
+
 Body = Callable[..., None]
 
 
@@ -216,8 +219,13 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
 
 
 def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
+    """Return the values of a recipe, which may come from a pipe."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as stream:
+            content = stream.read(MAX_RECIPE_BYTES + 1)
+        if len(content) > MAX_RECIPE_BYTES:
+            raise ConfigError(f"{path}: larger than 1 MiB, so not a recipe; check --config")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
     except OSError as error:

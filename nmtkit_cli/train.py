@@ -1,10 +1,12 @@
 """`nmtkit train`."""
 
+import os
 from pathlib import Path
 
 import click
 
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import dumps
 from nmtkit_cli.command import FOLDER, Session
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import say
@@ -37,7 +39,19 @@ def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
         train(recipe, data, out)
     else:
         context = click.get_current_context()
-        context.exit(launch(context.ensure_object(Session).arguments, processes, out, say))
+        debug = ["--debug"] if context.ensure_object(Session).shows_tracebacks else []
+        settings = [f"--out={out}", f"--config={_in_memory(dumps(recipe))}"]
+        context.exit(launch(["train", *debug, *settings, "--", str(data)], processes, out, say))
 
 
 command.handles_signals = True
+
+
+def _in_memory(text: str) -> str:
+    """Return the path of a file in memory, for processes that this one starts.
+
+    All ranks and restarts have the same recipe, even if --config is a pipe or a file that changes.
+    """
+    descriptor = os.memfd_create("recipe")  # until the process ends
+    os.write(descriptor, text.encode())
+    return f"/proc/{os.getpid()}/fd/{descriptor}"

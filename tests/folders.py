@@ -2,7 +2,8 @@
 
 import os
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -41,6 +42,29 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+PLANTED: dict[str, Callable[[Path, Path], object]] = {
+    "link to a file": lambda path, theirs: path.symlink_to(theirs / "file"),
+    "link to nothing": lambda path, theirs: path.symlink_to(theirs / "missing"),
+    "link to a folder": lambda path, theirs: path.symlink_to(theirs),
+    "link to a device": lambda path, _: path.symlink_to("/dev/full"),
+    "second name of a file": lambda path, theirs: path.hardlink_to(theirs / "file"),
+    "pipe": lambda path, _: os.mkfifo(path),
+    "folder": lambda path, _: path.mkdir(),
+}
+"""Things that somebody else may put where nmtkit writes: (path, a folder of theirs)."""
+
+
+@contextmanager
+def planted(kind: str, path: Path) -> Iterator[None]:
+    """Put something at a path, and check afterwards that nothing was written through it."""
+    theirs = path.parent.parent / "theirs"
+    theirs.mkdir()
+    (theirs / "file").write_bytes(b"theirs\n")
+    PLANTED[kind](path, theirs)
+    yield
+    assert contents(theirs) == {"file": b"theirs\n"}
 
 
 def limit_file_size(num_bytes: int) -> None:

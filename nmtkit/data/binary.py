@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from nmtkit.errors import DamagedError
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import missing_file_error, verify_files
+from nmtkit.storage.reading import read_file
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"
@@ -387,7 +388,7 @@ def _map(path: Path, data_type: str) -> NDArray[Any]:
 
 def _read_text(path: Path, num_lines: int) -> list[str]:
     try:
-        lines = path.read_bytes().decode().split("\n")
+        lines = read_file(path).decode().split("\n")
     except UnicodeDecodeError:
         raise DamagedError(f"{path}: damaged, not valid UTF-8; {_RESTORE}") from None
     if len(lines) != num_lines + 1 or lines.pop():

@@ -122,7 +122,7 @@ def _link(path: Path, name: Path) -> None:
     """Make a hard link NAME to the file PATH."""
     name.parent.mkdir(exist_ok=True)
     try:
-        name.hardlink_to(path)
+        name.hardlink_to(path.resolve())  # of the file, where PATH is a link to it
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise

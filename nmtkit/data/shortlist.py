@@ -20,6 +20,7 @@ from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.errors import RESTORE, DamagedError
 from nmtkit.storage.durable import new_folder, read_manifest
 from nmtkit.storage.manifest import verify_files
+from nmtkit.storage.reading import check_is_file
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 
 FORMAT = "nmtkit-shortlist"
@@ -88,7 +89,8 @@ class Shortlist:
             ConfigError, ResourceError: as `nmtkit.storage.durable.new_folder`.
         """
         with new_folder(folder, FORMAT, VERSION, overwrite=overwrite) as staged:
-            self.candidates.astype(_TYPE).tofile(staged.path / _FILE)
+            # tofile would not notice if the disk becomes full.
+            (staged.path / _FILE).write_bytes(self.candidates.astype(_TYPE).tobytes())
             staged.fields.update(
                 codec=self.codec,
                 size=self.size,
@@ -105,6 +107,7 @@ class Shortlist:
         """
         manifest = read_manifest(folder, FORMAT, VERSION)
         verify_files(folder, manifest)
+        check_is_file(folder / _FILE)
         candidates = np.fromfile(folder / _FILE, _TYPE).astype(np.int64)
         shortlist = Shortlist(
             candidates=candidates.reshape(-1, max(manifest["num_candidates"], 1)),

@@ -12,6 +12,7 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.marian import BIAS, CONFIG
 from nmtkit.model.embedding import sinusoids
 from nmtkit.storage.model_folder import load_tensors
+from nmtkit.storage.reading import read_file
 
 DOWNLOAD_AGAIN = "download the folder again, or have transformers write it again"
 """The remedy for a damaged folder."""
@@ -88,7 +89,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_bytes(path: Path) -> bytes:
     """Read a file; DamagedError if it cannot be read."""
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror}; {DOWNLOAD_AGAIN}") from error
 

@@ -18,7 +18,8 @@ from typing import Any
 from nmtkit.errors import DamagedError
 from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.storage.disk_errors import disk_errors
-from nmtkit.storage.durable import replace_file
+from nmtkit.storage.durable import open_log, replace_file
+from nmtkit.storage.reading import check_is_file, read_file
 
 _KINDS: dict[str, type[Record]] = {
     kind.event: kind for kind in (TrainingRecord, ValidationRecord, SkippedRecord)
@@ -49,7 +50,7 @@ class MetricsLog:
 
     def _write(self, data: bytes) -> None:
         """Write all of the data or nothing; sync it if it has validations."""
-        with disk_errors(self.path), self.path.open("ab", buffering=0) as stream:
+        with disk_errors(self.path), open_log(self.path) as stream:
             size = stream.tell()
             try:
                 while data:  # a disk that becomes full writes a part first, then fails
@@ -65,7 +66,10 @@ class MetricsLog:
 
         Raises:
             DamagedError: another line is not a record.
+            ResourceError: no records can be appended to the log.
         """
+        if os.path.lexists(self.path):
+            open_log(self.path).close()
         lines, is_last_incomplete = self._lines()
         kept = [
             line
@@ -83,8 +87,9 @@ class MetricsLog:
         Raises:
             DamagedError: a line is not a record.
         """
-        if not self.path.is_file():
+        if not self.path.exists():
             return
+        check_is_file(self.path)
         with disk_errors(self.path), self.path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
                 if line.endswith(b"\n"):
@@ -99,7 +104,7 @@ class MetricsLog:
         if not self.path.exists():
             return [], False
         with disk_errors(self.path):
-            *lines, rest = self.path.read_bytes().split(b"\n")
+            *lines, rest = read_file(self.path).split(b"\n")
         return lines, bool(rest)
 
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:

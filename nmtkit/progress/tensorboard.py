@@ -4,6 +4,7 @@ A module of its own: TensorBoard is an optional extra, which only this module im
 """
 
 import dataclasses
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,4 +59,6 @@ class TensorboardLog:
                 "omit --tensorboard [logging.tensorboard]"
             ) from error
         with disk_errors(self._folder):
-            return SummaryWriter(str(self._folder), purge_step=update)
+            # TensorBoard follows links. Nobody can have put one at a name that is random.
+            suffix = f".{secrets.token_hex(8)}"
+            return SummaryWriter(str(self._folder), purge_step=update, filename_suffix=suffix)

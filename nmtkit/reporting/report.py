@@ -4,6 +4,7 @@ The composition root of this folder: it chooses the sections, their order and th
 A module of its own: the command that imports it stays thin.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ def write_page(report: Report, path: Path, overwrite: bool) -> None:
     """
     parent = path.absolute().parent
     with disk_errors(path):
-        if path.exists() and not overwrite:
+        if os.path.lexists(path) and not overwrite:
             raise ConfigError(f"{path}: already exists; choose another name or add --overwrite")
         if not parent.is_dir():
             make_folder(parent)

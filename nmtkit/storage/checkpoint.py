@@ -27,6 +27,7 @@ from nmtkit.storage.model_folder import (
     save_tensors,
     write_model,
 )
+from nmtkit.storage.reading import read_file
 from nmtkit.storage.run_folder import RunFolder, state_dir_of
 from nmtkit.text.codec import TextCodec
 
@@ -221,7 +222,7 @@ def _read_resumable(folder: Path) -> Resumable:
     state = state_dir_of(folder)
     manifest = read_manifest(state, STATE_FORMAT, STATE_VERSION)
     verify_files(state, manifest)
-    values = json.loads((state / _STATE_VALUES).read_text("utf-8"))
+    values = json.loads(read_file(state / _STATE_VALUES))
     return Resumable(
         path=folder,
         update=checkpoint.update,

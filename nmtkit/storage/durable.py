@@ -7,26 +7,34 @@ them, write the manifest, rename the folder into place.
 Hidden names next to NAME begin with `.NAME.nmtkit-`: `partial` (being written), `old` (being
 replaced), `removed` (being deleted), `lock` (held by the writer). The next writer of NAME deletes
 what a killed writer left.
+
+No name is written through a link, because somebody else may have put it there: new files are
+created exclusively, and a log or lock must be a plain file. Folders may be reached through links.
 """
 
 # Every change on disk is a call of `os`, so that tests can stop the process before each one.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH105, PTH106, PTH108, PTH116, PTH208
 
+import errno
 import fcntl
 import os
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage import manifest as manifests
 from nmtkit.storage.disk_errors import creation_errors, disk_errors
 from nmtkit.storage.hidden_names import LOCK, OLD, PARTIAL, REMOVED, hidden_name, visible_name
 from nmtkit.storage.manifest import Json
+
+_NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
+"""Errors of opening a link, a folder, or a pipe or socket that nobody reads."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +128,18 @@ def read_manifest(folder: Path, format: str, version: int) -> dict[str, Any]:
 def replace_file(path: Path, data: bytes) -> None:
     """Replace a file's content with `data`; readers see all of the old or all of the new content.
 
+    A link is replaced by a file; what it leads to stays unchanged.
+
     Raises:
-        ConfigError, ResourceError: as `new_folder`.
+        ConfigError: the path is a folder, pipe or device; or as `new_folder`.
+        ResourceError: as `new_folder`.
     """
     with disk_errors(path):
+        if path.exists() and not (path.is_file() or path.is_symlink()):
+            raise ConfigError(f"{path}: exists and is not a file; choose another name")
         partial = hidden_name(path, PARTIAL)
         try:
+            _remove(partial)
             _write(partial, data)
             os.replace(partial, path)
         except BaseException:
@@ -133,6 +147,17 @@ def replace_file(path: Path, data: bytes) -> None:
                 os.unlink(partial)
             raise
         _sync(path.absolute().parent)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log to append to, without a buffer; it is created if missing.
+
+    Raises:
+        ResourceError: the path is a link, pipe, device or folder; no permission, a failing disk.
+        ConfigError: the path is impossible.
+    """
+    with disk_errors(path):
+        return os.fdopen(_open_plain(path, os.O_WRONLY | os.O_APPEND), "ab", buffering=0)
 
 
 def make_folder(path: Path) -> None:
@@ -252,7 +277,7 @@ def _held(lock: Path, path: Path) -> Iterator[None]:
 def _acquire(lock: Path, path: Path) -> int:
     """Return the descriptor of the locked file at `lock`, where other processes look for it."""
     while True:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = _open_plain(lock, os.O_RDWR)
         try:
             _lock(descriptor, path)
             if _is_at(descriptor, lock):
@@ -282,9 +307,35 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
+def _open_plain(path: Path, flags: int) -> int:
+    """Return the descriptor of a file that no other path leads to; it is created if missing.
+
+    A link is not followed, and a pipe not waited for: ResourceError.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise _not_plain_error(path) from error
+        raise
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise _not_plain_error(path)
+    return descriptor
+
+
+def _not_plain_error(path: Path) -> ResourceError:
+    return ResourceError(
+        f"{path}: not written to, because it is a link, pipe, device or folder; delete it, or "
+        "replace it by a plain file"
+    )
+
+
 def _write(path: Path, data: bytes) -> None:
-    """Write a file and sync it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    """Write a new file and sync it."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o666)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
         stream.flush()

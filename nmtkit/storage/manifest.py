@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from nmtkit.errors import RESTORE, DamagedError
 from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.reading import read_file
 from nmtkit.version import __version__
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -58,7 +59,7 @@ def read(folder: Path, format: str, version: int) -> dict[str, Any]:
 
     Raises:
         DamagedError: no such folder; manifest missing or damaged, of another format or a later
-            version; a file missing, of another size, or a symbolic link.
+            version; a file missing or of another size.
     """
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "no such folder"
@@ -80,11 +81,11 @@ def read(folder: Path, format: str, version: int) -> dict[str, Any]:
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder unchecked; DamagedError if it is not a JSON object."""
+    """Return the manifest of a folder unchecked; DamagedError if it is no file, or no object."""
     path = folder / MANIFEST
     try:
-        loaded = json.loads(path.read_bytes().decode())
-    except (FileNotFoundError, IsADirectoryError):
+        loaded = json.loads(read_file(path).decode())
+    except FileNotFoundError:
         raise DamagedError(f"{path}: missing; check the path, or {RESTORE}") from None
     except (ValueError, RecursionError):
         raise _damaged(path) from None
@@ -122,12 +123,9 @@ def _damaged(path: Path) -> DamagedError:
 
 
 def _check_sizes(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Check that each file exists, has its size, and is not behind a symbolic link."""
+    """Check that each file exists and has its size; links are followed."""
     for name, entry in manifest["files"].items():
         path = folder / name
-        parents = [folder / parent for parent in Path(name).parents if parent.name]
-        if any(part.is_symlink() for part in (path, *parents)):
-            raise DamagedError(f"{path}: a symbolic link, which is not followed; {RESTORE}")
         try:
             found = path.stat()
         except (FileNotFoundError, NotADirectoryError):

@@ -24,6 +24,7 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import new_folder, read_manifest
 from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
+from nmtkit.storage.reading import check_is_file, read_file
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-model"
@@ -110,7 +111,7 @@ def describe_model(folder: Path) -> Description:
     verify_files(folder, manifest)
     config_path = folder / CONFIG
     try:
-        recipe = loads(config_path.read_text("utf-8"), TrainRecipe, str(config_path))
+        recipe = loads(read_file(config_path).decode(), TrainRecipe, str(config_path))
     except FileNotFoundError:
         raise missing_file_error(config_path) from None
     except ConfigError as error:
@@ -203,6 +204,7 @@ def open_tensors(path: Path) -> Iterator[Any]:
     """Open a file of `save_tensors` as a `safe_open`; DamagedError for other content."""
     check_path(path)
     try:
+        check_is_file(path)
         with safe_open(path, framework="pt") as file:
             yield file
     except FileNotFoundError:

@@ -23,6 +23,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import make_folder, remove, replace_file
 from nmtkit.storage.manifest import MANIFEST
+from nmtkit.storage.reading import read_file
 
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
@@ -81,10 +82,11 @@ class RunFolder:
 
         Raises:
             FileNotFoundError: there is no `config.toml`.
+            DamagedError: `config.toml` is not a file.
             ConfigError: `config.toml` is not a recipe of `nmtkit train`.
         """
         try:
-            text = self.config_path.read_text("utf-8")
+            text = read_file(self.config_path).decode()
         except UnicodeDecodeError:
             message = f"{self.config_path}: not valid TOML: not UTF-8; correct the file"
             raise ConfigError(message) from None
@@ -137,7 +139,7 @@ class RunFolder:
     def _read_pointer(self, name: str) -> Path | None:
         """Return the model folder that `best` or `last` names; None if there is none."""
         try:
-            found = (self.path / name).read_bytes().decode(errors="replace").strip()
+            found = read_file(self.path / name).decode(errors="replace").strip()
         except FileNotFoundError:
             return None
         folder = self.checkpoints_dir / found

@@ -257,6 +257,8 @@ def _describe(lang: str, vocabulary: Vocabulary) -> dict[str, str]:
 
 def _read_description(path: Path) -> dict[str, Any]:
     """Read codec.json and check its fields."""
+    if not path.is_file():
+        raise DamagedError(f"{path}: missing; {RESTORE}")
     try:
         description: dict[str, Any] = json.loads(path.read_bytes())
     except OSError as error:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmtkit.errors import ConfigError
 from nmtkit.text.lines import read_pair, resolve
 
 Pair = tuple[str, str]
@@ -34,10 +35,16 @@ class Corpus:
         """Find the files of a prefix and count their lines.
 
         Raises:
-            ConfigError: a file is missing or cannot be read.
+            ConfigError: a file is missing, cannot be read, or is a pipe or device.
             DataError: no lines, different numbers of lines, invalid UTF-8, or damaged gzip.
         """
         source, target = resolve(prefix, source_lang), resolve(prefix, target_lang)
+        for path in (source, target):
+            if not (path.is_file() or path.is_dir()):
+                raise ConfigError(
+                    f"{path}: is a pipe or device, and this text is read more than once; write it "
+                    "to a file, and give that"
+                )
         return Corpus(prefix, source, target, sum(1 for _ in read_pair(source, target)))
 
     def pairs(self) -> Iterator[Pair]:

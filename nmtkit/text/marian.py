@@ -52,6 +52,8 @@ class MarianVocabulary:
             DamagedError: a file is missing or damaged.
         """
         list_path = _list_path(path)
+        if not list_path.is_file():
+            raise DamagedError(f"{list_path}: missing; {RESTORE}")
         try:
             model, pieces = path.read_bytes(), json.loads(list_path.read_bytes())
         except OSError as error:

@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 from nmtkit.data.binary import Indices
 from nmtkit.errors import DamagedError
 from nmtkit.storage.durable import replace_file
+from nmtkit.storage.reading import read_file
 from nmtkit.storage.run_folder import RunFolder
 
 Form = TypeVar("Form")
@@ -102,7 +103,7 @@ class MicroBatchSchedule:
 def recorded_increases(run: RunFolder) -> bytes:
     """Return the content of a run's file of increases, empty if there is none."""
     path = run.micro_batches_path
-    return path.read_bytes() if path.exists() else b""
+    return read_file(path) if path.exists() else b""
 
 
 def read_increases(run: RunFolder, initial: int) -> Increases:
@@ -124,7 +125,7 @@ def read_increases(run: RunFolder, initial: int) -> Increases:
 
 def _read_pairs(path: Path, key: str) -> Increases:
     try:
-        pairs = [[one["from_update"], one[key]] for one in json.loads(path.read_bytes())]
+        pairs = [[one["from_update"], one[key]] for one in json.loads(read_file(path))]
     except (ValueError, TypeError, KeyError, RecursionError):
         pairs = [[0, 0]]
     if not all(isinstance(number, int) and number > 0 for pair in pairs for number in pair):

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.errors import ConfigError, DamagedError, StoppedError
+from nmtkit.errors import ConfigError, DamagedError, ResourceError, StoppedError
 from nmtkit.storage.durable import locked
 from nmtkit.storage.model_path import load_model
 from nmtkit.training.run import train
 from tests.faults.harness import held_by_another_process
 from tests.faults.moments import in_update, send
 from tests.faults.results import Result, result_of
-from tests.folders import contents
+from tests.folders import PLANTED, contents, planted
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=5, dropout=0.1)
@@ -109,6 +109,51 @@ def test_a_complete_run_stays_unchanged(complete: Path, data: Path, tmp_path: Pa
     before = contents(run)
     train(RECIPE, data, run)
     assert contents(run) == before
+
+
+# ------------------------------------------------------------------------------------------- links
+
+
+def test_data_and_run_may_be_reached_through_links(
+    begun: Path, data: Path, tmp_path: Path, expected: Result
+) -> None:
+    shutil.copytree(begun, tmp_path / "scratch")
+    (tmp_path / "run").symlink_to(tmp_path / "scratch")
+    (tmp_path / "data").symlink_to(data)
+    train(RECIPE, tmp_path / "data", tmp_path / "run")
+    assert result_of(tmp_path / "scratch") == expected
+    assert (tmp_path / "run").is_symlink()
+    load_model(tmp_path / "run", torch.device("cpu"))
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("name", ["config.toml", "last", "best"])
+def test_a_run_writes_nothing_through_a_hidden_name_that_others_made(
+    name: str, kind: str, begun: Path, data: Path, tmp_path: Path, expected: Result
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(begun, run)
+    with planted(kind, run / f".{name}.nmtkit-partial"):
+        train(RECIPE, data, run)
+    assert result_of(run) == expected
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl"])
+def test_a_lock_or_log_that_others_made_ends_a_run_before_its_first_update(
+    name: str, kind: str, begun: Path, data: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(begun, run)
+    (run / name).unlink(missing_ok=True)
+    with (
+        planted(kind, run / name),
+        pytest.raises(ResourceError, match=rf"^{run}/{name}: not written to, because it is a lin"),
+    ):
+        train(RECIPE, data, run)
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == sorted(
+        path.name for path in (begun / "checkpoints").iterdir()
+    )
 
 
 # ------------------------------------------------------------------------------------------- names

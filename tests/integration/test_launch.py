@@ -100,3 +100,17 @@ def test_all_ranks_continue_while_the_first_cannot_save(data: Path, tmp_path: Pa
     assert re.findall(r"update=([0-9]+) not saved, training continues", talk) == ["5", "10", "15"]
     assert "nmtkit: error: " in talk.splitlines()[-1]
     assert "update=20" in talk
+
+
+def test_all_ranks_and_restarts_have_the_recipe_that_came_from_a_pipe(
+    data: Path, tmp_path: Path
+) -> None:
+    run, pipe = tmp_path / "run", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    settings = ("--max-updates", "5", "--devices", "2", "--config", str(pipe))
+    process = start(data, run, *settings)
+    pipe.write_text("[seed]\nseed = 17\n", "utf-8")  # waits for the one reader
+    code, talk = end(process)
+    assert code == 0, talk
+    assert "ranks=2" in talk
+    assert "seed = 17" in (run / "config.toml").read_text("utf-8")

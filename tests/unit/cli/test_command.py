@@ -31,7 +31,7 @@ def test_help_lists_own_options_first_then_verbatim_examples() -> None:
 
 def test_debug_is_remembered_for_the_error_handler() -> None:
     for arguments, is_shown in ((["--debug"], True), ([], False)):
-        session = Session(())
+        session = Session()
         probe().make_context("probe", arguments, obj=session)
         assert session.shows_tracebacks is is_shown
 

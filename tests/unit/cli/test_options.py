@@ -156,6 +156,16 @@ def test_a_configuration_file_that_cannot_be_read_is_named(
         recipe_for("--config", str(file))
 
 
+def test_a_configuration_file_has_at_most_a_mebibyte(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_bytes(b"#" * 2**20)
+    assert recipe_for("--config", str(file)) == TrainRecipe()
+    file.write_bytes(b"#" * 2**20 + b"\n")
+    for path in (file, Path("/dev/zero")):
+        with pytest.raises(ConfigError, match=f"^{path}: larger than 1 MiB, so not a recipe; che"):
+            recipe_for("--config", str(path))
+
+
 def test_a_byte_order_mark_of_a_configuration_file_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_bytes(b"\xef\xbb\xbf" + dumps(TrainRecipe()).encode())

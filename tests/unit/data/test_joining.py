@@ -68,6 +68,16 @@ def test_nothing_is_copied_and_parts_may_be_deleted(
     assert len(list(Dataset.open(tmp_path / "joined").train)) == NUM_SHARDS
 
 
+def test_parts_may_consist_of_links(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    parts = make_parts(recipe, tmp_path, 2)
+    ids = parts[1] / "train.00001.source.ids"
+    ids.rename(tmp_path / "blob")
+    ids.symlink_to("../blob")
+    join(parts, tmp_path / "joined", False, silent)
+    assert (tmp_path / "joined" / ids.name).samefile(tmp_path / "blob")
+    assert not (tmp_path / "joined" / ids.name).is_symlink()
+
+
 def test_a_part_cannot_be_opened_as_a_dataset(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     (part, _) = make_parts(recipe, tmp_path, 2)
     with pytest.raises(DamagedError, match="is of format 'nmtkit-dataset-part', not"):

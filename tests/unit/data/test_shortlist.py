@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from tests.faults.harness import Fault, run_in_child
+from tests.folders import limit_file_size, names_in
 from tests.tiny import WORDS, tiny_dataset
 
 
@@ -91,3 +94,18 @@ def test_a_damaged_shortlist_is_refused(dataset: Dataset, tmp_path: Path) -> Non
         stream.write(b"\xff")
     with pytest.raises(DamagedError, match=r"candidates.ids: damaged"):
         Shortlist.load(tmp_path / "list")
+
+
+def test_a_shortlist_that_does_not_fit_on_the_disk_is_an_error(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    shortlist = Shortlist.learn(dataset, 3, 4, 300)
+    shortlist = replace(shortlist, candidates=np.zeros((1000, 3), np.int64))  # 12 000 bytes
+
+    def save_on_a_full_disk() -> None:
+        limit_file_size(11_999)
+        shortlist.save(tmp_path / "shortlist", overwrite=False)
+
+    outcome = run_in_child(save_on_a_full_disk, Fault("count", 0))
+    assert outcome.exception.startswith(f"ResourceError: {tmp_path}/shortlist: File too large")
+    assert names_in(tmp_path) == []

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import resource
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from nmtkit.errors import DamagedError, NmtkitError, ResourceError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import Record, TrainingRecord
 from tests.faults.harness import Fault, run_in_child
-from tests.folders import refusing
+from tests.folders import PLANTED, planted, refusing
 from tests.golden.freeze import FROZEN
 from tests.records import TRAINING, VALIDATION
 
@@ -48,6 +49,27 @@ def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NmtkitError, match=r"metrics\.jsonl: Not a directory; "):
         log.append(TRAINING)
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_log_that_is_not_a_plain_file_is_found_at_the_start(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    log = MetricsLog(tmp_path / "run" / "metrics.jsonl")
+    with planted(kind, log.path):
+        for write in (partial(log.drop_after, 100), partial(log.append, TRAINING)):
+            with pytest.raises(ResourceError, match=r"metrics\.jsonl: not written to, because it"):
+                write()
+
+
+@pytest.mark.parametrize("kind", ["link to a device", "pipe", "folder"])
+def test_a_log_that_is_not_a_file_is_not_read(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    log = MetricsLog(tmp_path / "run" / "metrics.jsonl")
+    with (
+        planted(kind, log.path),
+        pytest.raises(DamagedError, match=r"metrics\.jsonl: not a file; replace it by the file"),
+    ):
+        list(log.records())
 
 
 def test_drop_after_deletes_later_records_and_an_incomplete_line(tmp_path: Path) -> None:

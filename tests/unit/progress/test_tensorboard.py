@@ -1,9 +1,13 @@
 """TensorBoard shows what metrics.jsonl holds; without the package an error says so."""
 
 import json
+import os
 import resource
+import socket
 import sys
+import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -77,3 +81,14 @@ def test_a_failure_of_the_disk_loses_one_record(tmp_path: Path) -> None:
     shown = EventAccumulator(str(tmp_path))
     shown.Reload()
     assert [point.step for point in shown.Scalars("training/loss")] == [1, 3, 4]
+
+
+def test_a_link_at_a_name_that_can_be_foreseen_is_not_followed(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="the extra is not installed")
+    theirs = tmp_path / "theirs"
+    for second, number in product(range(30), range(50)):
+        name = f"{int(time.time()) + second:010}.{socket.gethostname()}.{os.getpid()}.{number}"
+        (tmp_path / f"events.out.tfevents.{name}").symlink_to(theirs)
+    TensorboardLog(tmp_path, 0).append(TRAINING)
+    assert not theirs.exists()
+    assert [path for path in tmp_path.iterdir() if not path.is_symlink()]

@@ -6,6 +6,7 @@ import pytest
 
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.report import Report, markdown_of, report_on, write_page
+from tests.folders import names_in
 from tests.unit.reporting.builders import run_of, validated
 
 RUNS = [
@@ -41,6 +42,17 @@ def test_a_page_has_the_same_text_as_the_markdown(tmp_path: Path) -> None:
         ):
             assert {cell.strip(" *") for cell in line.strip("|").split("|")} <= cells
     assert len(list(root.iter("svg"))) == 5
+
+
+def test_a_link_is_replaced_by_the_page_only_with_overwrite(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.symlink_to(tmp_path / "missing")
+    with pytest.raises(ConfigError, match=r"report\.html: already exists"):
+        write_page(REPORT, path, overwrite=False)
+    assert names_in(tmp_path) == ["report.html"]
+    write_page(REPORT, path, overwrite=True)
+    assert path.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert names_in(tmp_path) == ["report.html"]
 
 
 def test_an_existing_page_is_replaced_only_with_overwrite(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from nmtkit.storage.durable import (
     locked,
     make_folder,
     new_folder,
+    open_log,
     read_manifest,
     remove,
     remove_leftovers,
@@ -322,8 +323,9 @@ def test_a_lock_file_deleted_by_its_holder_is_created_again(
         lambda path: remove(path / "made"),
         lambda path: remove_leftovers(path),
         lambda path: locked(path).__enter__(),
+        lambda path: open_log(path / "log"),
     ],
-    ids=["replace_file", "make_folder", "remove", "remove_leftovers", "locked"],
+    ids=["replace_file", "make_folder", "remove", "remove_leftovers", "locked", "open_log"],
 )
 def test_every_writer_reports_a_refusal_as_a_resource_error(
     action: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,9 +85,6 @@ def test_a_folder_without_manifest_is_an_error(folder: Path) -> None:
     with pytest.raises(
         DamagedError, match=r"made/manifest\.json: missing; check the path, or rest"
     ):
-        read(folder, FORMAT, 3)
-    (folder / MANIFEST).mkdir()
-    with pytest.raises(DamagedError, match=r"made/manifest\.json: missing"):
         read(folder, FORMAT, 3)
 
 
@@ -176,9 +174,24 @@ def link_parent(path: Path) -> None:
     path.parent.symlink_to(path.parent.rename(path.parent.with_name("moved")))
 
 
+def link_to_nothing(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nothing")
+
+
+def link_to_device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
 def replace_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
+
+
+def replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
 
 
 def replace_parent_by_file(path: Path) -> None:
@@ -194,9 +207,10 @@ def replace_parent_by_file(path: Path) -> None:
         (replace_parent_by_file, "missing"),
         (lengthen, "damaged, 257 bytes instead of 256"),
         (shorten, "damaged, 255 bytes instead of 256"),
-        (link, "a symbolic link, which is not followed"),
-        (link_parent, "a symbolic link, which is not followed"),
+        (link_to_nothing, "missing"),
         (replace_by_folder, "not a file"),
+        (replace_by_pipe, "not a file"),
+        (link_to_device, "not a file"),
     ],
 )
 def test_a_file_that_is_not_as_described_is_named(
@@ -216,3 +230,30 @@ def test_changed_content_of_the_same_size_is_named(folder: Path) -> None:
         DamagedError, match=r"one\.bin: damaged, its content is not what was written"
     ):
         verify_files(folder, manifest)
+
+
+# -------------------------------------------------------------------------------------- links
+
+
+@pytest.mark.parametrize("put_link", [link, link_parent])
+def test_links_to_files_are_followed(put_link: Callable[[Path], object], folder: Path) -> None:
+    before = check(folder)
+    put_link(folder / "inner" / "one.bin")
+    put_link(folder / MANIFEST) if put_link is link else None
+    assert check(folder) == before
+
+
+def test_other_content_behind_a_link_is_named(folder: Path) -> None:
+    link(folder / "inner" / "one.bin")
+    (folder / "inner" / "moved").write_bytes(bytes(256))
+    with pytest.raises(DamagedError, match=r"one\.bin: damaged, its content is not what was"):
+        check(folder)
+
+
+@pytest.mark.parametrize("replace", [replace_by_folder, replace_by_pipe, link_to_device])
+def test_a_manifest_that_is_not_a_file_is_refused_unread(
+    replace: Callable[[Path], object], folder: Path
+) -> None:
+    replace(folder / MANIFEST)
+    with pytest.raises(DamagedError, match=r"manifest\.json: not a file; replace it by the file"):
+        read(folder, FORMAT, 3)

@@ -75,6 +75,19 @@ def test_a_model_read_back_computes_the_same(tmp_path: Path) -> None:
     assert loaded.manifest["update"] == 7
 
 
+def test_a_model_is_read_from_links_into_a_cache(tmp_path: Path) -> None:
+    model = write_tiny_model(tmp_path / "model")
+    blobs, cached = tmp_path / "blobs", tmp_path / "cached"
+    blobs.mkdir()
+    for number, path in enumerate(sorted((tmp_path / "model").rglob("*"))):
+        link = cached / path.relative_to(tmp_path / "model")
+        if path.is_file():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path.rename(blobs / str(number)))
+    loaded = read_model(cached, CPU)
+    assert torch.equal(encoded(loaded.model), encoded(model))
+
+
 def test_a_folder_holds_what_its_format_says(tmp_path: Path) -> None:
     model = write_tiny_model(tmp_path / "model")
     files = {

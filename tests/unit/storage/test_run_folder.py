@@ -1,13 +1,15 @@
 """What is a run's folder, what in it is another's, and which checkpoints it names."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.errors import ConfigError
+from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage.checkpoint import list_checkpoints, newest_resumable
 from nmtkit.storage.run_folder import RUN_FILES, RunFolder, is_run
+from tests.folders import planted
 from tests.snapshots import tiny_run
 
 
@@ -136,3 +138,19 @@ def test_a_recipe_that_is_not_utf8_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"config\.toml: not valid TOML: not UTF-8; correct the"):
         run.read_recipe()
     assert not is_run(run.path)
+
+
+@pytest.mark.parametrize("kind", ["link to a device", "pipe", "folder"])
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("last", RunFolder.last), ("best", RunFolder.best), ("config.toml", RunFolder.read_recipe)],
+)
+def test_a_file_that_is_something_else_is_refused_unread(
+    name: str, read: Callable[[RunFolder], object], kind: str, tmp_path: Path
+) -> None:
+    run = RunFolder.create_or_open(tmp_path / "run")
+    with (
+        planted(kind, run.path / name),
+        pytest.raises(DamagedError, match=rf"run/{name}: not a file; replace it by the file"),
+    ):
+        read(run)

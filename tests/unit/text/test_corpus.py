@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.corpus import Corpus, chunks, line_key, sample
+from tests.folders import planted
 from tests.tiny import write_lines
 
 
@@ -25,6 +26,18 @@ def test_a_corpus_is_found_and_counted(tmp_path: Path) -> None:
 def test_a_missing_corpus_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"neither .*x\.en nor .*x\.en\.gz exists"):
         Corpus.find(str(tmp_path / "x"), "en", "de")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device"])
+def test_a_pipe_or_device_is_refused_unread(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    numbered(tmp_path / "ours", "x", 3)
+    (tmp_path / "ours" / "x.de").unlink()
+    with (
+        planted(kind, tmp_path / "ours" / "x.de"),
+        pytest.raises(ConfigError, match=r"x\.de: is a pipe or device, and this text is read mor"),
+    ):
+        Corpus.find(str(tmp_path / "ours" / "x"), "en", "de")
 
 
 def test_a_corpus_is_read_to_its_end_when_it_is_found(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Micro-batches divide an update, ranks divide micro-batches, and their number only grows."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -144,4 +145,11 @@ def test_the_file_of_version_0_1_is_read_and_continued(tmp_path: Path) -> None:
 def test_a_file_with_something_else_is_damaged(name: str, content: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(DamagedError, match=rf"{name}: not a list of increases .*; delete the file"):
+        schedule_of(tmp_path, 1)
+
+
+@pytest.mark.parametrize("name", ["micro_batches.json", "pieces.json"])
+def test_a_pipe_is_refused_unread(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DamagedError, match=rf"{name}: not a file; replace it by the file"):
         schedule_of(tmp_path, 1)

@@ -1,0 +1,41 @@
+"""Files that a command reads once may be pipes, as a shell's `<(command)` gives them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.commands import nmtkit_in_text
+
+TEXT = "one two three four five\nsix seven eight nine ten\n"
+
+
+def in_shell(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line of bash, in which `nmtkit` is this one."""
+    function = f'nmtkit() {{ "{sys.executable}" -m nmtkit_cli "$@"; }}; '
+    return subprocess.run(
+        ["bash", "-c", function + line], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_systems_and_references_may_be_pipes(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text(TEXT, "utf-8")
+    text = f"<(cat '{tmp_path}/text')"
+    done = in_shell(f"nmtkit score {text} --reference {text}")
+    assert done.returncode == 0, done.stderr
+    direct = nmtkit_in_text("score", tmp_path / "text", "--reference", tmp_path / "text")
+    assert done.stdout.partition(" ")[2] == direct.stdout.partition(" ")[2] != ""
+
+
+def test_a_recipe_may_be_a_pipe() -> None:
+    done = in_shell(
+        "nmtkit train --print-config --config <(nmtkit train --preset big --print-config)"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == nmtkit_in_text("train", "--preset", "big", "--print-config").stdout
+
+
+def test_a_recipe_of_more_than_a_mebibyte_is_refused_before_its_end() -> None:
+    done = in_shell("nmtkit train --print-config --config <(yes '# more')")
+    assert done.returncode == 2
+    assert done.stderr.startswith("nmtkit: error: /dev/fd/")
+    assert done.stderr.endswith(": larger than 1 MiB, so not a recipe; check --config\n")

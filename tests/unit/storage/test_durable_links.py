@@ -1,0 +1,111 @@
+"""Nothing is written through a link or into a pipe that somebody else put there."""
+
+from pathlib import Path
+
+import pytest
+
+from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.storage.durable import locked, open_log, replace_file
+from tests.folders import PLANTED, names_in, planted, read_folder, write_folder
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """Return an empty folder."""
+    (tmp_path / "ours").mkdir()
+    return tmp_path / "ours"
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_file_is_never_written_through_its_hidden_name(kind: str, ours: Path) -> None:
+    with planted(kind, ours / ".file.nmtkit-partial"):
+        replace_file(ours / "file", b"new")
+    assert (ours / "file").read_bytes() == b"new"
+    assert names_in(ours) == ["file"]
+
+
+def test_the_half_of_a_file_that_a_killed_writer_left_is_replaced(ours: Path) -> None:
+    (ours / ".file.nmtkit-partial").write_bytes(b"half of what was written")
+    replace_file(ours / "file", b"new")
+    assert (ours / "file").read_bytes() == b"new"
+    assert names_in(ours) == ["file"]
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("purpose", ["partial", "removed"])
+def test_a_folder_is_never_written_through_its_hidden_names(
+    kind: str, purpose: str, ours: Path
+) -> None:
+    with planted(kind, ours / f".made.nmtkit-{purpose}"):
+        write_folder(ours / "made", "new")
+    assert read_folder(ours / "made") == "new"
+    assert names_in(ours) == ["made"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLANTED if kind.startswith("link")])
+def test_a_link_is_replaced_by_a_file(kind: str, ours: Path) -> None:
+    with planted(kind, ours / "file"):
+        replace_file(ours / "file", b"new")
+    assert not (ours / "file").is_symlink()
+    assert (ours / "file").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_file_replaces_nothing_but_files(kind: str, ours: Path) -> None:
+    with (
+        planted(kind, ours / "file"),
+        pytest.raises(ConfigError, match=r"file: exists and is not a file; choose another name$"),
+    ):
+        replace_file(ours / "file", b"new")
+    assert names_in(ours) == ["file"]
+
+
+NOT_PLAIN = "not written to, because it is a link, pipe, device or folder; delete it, or replace"
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_lock_that_is_not_a_plain_file_is_refused(kind: str, ours: Path) -> None:
+    with (
+        planted(kind, ours / ".lock"),
+        pytest.raises(ResourceError, match=rf"ours/\.lock: {NOT_PLAIN}"),
+        locked(ours),
+    ):
+        pytest.fail("the lock is held")
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_lock_of_a_folder_that_is_not_a_plain_file_is_refused(kind: str, ours: Path) -> None:
+    with (
+        planted(kind, ours / ".made.nmtkit-lock"),
+        pytest.raises(ResourceError, match=rf"\.made\.nmtkit-lock: {NOT_PLAIN}"),
+    ):
+        write_folder(ours / "made", "new")
+    assert names_in(ours) == [".made.nmtkit-lock"]
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_log_that_is_not_a_plain_file_is_refused(kind: str, ours: Path) -> None:
+    with (
+        planted(kind, ours / "log"),
+        pytest.raises(ResourceError, match=rf"ours/log: {NOT_PLAIN}"),
+    ):
+        open_log(ours / "log")
+
+
+def test_a_log_grows_behind_a_link_to_its_folder(ours: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(ours)
+    for line in (b"one\n", b"two\n"):
+        with open_log(tmp_path / "link" / "log") as log:
+            log.write(line)
+    assert (ours / "log").read_bytes() == b"one\ntwo\n"
+
+
+def test_folders_are_written_and_locked_behind_a_link(ours: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(ours)
+    write_folder(link / "made", "old")
+    write_folder(link / "made", "new", overwrite=True)
+    with locked(link / "made"):
+        replace_file(link / "made" / "file", b"new")
+    assert read_folder(ours / "made") == "new"
+    assert link.is_symlink()
