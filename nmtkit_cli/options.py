@@ -23,7 +23,7 @@ from nmtkit.config.fields import (
 from nmtkit.config.presets import PRESETS, PRESETS_HELP
 from nmtkit.config.problems import suggestion
 from nmtkit.config.schema import Recipe, TrainRecipe
-from nmtkit.config.toml import build, dumps, read_values
+from nmtkit.config.toml import build, dumps, read_text, read_values
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import FILE
 from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
@@ -217,7 +217,7 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
 
 def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
     except OSError as error:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import dumps, loads
+from nmtkit.config.toml import dumps, loads, read_text
 from nmtkit.errors import ConfigError
 from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import make_folder, remove, replace_file
@@ -84,7 +84,7 @@ class RunFolder:
             ConfigError: `config.toml` is not a recipe of `nmtkit train`.
         """
         try:
-            text = self.config_path.read_text("utf-8")
+            text = read_text(self.config_path)
         except UnicodeDecodeError:
             message = f"{self.config_path}: not valid TOML: not UTF-8; correct the file"
             raise ConfigError(message) from None

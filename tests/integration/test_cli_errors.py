@@ -88,7 +88,7 @@ def nmtkit(
         (
             "train d --out r --dropout 2 --heads x",
             2,
-            "heads ('x') must be a whole number of at least 1, below 2**63 [model.heads]; "
+            "heads ('x') must be a whole number from 1 to 65536 [model.heads]; "
             "dropout (2.0) must be a number from 0 to 0.99 [model.dropout]",
         ),
         (
