@@ -5,6 +5,7 @@ Subcommands are imported when they are invoked, which keeps --help fast.
 
 import errno
 import importlib
+import importlib.abc
 import os
 import sys
 import traceback
@@ -78,6 +79,21 @@ RESOURCE_ERRNOS = (
 )
 
 
+TORCH_BYTES = 640 * 2**20
+"""Address space of torch's libraries without a GPU."""
+
+
+class RoomForTorch(importlib.abc.MetaPathFinder):
+    """Finds no module, but refuses to import torch where it would abort the process."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002
+        """Raise ResourceError if torch is to be imported and has too little address space."""
+        if fullname == "torch":
+            from nmtkit.runtime.address_space import require_address_space
+
+            require_address_space(TORCH_BYTES, "PyTorch")
+
+
 class LazyGroup(click.Group):
     """The commands by name; a command is imported when it is invoked."""
 
@@ -135,6 +151,7 @@ def main() -> NoReturn:
     """Run the command line of this process, and exit."""
     open_standard_error()
     open_standard_output()
+    sys.meta_path.insert(0, RoomForTorch())
     exit_code = run(sys.argv[1:] or ["--help"])
     if "RANK" in os.environ:
         # Threads of torch.distributed may still run; they abort while the interpreter shuts down.

@@ -103,7 +103,7 @@ class Member(tarfile.TarInfo):
     """A member of an archive; a header that `tarfile` would hold in memory has a limit."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> "Member":
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "Member":
         """Read the block of a header; tarfile.ReadError if what follows it is too long."""
         member = super().frombuf(buf, encoding, errors)
         if member.type in HEADER_TYPES and member.size > MAX_HEADER_BYTES:

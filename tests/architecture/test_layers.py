@@ -28,6 +28,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.runtime": 2,
     "nmtkit.runtime.allocator": 1,
     "nmtkit.runtime.parent_process": 1,
+    "nmtkit.runtime.address_space": 1,
     "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,
     "nmtkit.model.kernels": 2,

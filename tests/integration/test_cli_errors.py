@@ -10,7 +10,7 @@ import pytest
 
 from nmtkit.config.toml import dumps
 from tests import commands
-from tests.tiny import tiny_train_recipe
+from tests.tiny import tiny_corpus, tiny_train_recipe
 from tests.training import last_update
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli")
@@ -325,3 +325,28 @@ def test_the_completion_script_of_bash_names_the_command(tmp_path: Path) -> None
     assert process.returncode == 0
     assert b"_NMTKIT_COMPLETE=bash_complete" in process.stdout
     assert process.stdout.rstrip().endswith(b"_nmtkit_completion_setup;")
+
+
+@pytest.mark.parametrize("line", ["translate m", "train d --out r", "score --model m --source s"])
+def test_too_little_address_space_is_exit_5_in_one_line(line: str, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("a\n")
+    limited = ["sh", "-c", 'ulimit -v 400000; exec "$@"', "sh", *COMMAND, *line.split()]
+    done = subprocess.run(limited, capture_output=True, cwd=tmp_path, env=ENVIRONMENT, check=False)
+    assert done.stderr.startswith(b"nmtkit: error: out of memory: PyTorch needs 640MiB of address")
+    assert (done.returncode, done.stderr.count(b"\n")) == (5, 1)
+
+
+def test_too_little_address_space_for_learning_subwords_is_exit_5(tmp_path: Path) -> None:
+    train, valid = tiny_corpus(tmp_path)
+    corpus = ["--train", train, "--valid", valid, "-s", "en", "-t", "de", "--out", "data"]
+    limited = ["sh", "-c", 'ulimit -v 300000; exec "$@"', "sh", *COMMAND, "preprocess", *corpus]
+    done = subprocess.run(
+        [*limited, "--vocab-size", "300"],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(b"nmtkit: error: out of memory: SentencePiece needs 256MiB of address")
+    assert done.returncode == 5
