@@ -26,7 +26,7 @@ from nmtkit.text.words import Words
 Report = Callable[[str], None]
 
 _SOURCE, _TARGET = 0, 1
-_LEARNER_BYTES = 2**28
+_LEARNER_BYTES = 384 * 2**20
 """Address space of SentencePiece's 16 threads, which abort the process where there is none."""
 
 

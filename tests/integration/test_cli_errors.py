@@ -348,5 +348,5 @@ def test_too_little_address_space_for_learning_subwords_is_exit_5(tmp_path: Path
         check=False,
     )
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(b"nmtkit: error: out of memory: SentencePiece needs 256MiB of address")
+    assert last.startswith(b"nmtkit: error: out of memory: SentencePiece needs 384MiB of address")
     assert done.returncode == 5
