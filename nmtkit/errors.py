@@ -69,9 +69,19 @@ class InterruptedByUserError(NmtkitError):
     exit_code = 130
 
 
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "bad_alloc",
+    "can't start new thread",
+    "failed to map segment",
+    "Cannot allocate memory",
+)
+"""What torch, Python's threads and the dynamic linker report when memory is short."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether Python or torch is out of memory; does not import torch."""
-    is_torch_error = isinstance(error, RuntimeError) and (
-        type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    )
-    return isinstance(error, MemoryError) or is_torch_error
+    """Return whether Python or a library is out of memory; does not import torch."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    is_of_library = isinstance(error, RuntimeError | ImportError | OSError)
+    return is_of_library and any(text in str(error) for text in _OUT_OF_MEMORY)

@@ -11,12 +11,14 @@ import sys
 def main() -> None:
     """Run the command line of this process, and exit."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    from nmtkit.runtime.address_space import refuse_torch_without_room
     from nmtkit.runtime.standard_streams import open_standard_error, open_standard_output
     from nmtkit.signals import STOP_SIGNALS
 
     signal.pthread_sigmask(signal.SIG_SETMASK, {*before, *STOP_SIGNALS})
     open_standard_error()
     open_standard_output()
+    refuse_torch_without_room()
     from nmtkit_cli.command_line import run
 
     exit_code = run(sys.argv[1:] or ["--help"])

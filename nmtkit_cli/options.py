@@ -23,14 +23,11 @@ from nmtkit.config.fields import (
 from nmtkit.config.presets import PRESETS, PRESETS_HELP
 from nmtkit.config.problems import suggestion
 from nmtkit.config.schema import Recipe, TrainRecipe
-from nmtkit.config.toml import build, dumps, read_values
+from nmtkit.config.toml import build, dumps, read_text, read_values
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import FILE
 from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
 from nmtkit_cli.streams import write_lines
-
-MAX_RECIPE_BYTES = 2**20
-"""A larger recipe is refused; a recipe with every setting has a few thousand bytes."""
 
 Body = Callable[..., None]
 
@@ -221,11 +218,7 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
 def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
     """Return the values of a recipe, which may come from a pipe."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_RECIPE_BYTES + 1)
-        if len(content) > MAX_RECIPE_BYTES:
-            raise ConfigError(f"{path}: larger than 1 MiB, so not a recipe; check --config")
-        text = content.decode("utf-8-sig")
+        text = read_text(path)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
     except OSError as error:

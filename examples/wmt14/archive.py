@@ -17,8 +17,16 @@ from examples.wmt14.errors import DAMAGED, FetchError, disk_errors
 
 CHUNK_BYTES = 2**20
 GZIP_MAGIC = b"\x1f\x8b"
-# Errors of truncated or corrupt archives.
-DAMAGES = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
+# Errors of truncated, corrupt and forged archives; `tarfile` lets the last three escape.
+DAMAGES = (
+    *(tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error),
+    *(ValueError, OverflowError, RecursionError),
+)
+MAX_MEMBERS, MAX_HEADER_BYTES = 10_000, 2**20
+HEADER_TYPES = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
 
 
 def check_digest(archive: Path, archives: Path) -> str:
@@ -52,7 +60,7 @@ def record_digest(name: str, digest: str, archives: Path) -> None:
 
 def read_digests(sums: Path) -> dict[str, str]:
     """Return the recorded digests by archive name."""
-    lines = sums.read_text("utf-8").split("\n") if sums.exists() else []
+    lines = sums.read_text("utf-8", "replace").split("\n") if sums.exists() else []
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
 
 
@@ -68,10 +76,13 @@ def unpack(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
     found: dict[str, Path] = {}
     try:
         with open_bytes(archive) as stream:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
-                for member in tar:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as tar:
+                for number, member in enumerate(tar):
+                    if number == MAX_MEMBERS:
+                        raise tarfile.ReadError(f"more than {MAX_MEMBERS:,} members")
                     name = safe_path(member.name, archive)
-                    if name in members and member.isfile():
+                    # A sparse file may have any size, of which the archive holds nothing.
+                    if name in members and member.isfile() and not member.issparse():
                         found[name] = folder / str(members.index(name))
                         copy(cast(BinaryIO, tar.extractfile(member)), found[name])
             while stream.read(CHUNK_BYTES):  # to the end, where gzip has its checksum
@@ -86,6 +97,18 @@ def unpack(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
                 DAMAGED, f"{archive}: has no file {name}; check that it is the right archive"
             )
     return [found[name] for name in members]
+
+
+class Member(tarfile.TarInfo):
+    """A member of an archive; a header that `tarfile` would hold in memory has a limit."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "Member":
+        """Read the block of a header; tarfile.ReadError if what follows it is too long."""
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in HEADER_TYPES and member.size > MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {member.size:,} bytes")
+        return member
 
 
 def safe_path(name: str, archive: Path) -> str:

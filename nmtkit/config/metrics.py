@@ -145,8 +145,10 @@ class SignificanceConfig:
     paired_ar: bool = setting(
         False, "Test each system against the first one by approximate randomisation."
     )
-    resamples: int = setting(1000, "Number of bootstrap samples.", minimum=2)
-    trials: int = setting(10_000, "Number of trials of approximate randomisation.", minimum=1)
+    resamples: int = setting(1000, "Number of bootstrap samples.", minimum=2, maximum=1_000_000)
+    trials: int = setting(
+        10_000, "Number of trials of approximate randomisation.", minimum=1, maximum=1_000_000
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,9 @@ from nmtkit.config.setting import setting
 MIN_ENTRIES = 8
 """The smallest size of a vocabulary."""
 
+LARGEST_VOCABULARY = 10_000_000
+"""More entries than any language model has; their embeddings of size 512 take 19 GiB."""
+
 SENTENCEPIECE = "sentencepiece"
 
 
@@ -125,10 +128,17 @@ class VocabularyConfig:
         choices=("none", "moses"),
     )
     vocab_size: int = setting(
-        32_000, "Entries of a vocabulary; the maximum for words.", minimum=MIN_ENTRIES
+        32_000,
+        "Entries of a vocabulary; the maximum for words.",
+        minimum=MIN_ENTRIES,
+        maximum=LARGEST_VOCABULARY,
     )
     target_vocab_size: int = setting(
-        0, "Entries of the target's vocabulary, if it is separate.", zero="same", minimum=0
+        0,
+        "Entries of the target's vocabulary, if it is separate.",
+        zero="same",
+        minimum=0,
+        maximum=LARGEST_VOCABULARY,
     )
     separate_vocabularies: bool = setting(
         False, "Learn one vocabulary per side instead of a joint one."

@@ -80,7 +80,9 @@ LENGTH_PENALTIES = {
 class SearchConfig:
     """Beam search. Source: paper, section 6.1."""
 
-    beam: int = setting(4, "Beam size; 1 = greedy search.", minimum=1, on_resume="free")
+    beam: int = setting(
+        4, "Beam size; 1 = greedy search.", minimum=1, maximum=10_000, on_resume="free"
+    )
     length_penalty: float = setting(
         0.6,
         "Exponent alpha of the length penalty, which divides scores.",
@@ -122,6 +124,7 @@ class ConstraintsConfig:
         "limit.",
         unit="tokens",
         minimum=0,
+        maximum=1_000_000,
     )
     min_length_ratio: float = setting(
         0.0,
@@ -135,6 +138,7 @@ class ConstraintsConfig:
         "not count; each part of a split line counts by itself.",
         unit="tokens",
         minimum=0,
+        maximum=1_000_000,
     )
     no_repeat_ngram: int = setting(
         0, "Forbid repeated n-grams of this many tokens; 0 = allow them.", minimum=0
@@ -195,7 +199,7 @@ class OutputConfig:
         "an object per line.",
         choices=tuple(OUTPUT_FORMATS),
     )
-    n_best: int = setting(1, "Translations per line, best first.", minimum=1)
+    n_best: int = setting(1, "Translations per line, best first.", minimum=1, maximum=10_000)
     scores: bool = setting(False, "In text, append a tab and the score to each translation.")
     alignments: bool = setting(
         False, "Word alignments s-t, from the decoder's attention; in text after a tab."

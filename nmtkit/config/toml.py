@@ -4,16 +4,32 @@ A file needs only the settings that it changes; `dumps` writes all of them.
 """
 
 import json
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, values_of
-from nmtkit.config.problems import Problem, raise_problems, suggestion
+from nmtkit.config.problems import Problem, raise_problems, shown
 from nmtkit.config.schema import Recipe
 from nmtkit.config.upgrade import upgraded
 from nmtkit.config.validate import check_recipe, check_values
 from nmtkit.errors import ConfigError
+
+MAX_CHARACTERS = 2**18
+"""Longest recipe: thousands of training texts."""
+
+_MAX_DOTS = 64
+"""Most dots of a line outside strings; `tomllib` needs quadratic time for the parts of a key."""
+
+_STRING_OR_COMMENT = re.compile(
+    r'"""(?:\\[\s\S]|[^\\])*?"{3,5}'
+    r"|'''[\s\S]*?'{3,5}"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*"
+)
 
 
 def dumps(recipe: Recipe) -> str:
@@ -32,6 +48,12 @@ def dumps(recipe: Recipe) -> str:
 def literal(field: Field, value: Value) -> str:
     """Return the value of a setting as TOML writes it."""
     return _literal(value or field.setting.zero or value)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a recipe's file; of a file that is too long, enough to refuse it."""
+    with path.open(encoding="utf-8-sig") as file:
+        return file.read(MAX_CHARACTERS + 1)
 
 
 def loads(text: str, recipe_type: type[AnyRecipe], name: str) -> AnyRecipe:
@@ -89,6 +111,7 @@ def _literal(value: Value) -> str:
 def _parse(
     text: str, recipe_type: type[AnyRecipe], name: str
 ) -> tuple[dict[str, Value], list[Problem]]:
+    _check_size(text, name)
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -96,6 +119,22 @@ def _parse(
     raw, problems = _flatten(document, fields_of(recipe_type))
     values, other_problems = check_values(recipe_type, raw)
     return values, [*problems, *other_problems]
+
+
+def _check_size(text: str, name: str) -> None:
+    """Raise ConfigError for a text that takes long to parse."""
+    if len(text) > MAX_CHARACTERS:
+        raise ConfigError(
+            f"{name}: more than {MAX_CHARACTERS:,} characters; give a recipe, such as from "
+            "--print-config"
+        )
+    bare = _STRING_OR_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for number, line in enumerate(bare.split("\n"), 1):
+        if line.count(".") > _MAX_DOTS:
+            raise ConfigError(
+                f"{name}:{number}: a key with more than {_MAX_DOTS} dots; write settings as "
+                "`name = value` below their [section]"
+            )
 
 
 def _flatten(
@@ -112,22 +151,25 @@ def _flatten(
                 if key in fields and fields[key].section == section:
                     values[key] = value
                 else:
-                    problems.append(Problem((key,), _misplaced(key, f"in [{section}]", fields)))
+                    problems.append(_misplaced(key, f"in [{section}]", fields))
         else:
-            problems.append(Problem((section,), _stray(section, content, sections, fields)))
+            problems.append(_stray(section, content, sections, fields))
     return values, problems
 
 
-def _stray(name: str, content: object, sections: Iterable[str], fields: dict[str, Field]) -> str:
+def _stray(
+    name: str, content: object, sections: Collection[str], fields: dict[str, Field]
+) -> Problem:
     """Return the problem of an entry at the top level that is not a known section."""
     if name in sections:
-        return f"{name!r} must be a section; write [{name}] with its settings below"
+        text = f"{name!r} must be a section; write [{name}] with its settings below"
+        return Problem((name,), text)
     if isinstance(content, dict):
-        return f"unknown section [{name}]; {suggestion(name, sections)}"
+        return Problem((name,), f"unknown section [{shown(name)[1:-1]}]", known=sections)
     return _misplaced(name, "outside any section", fields)
 
 
-def _misplaced(key: str, where: str, fields: dict[str, Field]) -> str:
+def _misplaced(key: str, where: str, fields: dict[str, Field]) -> Problem:
     if key in fields:
-        return f"{key!r} is {where}; move it to [{fields[key].section}]"
-    return f"unknown key {key!r} {where}; {suggestion(key, fields)}"
+        return Problem((key,), f"{key!r} is {where}; move it to [{fields[key].section}]")
+    return Problem((key,), f"unknown key {shown(key)} {where}", known=fields)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from nmtkit.config.metrics import AUTO, NLL
 from nmtkit.config.setting import PrecisionConfig, setting
 
+LARGEST_DEPTH, LARGEST_WIDTH = 1000, 65_536
+"""Layers and size of the deepest and of the widest models that anybody has trained, rounded up."""
+
 
 @dataclass(frozen=True)
 class PositionEncoding:
@@ -64,22 +67,29 @@ ACTIVATIONS = {"relu": Activation(keeps_input=False), "silu": Activation(keeps_i
 class ModelConfig:
     """Model. Source: paper, section 3 and table 3."""
 
-    encoder_layers: int = setting(6, "Encoder layers.", minimum=1)
-    decoder_layers: int = setting(6, "Decoder layers.", minimum=1)
-    model_size: int = setting(512, "Size d_model of embeddings and layers.", minimum=2)
+    encoder_layers: int = setting(6, "Encoder layers.", minimum=1, maximum=LARGEST_DEPTH)
+    decoder_layers: int = setting(6, "Decoder layers.", minimum=1, maximum=LARGEST_DEPTH)
+    model_size: int = setting(
+        512, "Size d_model of embeddings and layers.", minimum=2, maximum=LARGEST_WIDTH
+    )
     feed_forward_size: int = setting(
-        2048, "Inner size d_ff of the feed-forward networks.", minimum=1
+        2048, "Inner size d_ff of the feed-forward networks.", minimum=1, maximum=16 * LARGEST_WIDTH
     )
     activation: str = setting(
         "relu",
         "Activation of the feed-forward networks. relu: the paper's; silu: x * sigmoid(x).",
         choices=ACTIVATIONS,
     )
-    heads: int = setting(8, "Attention heads h.", minimum=1)
+    heads: int = setting(8, "Attention heads h.", minimum=1, maximum=LARGEST_WIDTH)
     key_size: int = setting(
-        0, "Size d_k of queries and keys per head; 0 = model_size / heads.", minimum=0
+        0,
+        "Size d_k of queries and keys per head; 0 = model_size / heads.",
+        minimum=0,
+        maximum=LARGEST_WIDTH,
     )
-    value_size: int = setting(0, "Size d_v of values per head; 0 = model_size / heads.", minimum=0)
+    value_size: int = setting(
+        0, "Size d_v of values per head; 0 = model_size / heads.", minimum=0, maximum=LARGEST_WIDTH
+    )
     window: int = setting(
         0,
         "Window r of self-attention (local attention); 0 = all positions. Encoder: r // 2 "
@@ -116,7 +126,11 @@ class ModelConfig:
         choices=POSITIONS,
     )
     max_positions: int = setting(
-        1024, "Number of learned positions; longer input is an error.", unit="tokens", minimum=1
+        1024,
+        "Number of learned positions; longer input is an error.",
+        unit="tokens",
+        minimum=1,
+        maximum=1_000_000,
     )
     tie_embeddings: bool = setting(
         True,
@@ -360,6 +374,7 @@ class RanksConfig:
         "process without GPUs. Has no effect under torchrun.",
         zero="auto",
         minimum=0,
+        maximum=1024,
         on_resume="free",
     )
     rank_timeout: float = setting(
@@ -367,5 +382,6 @@ class RanksConfig:
         "End training if a process does not answer the others for this long.",
         unit="minutes",
         minimum=0.01,
+        maximum=100_000,
         on_resume="free",
     )

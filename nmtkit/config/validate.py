@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, recipe_of, values_of
-from nmtkit.config.problems import Problem, raise_problems, suggestion
+from nmtkit.config.problems import Problem, raise_problems, shown
 from nmtkit.config.rules import contradictions
 from nmtkit.config.schema import Recipe
 
 LARGEST_INTEGER = 2**63 - 1
-LONGEST_SHOWN = 60
+LONGEST_TEXT = 4096
+"""Characters of a text setting, as the bytes of a path on Linux."""
+
+_TEXT = f"UTF-8 text of at most {LONGEST_TEXT} characters"
 
 
 def check_values(
@@ -31,7 +34,7 @@ def check_values(
     problems = []
     for name, value in values.items():
         if name not in fields:
-            problems.append(Problem((name,), f"unknown key {name!r}; {suggestion(name, fields)}"))
+            problems.append(Problem((name,), f"unknown key {shown(name)}", known=fields))
             continue
         fitted = _fit(fields[name], value)
         if fitted is not None and _is_permitted(fields[name], fitted):
@@ -86,8 +89,8 @@ def _fit(field: Field, value: object) -> Value | None:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value is text without null and lone surrogates (undecodable bytes)."""
-    if not isinstance(value, str):
+    """Return whether a value is short text without null and lone surrogates (undecodable bytes)."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         return False
     return not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
 
@@ -105,7 +108,7 @@ def _is_permitted(field: Field, value: Value) -> bool:
 def _bad_value(field: Field, value: object) -> str:
     close = difflib.get_close_matches(str(value), field.setting.choices, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{field.name} ({_shown(value)}) must be {_expected(field)}{hint} {_place(field)}"
+    return f"{field.name} ({shown(value)}) must be {_expected(field)}{hint} {_place(field)}"
 
 
 def _expected(field: Field) -> str:
@@ -114,9 +117,9 @@ def _expected(field: Field) -> str:
     if field.kind is bool:
         return "true or false"
     if field.kind is tuple:
-        return 'a list of texts, such as ["one", "two"]'
+        return f'a list of texts, such as ["one", "two"], of at most {LONGEST_TEXT} characters each'
     if field.kind is str:
-        return f"one of: {', '.join(setting.choices)}" if setting.choices else "UTF-8 text"
+        return f"one of: {', '.join(setting.choices)}" if setting.choices else _TEXT
     number = f"{setting.zero!r} or " if setting.zero else ""
     number += "a whole number" if field.kind is int else "a number"
     if setting.maximum is not None:
@@ -127,12 +130,6 @@ def _expected(field: Field) -> str:
 
 def _place(field: Field) -> str:
     return f"[{field.section}.{field.name}]"
-
-
-def _shown(value: object) -> str:
-    """Return a value roughly as in TOML, truncated if it is long."""
-    text = str(value).lower() if isinstance(value, bool) else ascii(value)
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
 
 
 def _missing(recipe_type: type[AnyRecipe], values: Values) -> Iterator[Problem]:

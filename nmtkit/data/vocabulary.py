@@ -14,6 +14,7 @@ from nmtkit.config.preprocessing import (
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.errors import DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
+from nmtkit.runtime.address_space import require_address_space
 from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_lines
@@ -25,6 +26,8 @@ from nmtkit.text.words import Words
 Report = Callable[[str], None]
 
 _SOURCE, _TARGET = 0, 1
+_LEARNER_BYTES = 384 * 2**20
+"""Address space of SentencePiece's 16 threads, which abort the process where there is none."""
 
 
 def make_codec(
@@ -141,6 +144,7 @@ def _learn_subwords(
         f"{num_wanted * len(text.sides)} lines of {text.name}"
     )
     lines = text.sample(num_wanted)
+    require_address_space(_LEARNER_BYTES, "SentencePiece")
     symbols = [*symbols, *_whole_tokens(config)]
     return Subword.train(lines, algorithm, size, text.name, symbols, size_flag)
 

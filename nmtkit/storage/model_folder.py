@@ -18,13 +18,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import dumps, loads
+from nmtkit.config.toml import dumps, loads, read_text
 from nmtkit.errors import RESTORE, ConfigError, DamagedError, DivergedError
+from nmtkit.model.estimate.cost import count_parameters
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import new_folder, read_manifest
 from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
-from nmtkit.storage.reading import check_is_file, read_file
+from nmtkit.storage.reading import check_is_file
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-model"
@@ -34,6 +35,8 @@ CONFIG = "config.toml"
 
 _CODEC = "codec"
 _OS_ERROR = re.compile(r"\(os error ([0-9]+)\)")
+_MOST_TIMES = 10
+"""A model of more parameters than this many times those of its file is not built."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def describe_model(folder: Path) -> Description:
     verify_files(folder, manifest)
     config_path = folder / CONFIG
     try:
-        recipe = loads(read_file(config_path).decode(), TrainRecipe, str(config_path))
+        check_is_file(config_path)
+        recipe = loads(read_text(config_path), TrainRecipe, str(config_path))
     except FileNotFoundError:
         raise missing_file_error(config_path) from None
     except ConfigError as error:
@@ -155,9 +159,14 @@ def make_model(
         DamagedError: names or shapes of the parameters do not match the recipe.
     """
     codec = described.codec
-    model = Transformer(
-        described.recipe.model, codec.source.size, codec.target.size, codec.is_shared
-    )
+    shape = described.recipe.model, codec.source.size, codec.target.size, codec.is_shared
+    expected, found = count_parameters(*shape).total, sum(map(torch.numel, tensors.values()))
+    if expected > _MOST_TIMES * found:
+        raise DamagedError(
+            f"{folder / TENSORS}: does not fit {CONFIG}: {found:,} parameters, where the model has "
+            f"{expected:,}; {RESTORE}"
+        )
+    model = Transformer(*shape)
     restore_parameters(model, tensors, folder)
     return LoadedModel(model.to(device).eval(), codec, described.recipe, described.manifest)
 

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import dumps, loads
+from nmtkit.config.toml import dumps, loads, read_text
 from nmtkit.errors import ConfigError
 from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import make_folder, remove, replace_file
 from nmtkit.storage.manifest import MANIFEST
-from nmtkit.storage.reading import read_file
+from nmtkit.storage.reading import check_is_file, read_file
 
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
@@ -86,7 +86,8 @@ class RunFolder:
             ConfigError: `config.toml` is not a recipe of `nmtkit train`.
         """
         try:
-            text = read_file(self.config_path).decode()
+            check_is_file(self.config_path)
+            text = read_text(self.config_path)
         except UnicodeDecodeError:
             message = f"{self.config_path}: not valid TOML: not UTF-8; correct the file"
             raise ConfigError(message) from None

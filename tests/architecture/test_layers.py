@@ -29,6 +29,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.runtime": 2,
     "nmtkit.runtime.allocator": 1,
     "nmtkit.runtime.parent_process": 1,
+    "nmtkit.runtime.address_space": 1,
     "nmtkit.runtime.standard_streams": 1,
     "nmtkit.runtime.workers": 1,
     "nmtkit.text": 2,

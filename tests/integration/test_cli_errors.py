@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import commands
+from tests.tiny import tiny_corpus
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli")
 TIMEOUT_S = 60
@@ -85,7 +86,7 @@ def nmtkit(
         (
             "train d --out r --dropout 2 --heads x",
             2,
-            "heads ('x') must be a whole number of at least 1, below 2**63 [model.heads]; "
+            "heads ('x') must be a whole number from 1 to 65536 [model.heads]; "
             "dropout (2.0) must be a number from 0 to 0.99 [model.dropout]",
         ),
         (
@@ -319,3 +320,28 @@ def test_the_completion_script_of_bash_names_the_command(tmp_path: Path) -> None
     assert process.returncode == 0
     assert b"_NMTKIT_COMPLETE=bash_complete" in process.stdout
     assert process.stdout.rstrip().endswith(b"_nmtkit_completion_setup;")
+
+
+@pytest.mark.parametrize("line", ["translate m", "train d --out r", "score --model m --source s"])
+def test_too_little_address_space_is_exit_5_in_one_line(line: str, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("a\n")
+    limited = ["sh", "-c", 'ulimit -v 400000; exec "$@"', "sh", *COMMAND, *line.split()]
+    done = subprocess.run(limited, capture_output=True, cwd=tmp_path, env=ENVIRONMENT, check=False)
+    assert done.stderr.startswith(b"nmtkit: error: out of memory: PyTorch needs 640MiB of address")
+    assert (done.returncode, done.stderr.count(b"\n")) == (5, 1)
+
+
+def test_too_little_address_space_for_learning_subwords_is_exit_5(tmp_path: Path) -> None:
+    train, valid = tiny_corpus(tmp_path)
+    corpus = ["--train", train, "--valid", valid, "-s", "en", "-t", "de", "--out", "data"]
+    limited = ["sh", "-c", 'ulimit -v 300000; exec "$@"', "sh", *COMMAND, "preprocess", *corpus]
+    done = subprocess.run(
+        [*limited, "--vocab-size", "300"],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(b"nmtkit: error: out of memory: SentencePiece needs 384MiB of address")
+    assert done.returncode == 5

@@ -1,6 +1,8 @@
 import string
+import time
 import tomllib
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,11 +11,22 @@ from hypothesis import strategies as st
 
 from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
-from nmtkit.config.toml import build, dumps, literal, loads, read_values
+from nmtkit.config.toml import (
+    MAX_CHARACTERS,
+    build,
+    dumps,
+    literal,
+    loads,
+    read_text,
+    read_values,
+)
 from nmtkit.errors import ConfigError
 
 AnyType = type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
 RECIPES: list[AnyType] = [PreprocessRecipe, TrainRecipe, TranslateRecipe]
+
+LONGEST_S = 1.0
+"""Longest time to refuse a file; today a tenth of it, and minutes without bounds."""
 
 # Text that UTF-8 files and paths can contain.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -168,7 +181,7 @@ def test_a_setting_with_a_problem_is_reported_once() -> None:
     with pytest.raises(ConfigError) as caught:
         loads('[model]\nheads = "many"\nmodel_size = 510\n', TrainRecipe, "file")
     assert str(caught.value) == (
-        "file: heads ('many') must be a whole number of at least 1, below 2**63 [model.heads]"
+        "file: heads ('many') must be a whole number from 1 to 65536 [model.heads]"
     )
 
 
@@ -185,3 +198,61 @@ def test_a_single_setting_is_written_as_in_its_recipe(recipe_type: AnyType) -> N
         f"{name} = {literal(field, values[name])}" for name, field in fields_of(recipe_type).items()
     ]
     assert lines == [line for line in dumps(recipe).split("\n") if " = " in line]
+
+
+DEEP = ".".join(["a"] * 100_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DEEP} = 1",
+        f"[{DEEP}]",
+        f"x = {{{DEEP} = 1}}",
+        f'x = """ \\""" """""\n{DEEP} = 1',
+        f"x = '''\n''''\n{DEEP} = 1",
+        ".\"a\" . 'a'".join(["a"] * 10_000) + " = 1",
+    ],
+)
+def test_keys_of_many_parts_are_refused_quickly(text: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(
+        ConfigError, match=r"^file:\d: a key with more than 64 dots; write settings"
+    ):
+        read_values(text, TrainRecipe, "file")
+    assert time.process_time() - begin < LONGEST_S
+
+
+@pytest.mark.parametrize("quote", ['"', "'", '"""', "'''"])
+def test_dots_in_text_and_comments_are_no_key(quote: str) -> None:
+    text = f"[corpus]\nvalid = {quote}{'.' * 99}{quote} # {'.' * 99}\n"
+    assert read_values(text, PreprocessRecipe, "file") == {"valid": "." * 99}
+
+
+@pytest.mark.parametrize("head", ["", "[model]\n"])
+def test_of_many_unknown_keys_the_first_are_named_quickly(head: str) -> None:
+    keys = [f"k{number:x}" for number in range(25_000)]
+    begin = time.process_time()
+    with pytest.raises(ConfigError) as caught:
+        read_values(head + "".join(f"{key}=1\n" for key in keys), TrainRecipe, "file")
+    assert time.process_time() - begin < LONGEST_S
+    message = str(caught.value)
+    assert [key for key in keys if f"'{key}'" in message] == keys[:10]
+    assert message.endswith("; and 24,990 more problems")
+
+
+def test_a_long_unknown_name_is_truncated_in_the_message() -> None:
+    name = "k" * 200_000
+    for text in (f"{name} = 1", f"[{name}]", f"[model]\n{name} = 1"):
+        with pytest.raises(ConfigError, match="unknown") as caught:
+            read_values(text, TrainRecipe, "file")
+        assert len(str(caught.value)) < 2000
+
+
+def test_a_file_that_is_too_long_is_refused_without_reading_it_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"\xef\xbb\xbf" + b"#" * 10**6)
+    text = read_text(path)
+    assert len(text) == MAX_CHARACTERS + 1
+    with pytest.raises(ConfigError, match=r"^file: more than 262,144 characters; give a recipe"):
+        loads(text, TrainRecipe, "file")

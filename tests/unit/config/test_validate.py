@@ -8,19 +8,29 @@ from nmtkit.config.toml import build, read_values
 from nmtkit.errors import ConfigError
 
 TRAIN = [
-    ("model", "encoder_layers", "0", "a whole number of at least 1"),
-    ("model", "encoder_layers", "-6", "a whole number of at least 1"),
-    ("model", "decoder_layers", "6.0", "a whole number of at least 1"),
-    ("model", "decoder_layers", "true", "a whole number of at least 1"),
-    ("model", "model_size", "1", "a whole number of at least 2"),
-    ("model", "model_size", '"512"', "a whole number of at least 2"),
-    ("model", "model_size", "9223372036854775808", "a whole number of at least 2, below 2**63"),
-    ("model", "feed_forward_size", "0", "a whole number of at least 1"),
-    ("model", "feed_forward_size", "nan", "a whole number of at least 1"),
-    ("model", "heads", "[8]", "a whole number of at least 1"),
-    ("model", "heads", "0", "a whole number of at least 1"),
-    ("model", "key_size", "-1", "a whole number of at least 0"),
-    ("model", "value_size", "inf", "a whole number of at least 0"),
+    ("model", "encoder_layers", "0", "a whole number from 1 to 1000"),
+    ("model", "encoder_layers", "-6", "a whole number from 1 to 1000"),
+    ("model", "decoder_layers", "6.0", "a whole number from 1 to 1000"),
+    ("model", "decoder_layers", "true", "a whole number from 1 to 1000"),
+    ("model", "model_size", "1", "a whole number from 2 to 65536"),
+    ("model", "model_size", '"512"', "a whole number from 2 to 65536"),
+    ("model", "window", "9223372036854775808", "a whole number of at least 0, below 2**63"),
+    ("model", "feed_forward_size", "0", "a whole number from 1 to 1048576"),
+    ("model", "feed_forward_size", "nan", "a whole number from 1 to 1048576"),
+    ("model", "heads", "[8]", "a whole number from 1 to 65536"),
+    ("model", "heads", "0", "a whole number from 1 to 65536"),
+    ("model", "key_size", "-1", "a whole number from 0 to 65536"),
+    ("model", "value_size", "inf", "a whole number from 0 to 65536"),
+    ("model", "encoder_layers", "1001", "a whole number from 1 to 1000"),
+    ("model", "decoder_layers", "1_000_000_000", "a whole number from 1 to 1000"),
+    ("model", "model_size", "1_000_000_000", "a whole number from 2 to 65536"),
+    ("model", "feed_forward_size", "1_000_000_000", "a whole number from 1 to 1048576"),
+    ("model", "heads", "1_000_000_000", "a whole number from 1 to 65536"),
+    ("model", "key_size", "1_000_000_000", "a whole number from 0 to 65536"),
+    ("model", "value_size", "1_000_000_000", "a whole number from 0 to 65536"),
+    ("model", "max_positions", "1_000_000_000", "a whole number from 1 to 1000000"),
+    ("ranks", "devices", "1_000_000_000", "'auto' or a whole number from 0 to 1024"),
+    ("ranks", "rank_timeout", "1e300", "a number from 0.01 to 100000"),
     ("model", "dropout", "1", "a number from 0 to 0.99"),
     ("model", "dropout", "1.0", "a number from 0 to 0.99"),
     ("model", "dropout", "-0.1", "a number from 0 to 0.99"),
@@ -36,7 +46,7 @@ TRAIN = [
     ("model", "norm_epsilon", "0", "a number of at least 1e-12, finite"),
     ("model", "norm_epsilon", "inf", "a number of at least 1e-12, finite"),
     ("model", "positions", '"sinusoid"', "one of: sinusoidal, learned; did you mean 'sinusoidal'?"),
-    ("model", "max_positions", "0", "a whole number of at least 1"),
+    ("model", "max_positions", "0", "a whole number from 1 to 1000000"),
     ("model", "tie_embeddings", "1", "true or false"),
     ("model", "tie_embeddings", '"yes"', "true or false"),
     ("training", "update_tokens", "0", "a whole number of at least 1"),
@@ -68,7 +78,11 @@ TRAIN = [
     ("runtime", "threads", "-2", "a whole number from 0 to 1024"),
 ]
 TRANSLATE = [
-    ("search", "beam", "0", "a whole number of at least 1"),
+    ("search", "beam", "0", "a whole number from 1 to 10000"),
+    ("search", "beam", "1_000_000_000", "a whole number from 1 to 10000"),
+    ("output", "n_best", "1_000_000_000", "a whole number from 1 to 10000"),
+    ("constraints", "max_output_length", "1_000_000_000", "a whole number from 0 to 1000000"),
+    ("constraints", "min_length_offset", "1_000_000_000", "a whole number from 0 to 1000000"),
     ("search", "max_length_offset", "0", "a whole number from 1 to 1000000"),
     ("translation", "batch_size", "0", "a whole number of at least 1"),
     ("translation", "max_source_length", "1", "a whole number of at least 2"),
@@ -83,7 +97,11 @@ PREPROCESS = [
     ("corpus", "valid", '"a\\u0000b"', "UTF-8 text"),
     ("corpus", "source_lang", "true", "UTF-8 text"),
     ("vocabulary", "segmentation", '"word"', "bpe, unigram, words; did you mean 'words'?"),
-    ("vocabulary", "vocab_size", "7", "a whole number of at least 8"),
+    ("corpus", "valid", f'"{"a" * 4097}"', "UTF-8 text of at most 4096 characters"),
+    ("corpus", "train", f'["{"a" * 4097}"]', "a list of texts, such as"),
+    ("vocabulary", "vocab_size", "1_000_000_000", "a whole number from 8 to 10000000"),
+    ("vocabulary", "target_vocab_size", "1_000_000_000", "a whole number from 0 to 10000000"),
+    ("vocabulary", "vocab_size", "7", "a whole number from 8 to 10000000"),
 ]
 TABLE = [
     *((TrainRecipe, *row) for row in TRAIN),
@@ -110,7 +128,7 @@ def test_the_error_of_a_bad_value_names_key_and_valid_values(
 
 @pytest.mark.parametrize("text", ["no\udcffbytes", "null\0"])
 def test_text_with_null_or_undecodable_bytes_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"valid \('.*'\) must be UTF-8 text \[corpus\.valid\]"):
+    with pytest.raises(ConfigError, match=r"valid \('.*'\) must be UTF-8 text of .* \[corpus"):
         build(PreprocessRecipe, {"valid": text})
 
 

@@ -2,9 +2,11 @@
 
 import errno
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -257,6 +259,34 @@ def test_a_configuration_of_another_shape_does_not_fit(tmp_path: Path) -> None:
         DamagedError, match=r"does not fit config\.toml: .*\(.*16\), where .*\(.*32\)"
     ):
         read_model(tmp_path / "model", CPU)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"encoder_layers": 1000, "decoder_layers": 1000, "model_size": 65_536},
+        {"positions": "learned", "max_positions": 1_000_000},
+        {"feed_forward_size": 1_000_000},
+    ],
+)
+def test_a_configuration_of_a_huge_model_is_refused_before_it_is_built(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    model = tiny_model(tiny_codec())
+    model.config = replace(model.config, **changes)
+    write(tmp_path / "model", model, dict(model.state_dict()))
+    begin = time.process_time()
+    with pytest.raises(DamagedError, match=r"\d parameters, where the model has [\d,]{9,}; "):
+        read_model(tmp_path / "model", CPU)
+    assert time.process_time() - begin < 1
+
+
+@pytest.mark.parametrize("name", ["encoder_layers", "model_size", "max_positions"])
+def test_a_configuration_beyond_the_bounds_is_damaged(name: str, tmp_path: Path) -> None:
+    folder = write_raw(tmp_path / "model", f"[model]\n{name} = 1000000000\n", b"")
+    expected = rf"{name} \(1000000000\) must be a whole number from .* with this version of nmtkit"
+    with pytest.raises(DamagedError, match=expected):
+        read_model(folder, CPU)
 
 
 def write_raw(folder: Path, config: str, tensors: bytes) -> Path:

@@ -1,6 +1,9 @@
 """Archives are not trusted: damage is found, and paths that lead out are refused."""
 
+import gzip
+import io
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -102,3 +105,83 @@ def test_digests_equal_those_of_sha256sum(tmp_path: Path) -> None:
     # The first example of FIPS 180-2.
     digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert (tmp_path / "SHA256SUMS").read_text() == f"{digest}  a.tgz\n"
+
+
+def header(kind: bytes, size: int, name: str = "training/a.en") -> bytes:
+    member = tarfile.TarInfo(name)
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def block(content: bytes) -> bytes:
+    return content + bytes(-len(content) % tarfile.BLOCKSIZE)
+
+
+def pax_record(key: bytes, value: bytes) -> bytes:
+    rest = b" " + key + b"=" + value + b"\n"
+    size = len(rest)
+    while len(str(size)) + len(rest) != size:
+        size = len(str(size)) + len(rest)
+    return str(size).encode() + rest
+
+
+def forged(*records: bytes, kind: bytes = tarfile.XHDTYPE) -> bytes:
+    """Return an archive with one file, after a pax header of these records."""
+    content = b"".join(records)
+    file = header(tarfile.REGTYPE, 2) + block(b"x\n") + bytes(2 * tarfile.BLOCKSIZE)
+    return header(kind, len(content), "pax") + block(content) + file
+
+
+SPARSE = (pax_record(b"GNU.sparse.major", b"1"), pax_record(b"GNU.sparse.minor", b"0"))
+FORGED = {
+    "a sparse map": forged(pax_record(b"GNU.sparse.map", b"x")),
+    "a sparse map of 5000 digits": forged(pax_record(b"GNU.sparse.map", b"9" * 5000)),
+    "a global sparse map": forged(pax_record(b"GNU.sparse.map", b""), kind=tarfile.XGLTYPE),
+    "a sparse size": forged(pax_record(b"GNU.sparse.size", b"1,2")),
+    "sparse data": forged(*SPARSE, pax_record(b"GNU.sparse.name", b"training/a.en")),
+    "a character set": forged(pax_record(b"hdrcharset", b"\xff")),
+    "headers of headers": block(header(tarfile.GNUTYPE_LONGNAME, 1) + b"x") * 3000,
+    "many members": header(tarfile.REGTYPE, 0, "empty") * 10_001,
+    "a header of 2 MiB": header(tarfile.XHDTYPE, 2**21) + bytes(2**21),
+    "a name of 2 MiB": header(tarfile.GNUTYPE_LONGNAME, 2**21) + b"x" * 2**21,
+}
+
+
+@pytest.mark.parametrize("data", FORGED.values(), ids=FORGED)
+def test_a_forged_archive_is_an_error(tmp_path: Path, out: Path, data: bytes) -> None:
+    (tmp_path / "a.tgz").write_bytes(gzip.compress(data, 1))
+    with pytest.raises(FetchError, match=r"a\.tgz: damaged \(.*\); delete it to") as caught:
+        unpack(tmp_path / "a.tgz", ["training/a.en"], out)
+    assert caught.value.exit_code == DAMAGED
+
+
+def test_a_sparse_file_is_no_file(tmp_path: Path, out: Path) -> None:
+    size = pax_record(b"GNU.sparse.size", str(2**50).encode())
+    (tmp_path / "a.tar").write_bytes(forged(size, pax_record(b"GNU.sparse.map", b"0,2")))
+    with pytest.raises(FetchError, match=r"a\.tar: has no file training/a\.en; check"):
+        unpack(tmp_path / "a.tar", ["training/a.en"], out)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_any_changed_bytes_of_an_archive_are_read_or_an_error(
+    tmp_path: Path, out: Path, seed: int
+) -> None:
+    random, content = Random(seed), io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("training/a.en")
+        member.size, member.pax_headers = 2, {"mtime": "1.5", "GNU.sparse.size": "2"}
+        tar.addfile(member, io.BytesIO(b"x\n"))
+    data = bytearray(content.getvalue())
+    for _ in range(random.choice((1, 5))):
+        data[random.randrange(4 * tarfile.BLOCKSIZE)] = random.randrange(256)
+    (tmp_path / "a.tar").write_bytes(data)
+    with suppress(FetchError):
+        unpack(tmp_path / "a.tar", ["training/a.en"], out)
+
+
+def test_digests_in_a_damaged_file_are_read_as_far_as_they_are_text(tmp_path: Path) -> None:
+    (tmp_path / "SHA256SUMS").write_bytes(b"\xff\n")
+    (tmp_path / "a.tgz").write_bytes(b"x")
+    digest = check_digest(tmp_path / "a.tgz", tmp_path)
+    record_digest("a.tgz", digest, tmp_path)
+    assert check_digest(tmp_path / "a.tgz", tmp_path) == digest
