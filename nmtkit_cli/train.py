@@ -33,11 +33,12 @@ def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
     from nmtkit.training.stopping import block_stop_signals
 
     with block_stop_signals():  # importing torch takes seconds
+        from nmtkit.interop.conversion import describe_exports
         from nmtkit.training.launch import launch, num_processes
         from nmtkit.training.run import train
 
         if (processes := num_processes(recipe)) == 1:
-            train(recipe, data, out)
+            train(recipe, data, out, describe=describe_exports)
         else:
             context = click.get_current_context()
             context.exit(launch(context.ensure_object(Session).arguments, processes, out, say))

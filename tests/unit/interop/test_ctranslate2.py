@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from nmtkit.config import training
+from nmtkit.config.training import ModelConfig
 from nmtkit.interop import ctranslate2
-from nmtkit.model import layers
 from tests.conversions import random_model, shared_codec
 from tests.tiny import tiny_codec
 from tests.trees import parser_codec
@@ -24,17 +24,18 @@ from tests.trees import parser_codec
 def test_sizes_of_heads_and_windows_are_refused_and_nothing_else(
     settings: dict[str, Any], messages: list[str]
 ) -> None:
-    problems = [*ctranslate2.unsupported(random_model(tiny_codec(), settings))]
+    problems = [
+        *ctranslate2.unsupported(random_model(tiny_codec(), settings).model.config, tiny_codec())
+    ]
     assert [problem.text for problem in problems] == messages
 
 
 def test_an_unknown_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(training.NORMS, "other", training.Norm(has_final_norm=False))
-    monkeypatch.setitem(layers.NORMS, "other", layers.PostNorm)
-    (problem,) = ctranslate2.unsupported(random_model(shared_codec(), {"norm": "other"}))
+    (problem,) = ctranslate2.unsupported(ModelConfig(norm="other"), shared_codec())
     assert problem.text == "norm (other) must be post or pre [model.norm]"
 
 
 def test_parsers_are_refused() -> None:
-    (problem,) = ctranslate2.unsupported(random_model(parser_codec(), {}))
+    (problem,) = ctranslate2.unsupported(ModelConfig(), parser_codec())
     assert problem.text.startswith("the target vocabulary (of trees) must be of text")
