@@ -14,10 +14,12 @@ class Problem:
     Attributes:
         keys: names of the settings involved.
         text: the setting, its value, what is expected, how to fix it.
+        is_idle: the first setting has no effect with the others.
     """
 
     keys: tuple[str, ...]
     text: str
+    is_idle: bool = False
 
 
 def raise_problems(problems: Sequence[Problem], where: str = "") -> None:
