@@ -38,7 +38,7 @@ def command(
     """Describe a dataset or a model.
 
     For the dataset DATA: pairs read, pairs dropped by reason, tokens, examples of dropped pairs.
-    For a model: parameters by part, operations per token, disk, memory.
+    For a model by --preset or --config: parameters by part, operations per token, disk, memory.
     """
     given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size}
     flags = [name for name, value in given.items() if value is not None]

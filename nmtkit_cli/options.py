@@ -17,13 +17,16 @@ from nmtkit.config.fields import (
     Field,
     Values,
     fields_of,
+    recipe_of,
     sections_of,
     values_of,
 )
 from nmtkit.config.presets import PRESETS, PRESETS_HELP
 from nmtkit.config.problems import suggestion
+from nmtkit.config.rules import contradictions
 from nmtkit.config.schema import Recipe, TrainRecipe
 from nmtkit.config.toml import build, dumps, read_text, read_values
+from nmtkit.config.validate import check_values
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import FILE
 from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
@@ -96,11 +99,22 @@ def recipe_from(
 ) -> AnyRecipe:
     """Return the recipe of a preset, overridden by a file, overridden by flags.
 
+    Settings of the preset that file and flags leave without effect are dropped.
+
     Raises:
         ConfigError: names every problem.
     """
     from_file = {} if config is None else _read_file(config, recipe_type)
-    return build(recipe_type, PRESETS[preset] if preset else {}, from_file, flags)
+    given = {**from_file, **flags}
+    return build(recipe_type, _effective(PRESETS[preset], given) if preset else {}, given)
+
+
+def _effective(preset: Values, given: Values) -> Values:
+    """Return the values of a preset that have an effect with given values, which may be wrong."""
+    good, _ = check_values(TrainRecipe, {**preset, **given})
+    problems = contradictions(recipe_of(TrainRecipe, good))
+    idle = {problem.keys[0] for problem in problems if problem.is_idle}
+    return {name: value for name, value in preset.items() if name not in idle}
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
@@ -113,15 +127,26 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
     def convert(
         self,
         value: Any,
-        param: click.Parameter | None,  # noqa: ARG002
-        ctx: click.Context | None,  # noqa: ARG002
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> Any:
-        """Return the text as a number if the setting is one; unchanged if that fails."""
+        """Return the text as a number if the setting is one; unchanged if that fails.
+
+        Raises:
+            click.BadParameter: 0, where a word stands for it in recipes.
+        """
         kind = self.field.kind
         try:
-            return kind(value) if kind in (int, float) else value
+            number = kind(value) if kind in (int, float) else value
         except ValueError:
             return value
+        if number == 0 and self.field.setting.zero:
+            self.fail(
+                f"{value} is less than 1; give {self.field.setting.zero} or a larger number",
+                param,
+                ctx,
+            )
+        return number
 
     def shell_complete(
         self,

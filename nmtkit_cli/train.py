@@ -32,11 +32,12 @@ def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
     Writes checkpoints to the folder of the run; each one is a complete model. The same command
     resumes a run that was stopped; settings that define the model cannot change then.
     """
+    from nmtkit.interop.conversion import describe_exports
     from nmtkit.training.launch import launch, num_processes
     from nmtkit.training.run import train
 
     if (processes := num_processes(recipe)) == 1:
-        train(recipe, data, out)
+        train(recipe, data, out, describe=describe_exports)
     else:
         context = click.get_current_context()
         debug = ["--debug"] if context.ensure_object(Session).shows_tracebacks else []

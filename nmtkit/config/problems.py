@@ -20,11 +20,13 @@ class Problem:
         keys: names of the settings involved.
         text: the setting, its value, what is expected, how to fix it.
         known: if the first of `keys` is unknown, the known ones; the message suggests one.
+        is_idle: the first setting has no effect with the others.
     """
 
     keys: tuple[str, ...]
     text: str
     known: Collection[str] = ()
+    is_idle: bool = False
 
 
 def raise_problems(problems: Sequence[Problem], where: str = "") -> None:

@@ -154,6 +154,7 @@ def _without_effect(
                 (name, *causes),
                 f"{name} ({values[name]}) has no effect {when}; leave it out "
                 f"[{fields[name].section}.{name}]",
+                is_idle=True,
             )
 
 
@@ -196,7 +197,7 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
         yield Problem(
             ("target_vocab_size",),
             f"target_vocab_size ({vocabulary.target_vocab_size}) must be at least {MIN_ENTRIES}, "
-            f"or 0 for the size of the source's [vocabulary.target_vocab_size]",
+            f"or same: that of the source [vocabulary.target_vocab_size]",
         )
 
 

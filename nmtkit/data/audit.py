@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.config.corpora import TrainingText
-from nmtkit.config.preprocessing import SEGMENTATIONS
+from nmtkit.config.preprocessing import SEGMENTATIONS, FilterConfig
 from nmtkit.data.binary import FORMAT, VERSION, Contents
-from nmtkit.data.filters import REASONS, Reason
+from nmtkit.data.filters import REASONS, Reason, reasons_of
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.corpus import Pair
@@ -19,6 +19,7 @@ from nmtkit.text.lines import TOO_LONG
 _NUM_EXAMPLES = 3
 _MAX_CHARACTERS = 80
 _ELLIPSIS = "..."
+_NOT_COUNTED = "-"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,13 @@ class SideCounts:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Counts of the pairs of one or more texts; counts can be added."""
+    """Counts of the pairs of one or more texts; counts can be added.
+
+    Attributes:
+        read: pairs that were read.
+        dropped: dropped pairs by reason, without the reasons of filters that were off.
+        source, target: counts of the sides of the kept pairs.
+    """
 
     read: int
     dropped: Mapping[Reason, int]
@@ -56,7 +63,7 @@ class PairCounts:
     def none() -> "PairCounts":
         """Return counts of 0."""
         zero = SideCounts(0, 0, 0)
-        return PairCounts(0, dict.fromkeys(REASONS, 0), zero, zero)
+        return PairCounts(0, {}, zero, zero)
 
     @property
     def kept(self) -> int:
@@ -66,7 +73,11 @@ class PairCounts:
     def __add__(self, other: "PairCounts") -> "PairCounts":
         return PairCounts(
             self.read + other.read,
-            {reason: self.dropped[reason] + other.dropped[reason] for reason in REASONS},
+            {
+                reason: self.dropped.get(reason, 0) + other.dropped.get(reason, 0)
+                for reason in REASONS
+                if reason in self.dropped or reason in other.dropped
+            },
             self.source + other.source,
             self.target + other.target,
         )
@@ -76,11 +87,11 @@ class PairCounts:
         return {**asdict(self), "kept": self.kept}
 
     @staticmethod
-    def from_manifest(fields: Mapping[str, Any]) -> "PairCounts":
-        """Read the fields of `to_manifest`; earlier versions may lack some reasons."""
+    def from_manifest(fields: Mapping[str, Any], filters: FilterConfig) -> "PairCounts":
+        """Read the fields of `to_manifest`; earlier versions counted 0 where filters were off."""
         return PairCounts(
             read=fields["read"],
-            dropped={reason: fields["dropped"].get(reason, 0) for reason in REASONS},
+            dropped={reason: fields["dropped"][reason] for reason in reasons_of(filters)},
             source=SideCounts(**fields["source"]),
             target=SideCounts(**fields["target"]),
         )
@@ -133,11 +144,11 @@ class CorpusAudit:
     examples: Sequence[Example]
 
     @staticmethod
-    def from_manifest(fields: Mapping[str, Any]) -> "CorpusAudit":
+    def from_manifest(fields: Mapping[str, Any], filters: FilterConfig) -> "CorpusAudit":
         """Read an entry of the manifest; version 1 had only counts."""
         text = TrainingText(fields["prefix"], fields.get("weight", 1.0), fields.get("tag", ""))
         examples = [Example(**example) for example in fields.get("examples", ())]
-        return CorpusAudit(text, PairCounts.from_manifest(fields), examples)
+        return CorpusAudit(text, PairCounts.from_manifest(fields, filters), examples)
 
     def __add__(self, other: "CorpusAudit") -> "CorpusAudit":
         assert self.text == other.text, f"{self.text} and {other.text}"
@@ -177,11 +188,12 @@ class Audit:
     @staticmethod
     def from_manifest(manifest: Mapping[str, Any]) -> "Audit":
         """Read the counts of a dataset's manifest."""
-        counts = manifest["counts"]
+        counts, recipe = manifest["counts"], manifest["recipe"]
+        filters = FilterConfig(**recipe["filters"])
         return Audit(
-            corpora=[CorpusAudit.from_manifest(fields) for fields in counts["corpora"]],
-            valid_prefix=manifest["recipe"]["corpus"]["valid"],
-            valid=PairCounts.from_manifest(counts["valid"]),
+            corpora=[CorpusAudit.from_manifest(fields, filters) for fields in counts["corpora"]],
+            valid_prefix=recipe["corpus"]["valid"],
+            valid=PairCounts.from_manifest(counts["valid"], valid_filters(filters)),
             unknown_name=unknown_name(manifest["segmentation"]),
         )
 
@@ -198,6 +210,11 @@ class Audit:
             for corpus in self.corpora
             for example in sorted(corpus.examples, key=lambda example: example.reason)
         ]
+
+
+def valid_filters(filters: FilterConfig) -> FilterConfig:
+    """Return the filters of the validation pairs, given those of the training pairs."""
+    return FilterConfig(max_length=filters.max_length)
 
 
 def unknown_name(description: str) -> str:
@@ -230,7 +247,11 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
     num_bytes = sum(entry["bytes"] for entry in manifest["files"].values())
     yield f"languages    {manifest['source_lang']} to {manifest['target_lang']}"
     yield f"vocabulary   {entries} entries, {manifest['segmentation']}"
-    yield f"train        {sum(map(sum, contents.shards))} pairs in {len(contents.shards)} shards"
+    num_shards = len(contents.shards)
+    yield (
+        f"train        {sum(map(sum, contents.shards))} pairs in {num_shards} "
+        f"{'shard' if num_shards == 1 else 'shards'}"
+    )
     yield f"valid        {contents.valid_lines} lines"
     yield f"on disk      {num_bytes} bytes in {len(manifest['files'])} files"
     yield f"fingerprint  {contents.fingerprint}"
@@ -246,6 +267,8 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
 def table(named: Sequence[tuple[str, PairCounts]], unknown_name: str) -> list[str]:
     """Return the lines of two aligned tables: pairs per text, and tokens per text and side.
 
+    A dash is a count that was not made: of a filter that was off, or of no tokens.
+
     Args:
         named: names and counts of texts.
         unknown_name: title of the column of unknown tokens; see the function of this name.
@@ -253,12 +276,14 @@ def table(named: Sequence[tuple[str, PairCounts]], unknown_name: str) -> list[st
     pairs = [["pairs", "read", "kept", *REASONS]]
     tokens = [["tokens", "side", "all", "mean", "longest", unknown_name]]
     for name, counts in named:
-        dropped = [counts.dropped[reason] for reason in REASONS]
+        dropped = [counts.dropped.get(reason, _NOT_COUNTED) for reason in REASONS]
         pairs.append([name, *map(str, [counts.read, counts.kept, *dropped])])
         for side_name, side in (("source", counts.source), ("target", counts.target)):
-            mean = f"{side.tokens / max(counts.kept, 1):.1f}"
-            rate = f"{side.unknown / max(side.tokens, 1):.3%}"
-            tokens.append([name, side_name, str(side.tokens), mean, str(side.longest), rate])
+            of_tokens = 3 * [_NOT_COUNTED]
+            if counts.kept:
+                mean, rate = side.tokens / counts.kept, side.unknown / side.tokens
+                of_tokens = [f"{mean:.1f}", str(side.longest), f"{rate:.3%}"]
+            tokens.append([name, side_name, str(side.tokens), *of_tokens])
     return [*_align(pairs), *_align(tokens)]
 
 

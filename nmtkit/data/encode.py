@@ -14,7 +14,7 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
 from nmtkit.data.binary import Part, Sequences
 from nmtkit.data.duplicates import Duplicates
-from nmtkit.data.filters import REASONS, HeldOutText, drop_reason
+from nmtkit.data.filters import HeldOutText, drop_reason, reasons_of
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.corpus import Chunk
@@ -76,7 +76,7 @@ class Encoder:
             is_duplicate = self.duplicates.flags_of(chunk.first, num_pairs).tolist()
         tag = self.tags[chunk.corpus]
         num_skipped = 0
-        dropped = dict.fromkeys(REASONS, 0)
+        dropped = dict.fromkeys(reasons_of(self.filters), 0)
         examples: list[Example] = []
         kept: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
         for number, (shard, pair) in enumerate(zip(shards, chunk.pairs, strict=True)):

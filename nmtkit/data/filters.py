@@ -63,6 +63,20 @@ class HeldOutText:
         )
 
 
+def reasons_of(config: FilterConfig) -> list[Reason]:
+    """Return the reasons for which these settings drop pairs; the other filters are off."""
+    is_on: dict[Reason, bool] = {
+        "empty": True,
+        "too long": True,
+        "ratio": config.max_ratio > 0,
+        "script": {config.source_script, config.target_script} != {ANY_SCRIPT},
+        "copy": config.drop_copies,
+        "held out": len(config.held_out) > 0,
+        "duplicate": config.drop_duplicates,
+    }
+    return [reason for reason in REASONS if is_on[reason]]
+
+
 def drop_reason(
     pair: Pair,
     num_tokens: tuple[int, int],

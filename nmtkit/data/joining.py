@@ -34,6 +34,11 @@ class _PartFolder:
         """Number of the part, from 1."""
         return int(self.manifest["part"]["number"])
 
+    @property
+    def count(self) -> int:
+        """Number of parts of the dataset."""
+        return int(self.manifest["part"]["count"])
+
 
 def join(
     folders: Sequence[Path], out: Path, overwrite: bool, report: Callable[[str], None]
@@ -85,7 +90,12 @@ def join(
 
 def _check_complete(parts: Sequence[_PartFolder]) -> None:
     """Check that the parts are all parts of one dataset, each given once."""
-    count = parts[0].manifest["part"]["count"]
+    for part in parts[1:]:
+        if part.count != parts[0].count:
+            raise ConfigError(
+                f"{parts[0].folder} is a part of {parts[0].count}, and {part.folder} of "
+                f"{part.count}; make all parts with the same N of --shard I/N"
+            )
     numbers = [part.number for part in parts]
     for part, later in pairwise(parts):
         if part.number == later.number:
@@ -99,11 +109,21 @@ def _check_complete(parts: Sequence[_PartFolder]) -> None:
                     f"{part.folder}: its {name} differs from {parts[0].folder}; make all parts "
                     "with the same command except --shard and --out"
                 )
-    missing = [str(number) for number in range(1, count + 1) if number not in numbers]
-    if missing or len(parts) != count:
+    missing = [number for number in range(1, parts[0].count + 1) if number not in numbers]
+    if missing:
+        is_one = len(missing) == 1
+        shards = [f"--shard {number}/{parts[0].count}" for number in missing]
         raise ConfigError(
-            f"of {count} parts, {', '.join(missing)} are missing; make them with --shard"
+            f"{'part' if is_one else 'parts'} {_listed(missing)} of {parts[0].count} "
+            f"{'is' if is_one else 'are'} missing; make {'it' if is_one else 'them'} with "
+            f"{_listed(shards)}, or name {'its folder' if is_one else 'their folders'} too"
         )
+
+
+def _listed(items: Sequence[object]) -> str:
+    """Return items as text: "1", "1 and 2", "1, 2 and 3"."""
+    *others, last = map(str, items)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _link_files(parts: Sequence[_PartFolder], folder: Path) -> dict[str, bytes]:

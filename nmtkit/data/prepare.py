@@ -14,12 +14,19 @@ from typing import Any
 from nmtkit.config.corpora import TrainingText, training_texts
 from nmtkit.config.preprocessing import (
     CorpusConfig,
-    FilterConfig,
     VocabularyConfig,
     segmentations,
 )
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.audit import Audit, CorpusAudit, Example, PairCounts, first_of_each, unknown_name
+from nmtkit.data.audit import (
+    Audit,
+    CorpusAudit,
+    Example,
+    PairCounts,
+    first_of_each,
+    unknown_name,
+    valid_filters,
+)
 from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Part, id_type_for
 from nmtkit.data.duplicates import find_duplicates
 from nmtkit.data.encode import Encoder, encode_in_order
@@ -100,8 +107,7 @@ def prepare_part(
 
     All parts need the same recipe and text. They can be made in any order, on any machines.
 
-    Args and Raises as `prepare`, and:
-        ConfigError: there are more parts than shards.
+    A part without a shard is empty, and is joined like the others. Args and Raises as `prepare`.
     """
     with new_folder(out, PART_FORMAT, VERSION, overwrite=overwrite) as staged:
         staged.fields["part"] = asdict(part)
@@ -163,9 +169,9 @@ def _fill(
     encoder = _make_encoder(staged, recipe, text, codec, part, report, sizes)
     shards = range(part.number - 1, encoder.num_shards, part.count)
     if not shards:
-        raise ConfigError(
-            f"--shard {part.number}/{part.count}: more parts than shards; this text has "
-            f"{encoder.num_shards} shards, so make at most {encoder.num_shards} parts"
+        report(
+            f"part {part.number} of {part.count} is empty, because this text needs no more than "
+            f"{encoder.num_shards} parts; join it with the others"
         )
     weights = [one.weight for one in text.texts]
     writer = DatasetWriter(staged.path, encoder.id_type, shards, weights)
@@ -264,7 +270,7 @@ def _write_valid(
     writer.write_valid_text(pair for pair in valid.pairs() if TOO_LONG not in pair)
     encoder = replace(
         encoder,
-        filters=FilterConfig(max_length=encoder.filters.max_length),
+        filters=valid_filters(encoder.filters),
         held_out=HeldOutText.of(()),
         duplicates=None,
         tags=((),),

@@ -1,12 +1,34 @@
-"""Encode lines; a line that is too long for the model is split into parts, or truncated."""
+"""Encode lines; a line that is too long for the model is split into parts, or truncated.
+
+The first such line is a warning, and at the end the number of the others.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from nmtkit.config.schema import TranslationConfig
+from nmtkit.decoding.requests import Answer
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
+
+
+@dataclass(frozen=True)
+class EncodedLine:
+    """A line as ids.
+
+    Attributes:
+        parts: ids of each part; a blank line has no part.
+        warning: how a line that is too long is translated; "" = as a whole.
+    """
+
+    parts: list[list[int]]
+    warning: str = ""
+
+
+_BLANK = EncodedLine([])
+"""An empty line; the codec needs 10 times as long to find this."""
 
 
 class LineSplitter:
@@ -17,7 +39,6 @@ class LineSplitter:
         codec: TextCodec,
         config: TranslationConfig,
         num_positions: int,
-        warn: Callable[[str], None],
     ) -> None:
         """Store the codec and the limits.
 
@@ -25,16 +46,13 @@ class LineSplitter:
             codec: the codec of the model.
             config: the longest source, and what to do with a longer one.
             num_positions: the longest sequence that the model can read.
-            warn: takes a one-line warning; called once, for the first line that is too long.
         """
         self._codec = codec
         self._config = config
         self._limit = min(config.max_source_length, num_positions)
-        self._warn = warn
-        self._is_warned = False
 
-    def encode(self, line: str, number: int) -> list[list[int]]:
-        """Return the ids of each part of a line; a blank line has no part.
+    def encode(self, line: str, number: int) -> EncodedLine:
+        """Encode a line; one that is too long is split or truncated.
 
         A language symbol at the beginning of the line, such as `>>fra<<`, begins each part.
 
@@ -45,14 +63,17 @@ class LineSplitter:
         Raises:
             DataError: the line is too long, and `on_too_long` is "error".
         """
+        if not line:
+            return _BLANK
         ids = self._codec.encode_source(line)
-        parts = [ids] if len(ids) <= self._limit else self._shorten(line, number, ids)
+        is_whole = len(ids) <= self._limit
+        encoded = EncodedLine([ids]) if is_whole else self._shorten(line, number, ids)
         symbol, _ = self._codec.source.split_symbol(line)
         blank = self._codec.encode_source(symbol)
-        return [part for part in parts if part != blank]
+        return EncodedLine([part for part in encoded.parts if part != blank], encoded.warning)
 
-    def _shorten(self, line: str, number: int, ids: list[int]) -> list[list[int]]:
-        """Split or truncate a line that is too long; return the ids of each part."""
+    def _shorten(self, line: str, number: int, ids: list[int]) -> EncodedLine:
+        """Split or truncate a line that is too long."""
         limit = self._limit
         is_model_limit = limit < self._config.max_source_length
         name = "the model's learned positions" if is_model_limit else "--max-source-length"
@@ -60,18 +81,33 @@ class LineSplitter:
         if self._config.on_too_long == "error":
             raise DataError(f"{what}; shorten the line, or choose --on-too-long split")
         is_split = self._config.on_too_long == "split"
-        if not self._is_warned:
-            self._is_warned = True
-            how = "it is translated in parts" if is_split else "its end is not translated"
-            self._warn(f"{what}; {how} [--on-too-long {self._config.on_too_long}]")
+        how = "it is translated in parts" if is_split else "its end is not translated"
+        warning = f"{what}; {how} [--on-too-long {self._config.on_too_long}]"
         if not is_split:
-            return [[*ids[: limit - 1], EOS_ID]]
+            return EncodedLine([[*ids[: limit - 1], EOS_ID]], warning)
         symbol, text = self._codec.source.split_symbol(line)
 
         def encode(part: str) -> list[int]:
             return self._codec.encode_source(symbol + part)
 
-        return [encode(part) for part in split_text(text, lambda t: len(encode(t)) <= limit)]
+        parts = split_text(text, lambda t: len(encode(t)) <= limit)
+        return EncodedLine([encode(part) for part in parts], warning)
+
+
+def with_warnings(
+    chunks: Iterable[list[Answer]], warn: Callable[[str], None]
+) -> Iterator[list[Answer]]:
+    """Yield answers; warn of the first line that was too long, and at the end of the others."""
+    num_warnings = 0
+    for chunk in chunks:
+        for warning in filter(None, (answer.warning for answer in chunk)):
+            num_warnings += 1
+            if num_warnings == 1:
+                warn(warning)
+        yield chunk
+    if num_warnings > 1:
+        lines = "line was" if num_warnings == 2 else "lines were"
+        warn(f"and {num_warnings - 1:,} more {lines} too long and treated in the same way")
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:

@@ -50,10 +50,17 @@ BLANK = Translation(text="", log_prob=0.0, score=0.0, num_tokens=0)
 
 @dataclass(frozen=True)
 class Answer:
-    """The translations of a line, best first; there is at least one."""
+    """The translations of a line.
+
+    Attributes:
+        request: the line.
+        translations: best first; there is at least one.
+        warning: how a line that is too long was translated; "" = as a whole.
+    """
 
     request: Request
     translations: Sequence[Translation]
+    warning: str = ""
 
 
 def join_n_best(n_best_lists: Sequence[Sequence[Translation]]) -> list[Translation]:

@@ -18,7 +18,7 @@ from nmtkit.decoding.annotations import Annotations, annotate
 from nmtkit.decoding.batching import batches_by_length, longest_translation, scale_limit
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.long_lines import LineSplitter
+from nmtkit.decoding.long_lines import LineSplitter, with_warnings
 from nmtkit.decoding.output_forms import output_form
 from nmtkit.decoding.requests import Answer, Request, Translation, join_n_best
 from nmtkit.decoding.sampling import SamplingSpec, sample
@@ -69,7 +69,7 @@ class Translator:
             models: in evaluation mode, on the device to use; several are an ensemble.
             codec: the codec that the models were trained with.
             recipe: settings of search, output and long lines.
-            warn: takes a one-line warning; called for the first line that is too long.
+            warn: takes one-line warnings of `answer_all` and `translate`.
             shortlist: candidates for each source token; None = the whole vocabulary.
 
         Raises:
@@ -81,7 +81,7 @@ class Translator:
         self._recipe = recipe
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
-        self._splitter = self._make_splitter()
+        self._splitter = LineSplitter(codec, recipe.translation, self._num_positions)
         device = models[0].output_weight.device
         self._form = output_form(codec, recipe.constraints, device)
         if shortlist is not None and self._form is not None and self._form.no_shortlist:
@@ -105,11 +105,10 @@ class Translator:
 
         The next chunk is read when the answers to this one have been consumed.
         """
-        self._splitter = self._make_splitter()
         config = self._recipe.translation
-        size = 1 if config.stream else config.chunk_lines
-        for first_number, chunk in numbered_chunks(requests, size):
-            yield self.answer(chunk, first_number)
+        chunks = numbered_chunks(requests, 1 if config.stream else config.chunk_lines)
+        answers = (self.answer(chunk, first_number) for first_number, chunk in chunks)
+        yield from with_warnings(answers, self._warn)
 
     @torch.inference_mode()
     def answer(self, requests: Sequence[Request], first_number: int) -> list[Answer]:
@@ -129,8 +128,15 @@ class Translator:
         assert not any(model.training for model in self._models), (
             "models must be in evaluation mode"
         )
+        lines = [
+            self._splitter.encode(_spaced(request.source), number)
+            for number, request in enumerate(requests, first_number)
+        ]
         parts_of_lines = [
-            self._parts(request, number) for number, request in enumerate(requests, first_number)
+            self._parts(request, line.parts, number)
+            for number, (request, line) in enumerate(
+                zip(requests, lines, strict=True), first_number
+            )
         ]
         parts = [part for parts_of_line in parts_of_lines for part in parts_of_line]
         found: list[list[Translation]] = [[] for _ in parts]
@@ -143,8 +149,10 @@ class Translator:
                 found[index] = translations
         remaining = iter(found)
         return [
-            self._completed(request, join_n_best(list(islice(remaining, len(of_line)))))
-            for request, of_line in zip(requests, parts_of_lines, strict=True)
+            self._completed(
+                request, join_n_best(list(islice(remaining, len(line.parts)))), line.warning
+            )
+            for request, line in zip(requests, lines, strict=True)
         ]
 
     @property
@@ -160,34 +168,31 @@ class Translator:
         """
         return KINDS[self.target_kind].summarize(repair_counts)
 
-    def _completed(self, request: Request, found: list[Translation]) -> Answer:
+    def _completed(self, request: Request, found: list[Translation], warning: str) -> Answer:
         """Return the answer to a request; the codec completes the texts of its translations."""
         if not request.source:
-            return Answer(request, found)
+            return Answer(request, found, warning)
         translations = []
         for one in found:
             text, is_repaired = self._codec.complete(one.text, request.source)
             translations.append(replace(one, text=text, is_repaired=is_repaired))
-        return Answer(request, translations)
+        return Answer(request, translations, warning)
 
     def _width(self) -> int:
         """Return the number of hypotheses per sentence."""
         recipe = self._recipe
         return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
-    def _make_splitter(self) -> LineSplitter:
-        config = self._recipe.translation
-        return LineSplitter(self._codec, config, self._num_positions, self._warn)
-
-    def _parts(self, request: Request, number: int) -> list[_SourcePart]:
-        """Encode a line as parts to translate; the forced prefix belongs to the first part."""
-        if not (request.source or request.target_prefix):
-            return []  # the codec needs 10 times as long to find this
-        line = request.source.replace("\n", " ")
-        parts = self._splitter.encode(line, number)
+    def _parts(
+        self, request: Request, parts: Sequence[list[int]], number: int
+    ) -> list[_SourcePart]:
+        """Return the parts of a line to translate; the forced prefix belongs to the first part."""
+        if not (parts or request.target_prefix):
+            return []
+        line = _spaced(request.source)
         if request.target_prefix and self._form is not None and self._form.no_prefix:
             raise DataError(f"line {number}: target_prefix {self._form.no_prefix}; leave it out")
-        forced_prefix = self._codec.encode_target(request.target_prefix.replace("\n", " "))[:-1]
+        forced_prefix = self._codec.encode_target(_spaced(request.target_prefix))[:-1]
         if forced_prefix and not parts:
             raise DataError(
                 f"line {number}: target_prefix for a blank source, whose translation is blank; "
@@ -287,6 +292,11 @@ class Translator:
             form,
         )
         return max_lengths, constraints
+
+
+def _spaced(text: str) -> str:
+    """Return text as one line."""
+    return text.replace("\n", " ")
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.decoding.loading import load_translator
+from nmtkit.decoding.long_lines import with_warnings
 from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
@@ -21,8 +22,8 @@ from nmtkit.runtime.workers import Worker
 from nmtkit.text.codec import KINDS
 from nmtkit.text.lines import numbered_chunks
 
-Message = str | list[Any]
-"""What a worker sends: a warning; the kind of its target vocabulary, once loaded; answers."""
+Message = list[Any]
+"""What a worker sends: the kind of its target vocabulary, once loaded; answers."""
 
 
 class Workers:
@@ -49,7 +50,6 @@ class Workers:
         runtime = replace(recipe.runtime, threads=max(1, threads // num_workers))
         self._recipe = recipe
         self._warn = warn
-        self._is_warned = False
         self._workers: list[Worker[Message]] = []
         for number in range(num_workers):
             self._workers.append(Worker(_serve, partial(_lost, number)))
@@ -63,7 +63,9 @@ class Workers:
             DataError: as for `Translator.answer_all`.
             LostRankError: a process died.
         """
-        self._is_warned = False
+        yield from with_warnings(self._divided(requests), self._warn)
+
+    def _divided(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
         size = len(self._workers)
         for first, chunk in numbered_chunks(requests, self._recipe.translation.chunk_lines):
             bounds = [len(chunk) * number // size for number in range(size + 1)]
@@ -86,19 +88,12 @@ class Workers:
         errors: list[NmtkitError] = []
         for worker in self._workers:
             try:
-                while isinstance(message := worker.receive(), str):
-                    self._warn_once(message)
-                received += message
+                received += worker.receive()
             except NmtkitError as error:
                 errors.append(error)
         if errors:
             raise errors[0]
         return received
-
-    def _warn_once(self, warning: str) -> None:
-        if not self._is_warned:
-            self._is_warned = True
-            self._warn(warning)
 
 
 def open_translator(
@@ -124,7 +119,7 @@ def _serve(connection: "Connection[Message | Exception, Any]") -> None:
     number, paths, recipe = connection.recv()
     os.environ["LOCAL_RANK"] = str(number)
     with _errors_of_torch():
-        translator = load_translator(paths, recipe, connection.send)
+        translator = load_translator(paths, recipe, _no_warning)
     connection.send([translator.target_kind])
     while True:
         requests, first_number = connection.recv()
@@ -135,6 +130,10 @@ def _serve(connection: "Connection[Message | Exception, Any]") -> None:
             connection.send(error)
         else:
             connection.send(answers)
+
+
+def _no_warning(message: str) -> None:
+    raise AssertionError(f"answers carry their warnings: {message}")
 
 
 @contextmanager

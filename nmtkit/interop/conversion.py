@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 
 from nmtkit.config.problems import Problem, raise_problems
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
 from nmtkit.interop import ctranslate2, marian, marian_reading
 from nmtkit.interop.parity import Peer, check_parity, parity_line
@@ -24,7 +25,7 @@ VERSION = 1
 class Format(Protocol):
     """Interface of a module of this package that exports to the format of its name."""
 
-    def unsupported(self, loaded: LoadedModel) -> Iterator[Problem]:
+    def unsupported(self, config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
         """Yield the properties of a model that the format does not support."""
 
     def write(self, loaded: LoadedModel, folder: Path) -> None:
@@ -36,6 +37,21 @@ class Format(Protocol):
 
 FORMATS: dict[str, Format] = {"ctranslate2": ctranslate2, "marian": marian}
 """Export formats, by their names on the command line."""
+
+
+def describe_exports(config: ModelConfig, codec: TextCodec) -> str:
+    """Return the formats to which `export` can write a model, and what keeps it from others.
+
+    Such as "exports to: ctranslate2; not to marian: norm (pre) must be post [model.norm]".
+    """
+    problems = {name: [*one.unsupported(config, codec)] for name, one in FORMATS.items()}
+    possible = ", ".join(name for name, found in problems.items() if not found)
+    others = [
+        f"not to {name}: {', '.join(problem.text for problem in found)}"
+        for name, found in problems.items()
+        if found
+    ]
+    return "; ".join([f"exports to: {possible or 'no other library'}", *others])
 
 
 def export(
@@ -60,7 +76,7 @@ def export(
     check_is_free(out, folder_format, overwrite)
     loaded = load_model(path, torch.device("cpu"))
     raise_problems(
-        [*chosen.unsupported(loaded)],
+        [*chosen.unsupported(loaded.model.config, loaded.codec)],
         f"{path}: {format} does not support the model; train with other settings",
     )
     with new_folder(out, folder_format, VERSION, overwrite=overwrite) as staged:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
+from nmtkit.config.training import ModelConfig
 from nmtkit.interop.formats import (
     NUM_POSITIONS,
     num_positions,
@@ -38,13 +39,12 @@ _ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
 _PRE_NORM = {"post": False, "pre": True}
 
 
-def unsupported(loaded: LoadedModel) -> Iterator[Problem]:
+def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
     """Yield the properties of a model that CTranslate2 does not support."""
-    config = loaded.model.config
     yield from unsupported_attention(config)
     yield from unsupported_choice(config, "activation", _ACTIVATIONS)
     yield from unsupported_choice(config, "norm", _PRE_NORM)
-    target = KINDS[loaded.codec.target.kind]
+    target = KINDS[codec.target.kind]
     if target.no_export:
         yield Problem(
             ("kind",),

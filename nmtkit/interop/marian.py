@@ -99,9 +99,8 @@ def embedding_names(is_shared: bool, is_tied: bool) -> dict[str, tuple[str, ...]
     return {f"{name}.weight": stored for name, stored in zip(parameters, names, strict=True)}
 
 
-def unsupported(loaded: LoadedModel) -> Iterator[Problem]:
+def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
     """Yield the properties of a model that Marian does not support."""
-    config = loaded.model.config
     only = {"norm": "post", "positions": "sinusoidal", "norm_epsilon": NORM_EPSILON}
     for name, value in only.items():
         found = vars(config)[name]
@@ -109,7 +108,7 @@ def unsupported(loaded: LoadedModel) -> Iterator[Problem]:
             yield unsupported_value(name, found, str(value))
     yield from unsupported_choice(config, "activation", ACTIVATIONS)
     yield from unsupported_attention(config)
-    for side, vocabulary in (("source", loaded.codec.source), ("target", loaded.codec.target)):
+    for side, vocabulary in (("source", codec.source), ("target", codec.target)):
         if sentencepiece_model(vocabulary) is None:
             kind = "tokenised text" if isinstance(vocabulary, Tokenized) else vocabulary.kind
             yield Problem(

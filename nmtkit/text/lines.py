@@ -60,8 +60,9 @@ def decode_lines(
     Args:
         stream: bytes, read line by line.
         name: name of the stream in messages.
-        on_invalid: "error", or "replace" invalid bytes by U+FFFD with one warning per stream.
-        warn: receives the warning.
+        on_invalid: "error", or "replace" invalid bytes by U+FFFD, with a warning for the first
+            such line, and at the end one with the number of the others.
+        warn: receives the warnings.
         max_bytes: longest line, without its line feed.
 
     Raises:
@@ -200,7 +201,7 @@ def _decoded(
     on_too_long: Callable[[int], str],
 ) -> Iterator[str]:
     """Yield lines as `decode_lines`; `on_too_long` replaces a long line, given its number."""
-    is_warned = False
+    num_invalid = 0
     for number, (raw, num_skipped) in enumerate(_raw_lines(stream, name, max_bytes), 1):
         if raw is None:
             yield on_too_long(number)
@@ -211,11 +212,14 @@ def _decoded(
             where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
             if on_invalid == "error":
                 raise DataError(f"{where}; {_how_to_fix(number, raw)}") from None
-            if not is_warned:
+            num_invalid += 1
+            if num_invalid == 1:
                 warn(f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines")
-                is_warned = True
             line = raw.decode("utf-8", "replace")
         yield line
+    if num_invalid > 1:
+        lines = "line is" if num_invalid == 2 else "lines are"
+        warn(f"{name}: and {num_invalid - 1:,} more {lines} not valid UTF-8")
 
 
 def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[bytes | None, int]]:

@@ -31,6 +31,7 @@ from nmtkit.runtime.memory import reset_peak_memory
 from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
+from nmtkit.text.codec import TextCodec
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution, eos_batch
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
@@ -61,6 +62,7 @@ def train(
     data_dir: Path,
     run_dir: Path,
     clock: Callable[[], float] = time.monotonic,
+    describe: Callable[[ModelConfig, TextCodec], str] | None = None,
 ) -> None:
     """Train a model, or continue a run, together with the other ranks.
 
@@ -69,6 +71,7 @@ def train(
         data_dir: a dataset made by `nmtkit preprocess`.
         run_dir: the run's folder; created if it does not exist, else the run continues.
         clock: seconds from an arbitrary start, never going back.
+        describe: returns a line about the model to report at the start; None = no line.
 
     Raises:
         ConfigError: the folder holds a run with other settings, or something else.
@@ -120,6 +123,8 @@ def train(
             ranks.run_on_first(lambda: folder.write_recipe(recipe))
             trainer = make_trainer(context, train_state, history)
             _announce(trainer)
+            if describe is not None:
+                reporter.message(describe(recipe.model, dataset.codec))
             reporter.start(recipe.training.max_updates, progress.update, validations)
             # The trainer writes nothing after the lock is released.
             with closing(reporter), closing(trainer):

@@ -115,6 +115,14 @@ def test_what_computes_attention_is_announced(
     assert f" attention={expected} compile=off" in done.stderr
 
 
+def test_training_says_at_its_start_what_the_model_can_be_exported_to(folder: Path) -> None:
+    for norm, limit in (("post", ""), ("pre", "norm (pre) must be post [model.norm], ")):
+        done = train(folder, f"exports-{norm}", "--norm", norm, "--max-updates", 1)
+        assert done.returncode == 0, done.stderr
+        start, _, _ = done.stderr.partition("event=start")
+        assert f"exports to: ctranslate2; not to marian: {limit}the source vocabulary" in start
+
+
 def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) -> None:
     out = folder / "tried"
     done = nmtkit_in_text(

@@ -20,7 +20,7 @@ from nmtkit.config.schema import (
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import Command
-from nmtkit_cli.options import changed_flags, recipe_command
+from nmtkit_cli.options import changed_flags, recipe_command, recipe_from
 
 
 def probe(taken: list[TrainRecipe]) -> Command:
@@ -78,6 +78,35 @@ def test_flags_override_the_file_the_preset_and_the_defaults(
     assert recipe.model.heads == 4
     assert recipe.model.model_size == 1024
     assert recipe.model.encoder_layers == TrainRecipe().model.encoder_layers
+
+
+@pytest.mark.parametrize(
+    ("given", "idle", "value"),
+    [
+        (("--validate-metrics", "none"), "beam", 4),
+        (("--validate-every", "0"), "length_penalty", 0.6),
+        (("--schedule", "constant", "--learning-rate", "0.1"), "learning_rate_scale", 1.0),
+    ],
+)
+def test_a_setting_of_a_preset_that_has_no_effect_is_dropped_and_a_flag_is_refused(
+    given: tuple[str, ...], idle: str, value: float
+) -> None:
+    recipe = recipe_for("--preset", "wsj", *given)
+    assert values_of(recipe)[idle] == value
+    assert recipe.model.model_size == 1024
+    flag = "--" + idle.replace("_", "-")
+    with pytest.raises(ConfigError, match=rf"^{idle} \(2(\.0)?\) has no effect .*; leave it out"):
+        recipe_for("--preset", "wsj", *given, flag, "2")
+
+
+@pytest.mark.parametrize("flag", ["--devices", "--read-workers", "--max-tokens"])
+def test_zero_is_refused_where_it_would_be_a_word(flag: str) -> None:
+    expected = "0 is less than 1; give auto or a larger number"
+    with pytest.raises(click.BadParameter, match=expected):
+        recipe_for(flag, "0")
+    assert recipe_for(flag, "auto") == recipe_from(
+        TrainRecipe, None, None, {flag.removeprefix("--").replace("-", "_"): 0}
+    )
 
 
 def test_switches_turn_settings_on_and_off() -> None:

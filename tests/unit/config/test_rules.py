@@ -223,7 +223,7 @@ def test_contradictory_settings_of_training_are_refused(
         ),
         (
             {"target_segmentation": "words", "target_vocab_size": 7},
-            "target_vocab_size (7) must be at least 8, or 0 for the size of the source's "
+            "target_vocab_size (7) must be at least 8, or same: that of the source "
             "[vocabulary.target_vocab_size]",
         ),
     ],

@@ -1,7 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, describe, first_of_each, table
 from nmtkit.data.filters import REASONS
 from nmtkit.errors import DamagedError
@@ -51,9 +53,29 @@ def test_the_table_shows_pairs_and_tokens_aligned() -> None:
     ]
 
 
+def test_filters_that_were_off_have_no_count(tmp_path: Path) -> None:
+    recipe = with_more(tmp_path)
+    recipe = replace(recipe, filters=FilterConfig(max_ratio=2.0, drop_duplicates=True))
+    reports: list[str] = []
+    counts = prepared(recipe, tmp_path / "data", reports.append)
+    lines = reports[next(i for i, line in enumerate(reports) if line.startswith("pairs")) :]
+    train, valid = (line.split()[3:] for line in lines[1:3])
+    assert train == ["0", "0", "0", "-", "-", "-", "0"]
+    assert valid == ["0", "0", "-", "-", "-", "-", "-"]
+    assert list(counts["train"]["dropped"]) == ["empty", "too long", "ratio", "duplicate"]
+    assert list(counts["valid"]["dropped"]) == ["empty", "too long"]
+    assert lines == list(describe(tmp_path / "data", check=False))[-len(lines) :]
+
+
+def test_zeros_that_earlier_versions_counted_for_filters_that_were_off_are_not_shown() -> None:
+    fields = {**FIRST.to_manifest(), "dropped": {**NONE, "empty": 1}}
+    read = PairCounts.from_manifest(fields, FilterConfig(drop_copies=True))
+    assert read.dropped == {"empty": 1, "too long": 0, "copy": 0}
+
+
 def test_the_table_shows_texts_without_kept_pairs() -> None:
     assert table([("x", PairCounts.none())], "unknown")[-1].split() == [
-        "x", "target", "0", "0.0", "0", "0.000%",
+        "x", "target", "0", "-", "-", "-",
     ]  # fmt: skip
 
 
@@ -81,7 +103,7 @@ def test_a_dataset_is_described_by_its_table_and_examples(tmp_path: Path) -> Non
     start = lines.index(table[0])
     assert lines[start : start + len(table)] == table
     assert lines[-1] == f"empty: {more}:1: '' | 'A'"
-    assert "train        11 pairs in 1 shards" in lines
+    assert "train        11 pairs in 1 shard" in lines
     assert lines[6] == "checked      every file matches its hash"
 
 

@@ -39,7 +39,7 @@ def make_parts(recipe: PreprocessRecipe, folder: Path, count: int) -> list[Path]
     return paths
 
 
-@pytest.mark.parametrize("count", range(1, NUM_SHARDS + 1))
+@pytest.mark.parametrize("count", range(1, NUM_SHARDS + 3))
 def test_joined_parts_equal_the_dataset_of_a_single_call(
     tmp_path: Path, recipe: PreprocessRecipe, count: int
 ) -> None:
@@ -87,8 +87,15 @@ def test_a_part_cannot_be_opened_as_a_dataset(tmp_path: Path, recipe: Preprocess
 
 def test_missing_and_repeated_parts_are_named(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     parts = make_parts(recipe, tmp_path, 3)
-    with pytest.raises(ConfigError, match=r"of 3 parts, 1, 3 are missing; make them with --shard"):
+    expected = (
+        "parts 1 and 3 of 3 are missing; make them with --shard 1/3 and --shard 3/3, or name their "
+        "folders too"
+    )
+    with pytest.raises(ConfigError, match=f"^{expected}$"):
         join(parts[1:2], tmp_path / "joined", False, silent)
+    expected = "part 2 of 3 is missing; make it with --shard 2/3, or name its folder too"
+    with pytest.raises(ConfigError, match=f"^{expected}$"):
+        join([parts[0], parts[2]], tmp_path / "joined", False, silent)
     expected = re.escape(f"{parts[0]} and {parts[0]} are both part 1; give each part once")
     with pytest.raises(ConfigError, match=expected):
         join([*parts, parts[0]], tmp_path / "joined", False, silent)
@@ -114,12 +121,28 @@ def test_a_damaged_part_is_refused(tmp_path: Path, recipe: PreprocessRecipe) -> 
     assert not (tmp_path / "joined").exists()
 
 
-def test_more_parts_than_shards_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+def test_parts_of_different_numbers_of_parts_are_refused(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    (first, *_) = make_parts(recipe, tmp_path, 2)
+    prepare_part(recipe, Part(1, 3), tmp_path / "third", 1, False, silent, SIZES)
     expected = (
-        "--shard 5/5: more parts than shards; this text has 4 shards, so make at most 4 parts"
+        f"{first} is a part of 2, and {tmp_path / 'third'} of 3; make all parts with the same N of "
+        "--shard I/N"
     )
-    with pytest.raises(ConfigError, match=re.escape(expected)):
-        prepare_part(recipe, Part(5, 5), tmp_path / "part", 1, False, silent, SIZES)
+    with pytest.raises(ConfigError, match=f"^{re.escape(expected)}$"):
+        join([first, tmp_path / "third"], tmp_path / "joined", False, silent)
+
+
+def test_a_part_without_a_shard_says_that_it_is_empty(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    reports: list[str] = []
+    prepare_part(recipe, Part(5, 5), tmp_path / "part", 1, False, reports.append, SIZES)
+    assert (
+        "part 5 of 5 is empty, because this text needs no more than 4 parts; join it with the "
+        "others" in reports
+    )
 
 
 def test_parts_without_training_pairs_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:

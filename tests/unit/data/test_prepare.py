@@ -170,7 +170,7 @@ def test_progress_and_result_are_reported(tmp_path: Path, recipe: PreprocessReci
         *("pairs", "read", "kept", "empty", "too", "long", "ratio"),
         *("script", "copy", "held", "out", "duplicate"),
     ]
-    assert lines[7].split() == [train, "10", "10", *"0000000"]
+    assert lines[7].split() == [train, "10", "10", *"00-----"]
     assert lines[9].split()[-1] == "unknown"
     assert len(lines) == 14
 

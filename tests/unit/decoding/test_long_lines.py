@@ -26,7 +26,7 @@ def multilingual_codec() -> TextCodec:
 
 def parts_of(line: str, limit: int) -> list[list[int]]:
     config = TranslationConfig(max_source_length=limit)
-    return LineSplitter(multilingual_codec(), config, 1000, lambda _: None).encode(line, 1)
+    return LineSplitter(multilingual_codec(), config, 1000).encode(line, 1).parts
 
 
 @pytest.mark.parametrize("limit", [9, 12, 15])

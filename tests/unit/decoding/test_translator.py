@@ -176,7 +176,7 @@ def test_one_long_line_is_warned_of_once_by_its_number() -> None:
     ]
 
 
-def test_each_run_warns_of_its_first_long_line_alone() -> None:
+def test_each_run_warns_of_its_first_long_line_and_counts_the_others() -> None:
     warnings: list[str] = []
     config = TranslationConfig(max_source_length=5, chunk_lines=2, on_too_long="truncate")
     under_test = translator(config, warnings)
@@ -186,6 +186,7 @@ def test_each_run_warns_of_its_first_long_line_alone() -> None:
         assert warnings == [
             "line 2: 13 tokens, more than 5 [--max-source-length]; "
             "its end is not translated [--on-too-long truncate]",
+            "and 2 more lines were too long and treated in the same way",
         ]
 
 

@@ -4,14 +4,16 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 import torch
 
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop import marian
-from nmtkit.interop.conversion import FORMATS, export, import_marian
+from nmtkit.interop.conversion import FORMATS, describe_exports, export, import_marian
 from nmtkit.interop.formats import NUM_POSITIONS
 from nmtkit.interop.marian_reading import read
 from nmtkit.interop.parity import Pair, Peer, own_scores
@@ -183,3 +185,26 @@ def test_an_imported_model_is_exported_unchanged(
     export(models / "own2", "marian", models / "again", overwrite=False, report=print)
     for name in names_in(models / "marian"):
         assert (models / "again" / name).read_bytes() == (models / "marian" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("settings", "codec", "expected"),
+    [
+        ({}, shared_codec(), "exports to: ctranslate2, marian"),
+        (
+            {"norm": "pre"},
+            shared_codec(),
+            "exports to: ctranslate2; not to marian: norm (pre) must be post [model.norm]",
+        ),
+        (
+            {"window": 8},
+            shared_codec(),
+            "exports to: no other library; not to ctranslate2: window (8) must be 0 "
+            "[model.window]; not to marian: window (8) must be 0 [model.window]",
+        ),
+    ],
+)
+def test_the_formats_of_a_model_are_those_that_export_accepts(
+    settings: dict[str, Any], codec: TextCodec, expected: str
+) -> None:
+    assert describe_exports(ModelConfig(**settings), codec) == expected

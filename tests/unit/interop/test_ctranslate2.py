@@ -8,7 +8,6 @@ import pytest
 from nmtkit.config import training
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop import ctranslate2
-from nmtkit.model import layers
 from tests.conversions import random_model, refused_on_page, shared_codec
 from tests.tiny import tiny_codec
 from tests.trees import parser_codec
@@ -30,7 +29,9 @@ REFUSED = {
 def test_sizes_of_heads_and_windows_are_refused_and_nothing_else(
     settings: dict[str, Any], messages: list[str]
 ) -> None:
-    problems = [*ctranslate2.unsupported(random_model(tiny_codec(), settings))]
+    problems = [
+        *ctranslate2.unsupported(random_model(tiny_codec(), settings).model.config, tiny_codec())
+    ]
     assert [problem.text for problem in problems] == messages
 
 
@@ -41,11 +42,10 @@ def test_the_page_on_other_libraries_names_every_setting_that_is_refused() -> No
 
 def test_an_unknown_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(training.NORMS, "other", training.Norm(has_final_norm=False))
-    monkeypatch.setitem(layers.NORMS, "other", layers.PostNorm)
-    (problem,) = ctranslate2.unsupported(random_model(shared_codec(), {"norm": "other"}))
+    (problem,) = ctranslate2.unsupported(ModelConfig(norm="other"), shared_codec())
     assert problem.text == "norm (other) must be post or pre [model.norm]"
 
 
 def test_parsers_are_refused() -> None:
-    (problem,) = ctranslate2.unsupported(random_model(parser_codec(), {}))
+    (problem,) = ctranslate2.unsupported(ModelConfig(), parser_codec())
     assert problem.text.startswith("the target vocabulary (of trees) must be of text")

@@ -5,26 +5,24 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
-import torch
 
 from nmtkit.config import training
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.formats import SOURCE, TARGET, num_positions, write_sentencepiece
-from nmtkit.model import layers
-from nmtkit.storage.model_folder import LoadedModel
-from tests.conversions import random_model, separate_codec, shared_codec
+from nmtkit.text.codec import TextCodec
+from tests.conversions import separate_codec, shared_codec
 from tests.tiny import tiny_codec
 
 
 @pytest.mark.parametrize("unsupported", [marian.unsupported, ctranslate2.unsupported])
 def test_an_unknown_activation_is_refused(
-    unsupported: Callable[[LoadedModel], Iterator[Problem]], monkeypatch: pytest.MonkeyPatch
+    unsupported: Callable[[ModelConfig, TextCodec], Iterator[Problem]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(training.ACTIVATIONS, "tanh", training.Activation(keeps_input=False))
-    monkeypatch.setitem(layers.ACTIVATIONS, "tanh", torch.tanh)
-    (problem,) = unsupported(random_model(shared_codec(), {"activation": "tanh"}))
+    (problem,) = unsupported(ModelConfig(activation="tanh"), shared_codec())
     assert problem.text == "activation (tanh) must be relu or silu [model.activation]"
 
 

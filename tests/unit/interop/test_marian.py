@@ -55,7 +55,7 @@ def test_a_model_that_was_written_is_read_back(
 ) -> None:
     codec = make_codec()
     loaded = random_model(codec, settings)
-    assert [*marian.unsupported(loaded)] == []
+    assert [*marian.unsupported(loaded.model.config, loaded.codec)] == []
     again = read(write_marian(loaded, tmp_path / "marian"))
     assert again.recipe.model == loaded.recipe.model
     assert scores(again, codec) == scores(loaded, codec)
@@ -64,7 +64,9 @@ def test_a_model_that_was_written_is_read_back(
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_unsupported_settings_are_refused_by_name(name: str) -> None:
-    (problem,) = marian.unsupported(random_model(shared_codec(), {name: REFUSED[name]}))
+    (problem,) = marian.unsupported(
+        random_model(shared_codec(), {name: REFUSED[name]}).model.config, shared_codec()
+    )
     assert re.fullmatch(rf"{name} \({REFUSED[name]}\) must be .* \[model\.{name}\]", problem.text)
 
 
@@ -79,7 +81,7 @@ def test_every_setting_of_a_model_is_carried_or_refused() -> None:
 
 
 def test_words_are_refused_on_each_side() -> None:
-    problems = marian.unsupported(random_model(tiny_codec(), {}))
+    problems = marian.unsupported(ModelConfig(), tiny_codec())
     assert [problem.text for problem in problems] == [
         f"the {side} vocabulary (of words) must be SentencePiece's, over plain text"
         for side in ("source", "target")
@@ -90,5 +92,5 @@ def test_tokenised_text_is_refused() -> None:
     plain = shared_codec()
     assert isinstance(plain.target, Subword)
     codec = replace(plain, target=Tokenized(plain.target, "de"))
-    (problem,) = marian.unsupported(random_model(codec, {}))
+    (problem,) = marian.unsupported(ModelConfig(), codec)
     assert problem.text.startswith("the target vocabulary (of tokenised text) must be Sentence")

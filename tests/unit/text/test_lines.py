@@ -97,13 +97,16 @@ def test_utf16_is_recognized_by_its_mark() -> None:
         lines_of("A man.\n".encode("utf-16"))
 
 
-def test_invalid_bytes_are_replaced_with_one_warning_for_the_first() -> None:
+def test_of_lines_with_invalid_bytes_the_first_is_named_and_the_others_are_counted() -> None:
     lines, warnings = replaced(b"good\nbad \x80 x\nworse \xff\xc3\nlast")
     assert lines == ["good", "bad \ufffd x", "worse \ufffd\ufffd", "last"]
-    assert warnings == [
+    first = (
         "x:2: not valid UTF-8 at byte 5 of the line (0x80); invalid bytes are replaced by U+FFFD, "
         "here and in later lines"
-    ]
+    )
+    assert warnings == [first, "x: and 1 more line is not valid UTF-8"]
+    assert replaced(b"good\nbad \x80 x\nlast")[1] == [first]
+    assert replaced(3 * b"\x80\n")[1][1:] == ["x: and 2 more lines are not valid UTF-8"]
 
 
 def test_replaced_lines_can_be_encoded_again() -> None:
