@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nmtkit.training import trainer
-from nmtkit.training.seeds import micro_batch_seed
 
 
 def preceded(
@@ -35,7 +34,8 @@ def in_update(number: int, do: Callable[[], object]) -> Iterator[None]:
         return update == number
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(trainer, "micro_batch_seed", preceded(micro_batch_seed, do, is_it))
+        seed = vars(trainer)["micro_batch_seed"]  # of an outer block, if there is one
+        patched.setattr(trainer, "micro_batch_seed", preceded(seed, do, is_it))
         yield
 
 

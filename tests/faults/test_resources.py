@@ -29,7 +29,9 @@ MAX_FILE_BYTES = 10_000
 MORE_MEMORY_BYTES = 200 * 2**20
 
 
-def test_a_disk_that_is_full_for_a_while_does_not_end_training(data: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_for_a_while_does_not_end_training(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     train(RECIPE, data, tmp_path / "undisturbed")
     run = tmp_path / "run"
 
@@ -40,6 +42,7 @@ def test_a_disk_that_is_full_for_a_while_does_not_end_training(data: Path, tmp_p
 
     outcome = run_in_child(train_while_it_is_full, Fault("count", 0))
     assert outcome.exception == ""
+    assert capfd.readouterr().err.count("not saved, training continues") >= 2
     assert result_of(run) == result_of(tmp_path / "undisturbed")
 
 
