@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from nmtkit.config.preprocessing import (
     SEGMENTATIONS,
@@ -15,6 +17,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.errors import DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
 from nmtkit.runtime.address_space import require_address_space
+from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_lines
@@ -143,10 +146,22 @@ def _learn_subwords(
         f"learning {size} {algorithm} subwords from "
         f"{num_wanted * len(text.sides)} lines of {text.name}"
     )
-    lines = text.sample(num_wanted)
     require_address_space(_LEARNER_BYTES, "SentencePiece")
     symbols = [*symbols, *_whole_tokens(config)]
-    return Subword.train(lines, algorithm, size, text.name, symbols, size_flag)
+    # SentencePiece answers no signal while it trains, so another process runs it, to be killed.
+    learner: Worker[bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
+    try:
+        learner.send((text, num_wanted, algorithm, size, symbols, size_flag))
+        return Subword(learner.receive(), f"subwords of {text.name}")
+    finally:
+        learner.end()
+
+
+def _train_subwords(connection: "Connection[bytes, Any]") -> None:
+    """Receive a text and the settings of its subwords; send back the SentencePiece model."""
+    text, num_pairs, algorithm, size, symbols, size_flag = connection.recv()
+    lines = text.sample(num_pairs)
+    connection.send(Subword.train(lines, algorithm, size, text.name, symbols, size_flag).data)
 
 
 def _learn_from_pairs(

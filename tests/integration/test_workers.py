@@ -4,6 +4,8 @@ import errno
 import gzip
 import multiprocessing
 import os
+import random
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -175,3 +177,32 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         parent.kill()
     assert len(workers) == 2
     wait_for(lambda: not any(map(is_running, workers)))
+
+
+def test_a_signal_does_not_wait_for_subwords_to_be_learnt(tmp_path: Path) -> None:
+    letters = random.Random(1)
+    lines = [
+        " ".join("".join(letters.choices("abcdefghij", k=9)) for _ in range(9))
+        for _ in range(100_000)
+    ]
+    for name, text in (("train", lines), ("valid", lines[:9])):
+        for lang in ("en", "de"):
+            write_lines(tmp_path / f"{name}.{lang}", text)
+    line = "preprocess -s en -t de --train train --valid valid --segmentation unigram --out data"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmtkit_cli", *line.split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        assert any(message.startswith("learning") for message in process.stderr)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 143  # learning takes more than a minute
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]

@@ -129,7 +129,7 @@ def test_codecs_with_other_lists_have_other_fingerprints() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("source.json", None, "source.json: No such file or directory; restore"),
+        ("source.json", None, "source.json: missing; restore"),
         ("source.json", b"[", "source.json: not JSON; restore"),
         ("target.json", b'{"a": 1}', "target.json: not a list of distinct pieces; restore"),
         ("target.json", b'["a", "b", "a", "c"]', "target.json: not a list of distinct pieces"),
