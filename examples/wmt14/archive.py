@@ -104,8 +104,10 @@ class Member(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "Member":
-        """Read the block of a header; tarfile.ReadError if what follows it is too long."""
+        """Read the block of a header; tarfile.ReadError for one that needs memory."""
         member = super().frombuf(buf, encoding, errors)
+        if member.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError("a sparse file")
         if member.type in HEADER_TYPES and member.size > MAX_HEADER_BYTES:
             raise tarfile.ReadError(f"a header of {member.size:,} bytes")
         return member

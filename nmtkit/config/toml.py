@@ -24,10 +24,11 @@ _MAX_DOTS = 64
 """Most dots of a line outside strings; `tomllib` needs quadratic time for the parts of a key."""
 
 _STRING_OR_COMMENT = re.compile(
-    r'"""(?:\\[\s\S]|[^\\])*?"{3,5}'
-    r"|'''[\s\S]*?'{3,5}"
-    r'|"(?:\\.|[^"\\\n])*"'
-    r"|'[^'\n]*'"
+    # One that does not end is matched too: a search that fails begins again at the next quote.
+    r'"""(?:\\[\s\S]|[^\\])*?(?:"{3,5}|\Z)'
+    r"|'''[\s\S]*?(?:'{3,5}|\Z)"
+    r'|"(?:\\.|[^"\\\n])*+"?'
+    r"|'[^'\n]*+'?"
     r"|#[^\n]*"
 )
 

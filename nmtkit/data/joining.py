@@ -3,16 +3,17 @@
 import errno
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from nmtkit.data.audit import Audit
 from nmtkit.data.binary import FORMAT, PART_FORMAT, TRAIN, VERSION, Contents, fingerprint_of
-from nmtkit.errors import ConfigError, DataError, ResourceError
+from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError, ResourceError
 from nmtkit.storage.durable import new_folder, read_manifest
 from nmtkit.storage.manifest import verify_files
 
+_MOST_SHOWN = 10
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _PART_FIELDS = ("counts", "files", "fingerprint", "format", "nmtkit", "part", "shards", "version")
 
@@ -90,13 +91,16 @@ def join(
 
 def _check_complete(parts: Sequence[_PartFolder]) -> None:
     """Check that the parts are all parts of one dataset, each given once."""
-    for part in parts[1:]:
+    for part in parts:
+        if not 1 <= part.number <= part.count:
+            raise DamagedError(
+                f"{part.folder}: part {part.number} of {part.count} in its manifest; {RESTORE}"
+            )
         if part.count != parts[0].count:
             raise ConfigError(
                 f"{parts[0].folder} is a part of {parts[0].count}, and {part.folder} of "
                 f"{part.count}; make all parts with the same N of --shard I/N"
             )
-    numbers = [part.number for part in parts]
     for part, later in pairwise(parts):
         if part.number == later.number:
             raise ConfigError(
@@ -109,20 +113,23 @@ def _check_complete(parts: Sequence[_PartFolder]) -> None:
                     f"{part.folder}: its {name} differs from {parts[0].folder}; make all parts "
                     "with the same command except --shard and --out"
                 )
-    missing = [number for number in range(1, parts[0].count + 1) if number not in numbers]
-    if missing:
+    count = parts[0].count
+    if len(parts) < count:
+        numbers = {part.number for part in parts}
+        missing = [*islice((one for one in range(1, count + 1) if one not in numbers), _MOST_SHOWN)]
+        num_more = count - len(parts) - len(missing)
         is_one = len(missing) == 1
-        shards = [f"--shard {number}/{parts[0].count}" for number in missing]
         raise ConfigError(
-            f"{'part' if is_one else 'parts'} {_listed(missing)} of {parts[0].count} "
+            f"{'part' if is_one else 'parts'} {_listed(missing, num_more)} of {count} "
             f"{'is' if is_one else 'are'} missing; make {'it' if is_one else 'them'} with "
-            f"{_listed(shards)}, or name {'its folder' if is_one else 'their folders'} too"
+            f"{_listed([f'--shard {number}/{count}' for number in missing], num_more)}, "
+            f"or name {'its folder' if is_one else 'their folders'} too"
         )
 
 
-def _listed(items: Sequence[object]) -> str:
-    """Return items as text: "1", "1 and 2", "1, 2 and 3"."""
-    *others, last = map(str, items)
+def _listed(items: Sequence[object], num_more: int) -> str:
+    """Return items as text: "1", "1 and 2", "1, 2 and 3", "1, 2 and 7 more"."""
+    *others, last = [*map(str, items), *([f"{num_more:,} more"] if num_more else [])]
     return f"{', '.join(others)} and {last}" if others else last
 
 

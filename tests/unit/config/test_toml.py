@@ -223,6 +223,14 @@ def test_keys_of_many_parts_are_refused_quickly(text: str) -> None:
     assert time.process_time() - begin < LONGEST_S
 
 
+@pytest.mark.parametrize("begin_of_text", ['"', "a = '''", 'a = """', 'a = "'])
+def test_a_text_without_an_end_is_refused_quickly(begin_of_text: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(ConfigError, match=r"^file"):
+        read_values(begin_of_text + '\\"' * 130_000, TrainRecipe, "file")
+    assert time.process_time() - begin < LONGEST_S
+
+
 @pytest.mark.parametrize("quote", ['"', "'", '"""', "'''"])
 def test_dots_in_text_and_comments_are_no_key(quote: str) -> None:
     text = f"[corpus]\nvalid = {quote}{'.' * 99}{quote} # {'.' * 99}\n"

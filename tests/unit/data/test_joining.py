@@ -102,6 +102,20 @@ def test_missing_and_repeated_parts_are_named(tmp_path: Path, recipe: Preprocess
     assert not (tmp_path / "joined").exists()
 
 
+def test_of_many_missing_parts_the_first_are_named(
+    tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    prepare_part(recipe, Part(2, 1000), tmp_path / "part", 1, False, silent, SIZES)
+    with pytest.raises(ConfigError, match=r"^parts 1, 3, .*, 11 and 989 more of 1000 are missing;"):
+        join([tmp_path / "part"], tmp_path / "joined", False, silent)
+
+
+def test_a_part_beyond_their_number_is_damaged(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+    prepare_part(recipe, Part(3, 2), tmp_path / "part", 1, False, silent, SIZES)
+    with pytest.raises(DamagedError, match="part: part 3 of 2 in its manifest; restore the folder"):
+        join([tmp_path / "part"], tmp_path / "joined", False, silent)
+
+
 def test_parts_of_different_recipes_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     parts = make_parts(recipe, tmp_path, 2)
     other = replace(recipe, filters=FilterConfig(max_length=9))

@@ -139,6 +139,7 @@ FORGED = {
     "a global sparse map": forged(pax_record(b"GNU.sparse.map", b""), kind=tarfile.XGLTYPE),
     "a sparse size": forged(pax_record(b"GNU.sparse.size", b"1,2")),
     "sparse data": forged(*SPARSE, pax_record(b"GNU.sparse.name", b"training/a.en")),
+    "an old sparse file": header(tarfile.GNUTYPE_SPARSE, 0, "training/a.en"),
     "a character set": forged(pax_record(b"hdrcharset", b"\xff")),
     "headers of headers": block(header(tarfile.GNUTYPE_LONGNAME, 1) + b"x") * 3000,
     "many members": header(tarfile.REGTYPE, 0, "empty") * 10_001,
