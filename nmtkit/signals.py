@@ -6,6 +6,7 @@ command handles them while it works: training by `nmtkit.training.stopping`, eve
 """
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -52,15 +53,33 @@ def ended_by_signals() -> Iterator[None]:
 
     Later signals are ignored: they would interrupt the cleanup.
     """
-    received: list[int] = []
+    received: list[KeyboardInterrupt] = []
+    is_ending = False
 
     def end(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        if len(received) == 1:
-            raise KeyboardInterrupt if number == signal.SIGINT else EndedBySignal(number)
+        nonlocal is_ending
+        received.append(KeyboardInterrupt() if number == signal.SIGINT else EndedBySignal(number))
+        if not is_ending:
+            is_ending = True
+            raise received[-1]
 
-    with handling(end):
-        yield
+    def keep(dropped: "sys.UnraisableHookArgs") -> None:
+        nonlocal is_ending
+        if dropped.exc_value in received:
+            is_ending = False
+        else:
+            previous(dropped)
+
+    # Python drops an exception that is raised within a `__del__`: a later signal, or the end of the
+    # context, raises it again.
+    previous, sys.unraisablehook = sys.unraisablehook, keep
+    try:
+        with handling(end):
+            yield
+    finally:
+        sys.unraisablehook = previous
+    if received:
+        raise received[0]
 
 
 @contextmanager

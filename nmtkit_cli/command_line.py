@@ -82,6 +82,7 @@ RESOURCE_ERRNOS = (
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
+    errno.EBADF,  # standard output that is open for reading only
 )
 
 

@@ -6,6 +6,7 @@ here unchanged: validation reports all of them together, in the same words for f
 
 import functools
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from nmtkit.config.schema import Recipe, TrainRecipe
 from nmtkit.config.toml import build, dumps, read_text, read_values
 from nmtkit.config.validate import check_values
 from nmtkit.errors import ConfigError
+from nmtkit.signals import ended_by_signals
 from nmtkit_cli.command import FILE
 from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
 from nmtkit_cli.streams import write_lines
@@ -243,7 +245,9 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
 def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
     """Return the values of a recipe, which may come from a pipe."""
     try:
-        text = read_text(path)
+        # A signal ends the wait for a pipe in training too, which handles signals later.
+        with nullcontext() if path.is_file() else ended_by_signals():
+            text = read_text(path)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
     except OSError as error:

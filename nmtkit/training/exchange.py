@@ -1,7 +1,7 @@
 """Values that ranks send to each other, as JSON: a rank never runs code that another one sent.
 
 A value is None, a bool, int, float or str, or a list or dictionary of such values, at any depth.
-Every rank receives it unchanged, also floats that are not finite and ints of any size. Anything
+Every rank receives it unchanged, also floats that are not finite and ints beyond 64 bits. Anything
 else is refused by the sender, because it would arrive as something else: a tuple as a list.
 
 A module of its own: `nmtkit.training.distributed` adds what happens if a rank is lost.

@@ -77,7 +77,7 @@ def launch(
     """Run an nmtkit command in several ranks, and restart them if one is lost.
 
     Args:
-        arguments: command-line arguments, as typed.
+        arguments: arguments of `nmtkit`, for each rank.
         processes: number of ranks.
         run_dir: the run's folder; a new checkpoint there is progress.
         report: prints a line.

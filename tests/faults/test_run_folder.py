@@ -148,7 +148,7 @@ def test_a_lock_or_log_that_others_made_ends_a_run_before_its_first_update(
     (run / name).unlink(missing_ok=True)
     with (
         planted(kind, run / name),
-        pytest.raises(ResourceError, match=rf"^{run}/{name}: not written to, because it is a lin"),
+        pytest.raises(ResourceError, match=rf"^{run}/{name}: not written to, because it is a sym"),
     ):
         train(RECIPE, data, run)
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == sorted(

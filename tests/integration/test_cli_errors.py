@@ -226,6 +226,17 @@ def test_a_reader_that_is_gone_ends_the_command_quietly(
     assert process.returncode == 141
 
 
+def test_standard_output_for_reading_only_is_exit_5() -> None:
+    process = subprocess.run(
+        ["sh", "-c", '"$@" 1< /dev/null', "sh", *COMMAND, "--version"],
+        capture_output=True,
+        check=False,
+        env=ENVIRONMENT,
+    )
+    assert process.returncode == 5
+    assert process.stderr.startswith(b"nmtkit: error: standard output: Bad file descriptor; ")
+
+
 @pytest.mark.parametrize(
     ("line", "stream"),
     [

@@ -1,8 +1,12 @@
 """Files that a command reads once may be pipes, as a shell's `<(command)` gives them."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.commands import nmtkit_in_text
 
@@ -39,3 +43,23 @@ def test_a_recipe_that_is_too_long_is_refused_before_its_end() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("nmtkit: error: /dev/fd/")
     assert ": more than 262,144 characters; give a recipe, such as from " in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_training_that_waits_for_its_recipe(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "recipe")
+    line = ["train", "data", "--out", "run", "--config", "recipe"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmtkit_cli", *line],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    try:
+        with (tmp_path / "recipe").open("w", encoding="utf-8"):  # now the command reads it
+            process.send_signal(number)
+            assert process.wait(timeout=60) == 128 + number
+    finally:
+        process.kill()
+        process.wait()

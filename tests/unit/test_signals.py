@@ -43,6 +43,39 @@ def test_later_signals_do_not_interrupt_the_cleanup(later: signal.Signals) -> No
     assert cleaned_up == [later]
 
 
+class SignalledWhenDeleted:
+    """Raises a signal in `__del__`, where Python drops exceptions."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_that_python_drops_is_raised_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = []
+
+    def work() -> None:
+        SignalledWhenDeleted()
+        steps.append("done")
+
+    with pytest.raises(EndedBySignal) as ended, ended_by_signals():
+        work()
+    assert ended.value.signal is signal.SIGTERM
+    assert steps == ["done"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_signal_after_one_that_python_drops_is_raised() -> None:
+    def work() -> None:
+        SignalledWhenDeleted()
+        signal.raise_signal(signal.SIGHUP)
+
+    with pytest.raises(EndedBySignal) as ended, ended_by_signals():
+        work()
+    assert ended.value.signal is signal.SIGHUP
+
+
 def test_an_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

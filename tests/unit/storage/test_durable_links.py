@@ -60,7 +60,7 @@ def test_a_file_replaces_nothing_but_files(kind: str, ours: Path) -> None:
     assert names_in(ours) == ["file"]
 
 
-NOT_PLAIN = "not written to, because it is a link, pipe, device or folder; delete it, or replace"
+NOT_PLAIN = "not written to, because it is a symbolic or hard link, pipe, device or folder; replace"
 
 
 @pytest.mark.parametrize("kind", PLANTED)

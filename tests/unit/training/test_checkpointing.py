@@ -242,6 +242,18 @@ def test_the_end_is_saved_though_the_save_before_failed(
     assert saved(tmp_path) == [(2, True)]
 
 
+def test_the_end_is_saved_though_saves_have_failed_for_too_long(
+    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = run.saver(CheckpointConfig(save_every=1, save_minutes=0))
+    fail_at(monkeypatch, 1)
+    run.at(1)
+    saver.save_if(is_due=True)
+    run.at(2)
+    saver.save_now()
+    assert saved(tmp_path) == [(2, True)]
+
+
 def test_a_single_failed_save_at_the_end_is_an_error(
     run: SavedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
