@@ -105,7 +105,8 @@ print("a message", file=sys.stderr)
 
 
 def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
-    environment = f"PYTHONPATH={Path.cwd()}"
-    line = f'cd "$2" && exec env {environment} "$0" -c "$1" <&- >&- 2>&-'
-    assert os.spawnlp(os.P_WAIT, "sh", "sh", "-c", line, sys.executable, FILLS, tmp_path) == 0
+    line = 'cd "$2" && exec "$0" -c "$1" <&- >&- 2>&-'
+    arguments = ("sh", "-c", line, sys.executable, FILLS, str(tmp_path))
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    assert os.spawnvpe(os.P_WAIT, "sh", arguments, environment) == 0
     assert (tmp_path / "file").read_text(encoding="ascii") == "True True True"
