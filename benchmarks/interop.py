@@ -23,8 +23,7 @@ from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.interop.conversion import export
 from nmtkit.interop.ctranslate2 import open_peer
 from nmtkit.interop.parity import Pair, import_extra, own_scores
-from nmtkit.storage.model_folder import LoadedModel
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import LoadedModel, load_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import read_lines
 

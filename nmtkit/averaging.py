@@ -10,10 +10,9 @@ from torch import Tensor
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_description import TENSORS, describe_model
 from nmtkit.storage.model_folder import (
-    TENSORS,
     LoadedModel,
-    describe_model,
     make_model,
     open_tensors,
     with_ties,

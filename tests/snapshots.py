@@ -9,7 +9,8 @@ from torch import Tensor
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.model_folder import describe_model, read_parameters, write_model
+from nmtkit.storage.model_description import describe_model
+from nmtkit.storage.model_folder import read_parameters, write_model
 from nmtkit.storage.model_path import find_model
 from nmtkit.storage.run_folder import RunFolder
 from tests.tiny import tiny_codec

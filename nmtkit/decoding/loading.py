@@ -14,8 +14,7 @@ from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
 from nmtkit.runtime.devices import choose_precision, set_up
-from nmtkit.storage.model_folder import LoadedModel
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import LoadedModel, load_model
 from nmtkit.text.codec import TextCodec
 
 

@@ -15,8 +15,8 @@ from nmtkit.errors import ConfigError
 from nmtkit.interop import ctranslate2, marian, marian_reading
 from nmtkit.interop.parity import Peer, check_parity, parity_line
 from nmtkit.storage.durable import check_is_free, new_folder
-from nmtkit.storage.model_folder import FORMAT, LoadedModel, write_model
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_description import FORMAT
+from nmtkit.storage.model_folder import LoadedModel, load_model, write_model
 from nmtkit.text.codec import TextCodec
 
 VERSION = 1

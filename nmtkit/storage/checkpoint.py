@@ -18,15 +18,8 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError, NmtkitError, ResourceError
 from nmtkit.storage.durable import new_folder, read_manifest, remove, remove_leftovers
 from nmtkit.storage.manifest import Json, verify_files
-from nmtkit.storage.model_folder import (
-    FORMAT,
-    VERSION,
-    describe_model,
-    load_tensors,
-    read_parameters,
-    save_tensors,
-    write_model,
-)
+from nmtkit.storage.model_description import FORMAT, VERSION, describe_model
+from nmtkit.storage.model_folder import load_tensors, read_parameters, save_tensors, write_model
 from nmtkit.storage.reading import read_file
 from nmtkit.storage.run_folder import RunFolder, state_dir_of
 from nmtkit.text.codec import TextCodec

@@ -18,34 +18,29 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import dumps, loads, read_text
-from nmtkit.errors import RESTORE, ConfigError, DamagedError, DivergedError
+from nmtkit.config.toml import dumps
+from nmtkit.errors import RESTORE, DamagedError, DivergedError
 from nmtkit.model.estimate.cost import count_parameters
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.disk_errors import check_path
-from nmtkit.storage.durable import new_folder, read_manifest
-from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
+from nmtkit.storage.durable import new_folder
+from nmtkit.storage.manifest import Json, missing_file_error
+from nmtkit.storage.model_description import (
+    CODEC,
+    CONFIG,
+    FORMAT,
+    TENSORS,
+    VERSION,
+    Description,
+    describe_model,
+)
+from nmtkit.storage.model_path import find_model
 from nmtkit.storage.reading import check_is_file
 from nmtkit.text.codec import TextCodec
 
-FORMAT = "nmtkit-model"
-VERSION = 1
-TENSORS = "model.safetensors"
-CONFIG = "config.toml"
-
-_CODEC = "codec"
 _OS_ERROR = re.compile(r"\(os error ([0-9]+)\)")
 _MOST_TIMES = 10
 """A model of more parameters than this many times those of its file is not built."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """The content of a model folder except the parameters."""
-
-    manifest: dict[str, Any]
-    recipe: TrainRecipe
-    codec: TextCodec
 
 
 @dataclass(frozen=True)
@@ -86,8 +81,8 @@ def write_model(
     with new_folder(folder, FORMAT, VERSION, overwrite=overwrite) as staged:
         save_tensors(stored, staged.path / TENSORS)
         (staged.path / CONFIG).write_text(dumps(recipe), encoding="utf-8")
-        (staged.path / _CODEC).mkdir()
-        codec.save(staged.path / _CODEC)
+        (staged.path / CODEC).mkdir()
+        codec.save(staged.path / CODEC)
         staged.fields.update(
             fields,
             torch=torch.__version__,
@@ -99,30 +94,6 @@ def write_model(
         )
 
 
-def describe_model(folder: Path) -> Description:
-    """Return the content of a model folder except the parameters, after checking all files.
-
-    Raises:
-        DamagedError: it is not a model folder, it is damaged, or its version is newer.
-    """
-    if folder.is_dir() and not (folder / MANIFEST).exists():
-        raise DamagedError(
-            f"{folder}: is not an nmtkit model, it has no {MANIFEST}; give the folder of a model, "
-            "a checkpoint or a run (pickled weights, such as *.pt and *.bin, are not read)"
-        )
-    manifest = read_manifest(folder, FORMAT, VERSION)
-    verify_files(folder, manifest)
-    config_path = folder / CONFIG
-    try:
-        check_is_file(config_path)
-        recipe = loads(read_text(config_path), TrainRecipe, str(config_path))
-    except FileNotFoundError:
-        raise missing_file_error(config_path) from None
-    except ConfigError as error:
-        raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
-    return Description(manifest, recipe, TextCodec.load(folder / _CODEC))
-
-
 def read_parameters(folder: Path, description: Description) -> dict[str, Tensor]:
     """Return the parameters of a described model folder, under all their names."""
     return with_ties(load_tensors(folder / TENSORS), description)
@@ -132,6 +103,15 @@ def with_ties(tensors: Mapping[str, Tensor], description: Description) -> dict[s
     """Return parameters with all names of the tied ones, which are stored once."""
     ties: dict[str, str] = description.manifest["ties"]
     return {**tensors, **{name: tensors[stored] for name, stored in ties.items()}}
+
+
+def load_model(path: Path, device: torch.device) -> LoadedModel:
+    """Return the model that a path refers to, ready to translate on a device.
+
+    Raises:
+        DamagedError: there is no model, or it is damaged.
+    """
+    return read_model(find_model(path), device)
 
 
 def read_model(folder: Path, device: torch.device) -> LoadedModel:

@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-import torch
-
 from nmtkit.errors import DamagedError
-from nmtkit.storage.model_folder import LoadedModel, read_model
 from nmtkit.storage.run_folder import BEST, LAST, RunFolder, is_run
 
 
@@ -30,12 +27,3 @@ def find_model(path: Path) -> Path:
     if found is None:
         raise DamagedError(f"{path}: there is no such checkpoint yet; continue with `nmtkit train`")
     return found
-
-
-def load_model(path: Path, device: torch.device) -> LoadedModel:
-    """Return the model that a path refers to, ready to translate on a device.
-
-    Raises:
-        DamagedError: there is no model, or it is damaged.
-    """
-    return read_model(find_model(path), device)

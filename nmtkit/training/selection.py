@@ -21,7 +21,7 @@ from nmtkit.progress.records import plain_scores
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.checkpoint import list_checkpoints, newest_scheduled
 from nmtkit.storage.durable import check_is_free, read_manifest
-from nmtkit.storage.model_folder import FORMAT, VERSION, describe_model
+from nmtkit.storage.model_description import FORMAT, VERSION, describe_model
 from nmtkit.storage.model_path import find_model
 from nmtkit.storage.run_folder import RunFolder, is_run
 from nmtkit.training.distributed import Ranks

@@ -12,7 +12,7 @@ from nmtkit.averaging import average
 from nmtkit.errors import ConfigError
 from nmtkit.storage.checkpoint import list_checkpoints, newest_resumable, prune, write_checkpoint
 from nmtkit.storage.durable import replace_file
-from nmtkit.storage.model_folder import describe_model
+from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.run_folder import RunFolder, is_run
 from tests.folders import read_folder, write_folder
 from tests.snapshots import read_tensors, tiny_run, tiny_snapshot, tiny_tensors

@@ -12,8 +12,7 @@ from nmtkit.errors import DamagedError
 from nmtkit.storage.checkpoint import newest_resumable
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
-from nmtkit.storage.model_folder import write_model
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model, write_model
 from tests.snapshots import tiny_run
 from tests.tiny import tiny_codec, tiny_model
 

@@ -30,8 +30,7 @@ from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.checkpoint import newest_resumable
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import describe, verify_files
-from nmtkit.storage.model_folder import load_tensors
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model, load_tensors
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword

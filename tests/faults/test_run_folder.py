@@ -11,7 +11,7 @@ import torch
 
 from nmtkit.errors import ConfigError, DamagedError, ResourceError, StoppedError
 from nmtkit.storage.durable import locked
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.training.run import train
 from tests.faults.harness import held_by_another_process
 from tests.faults.moments import in_update, send

@@ -15,7 +15,7 @@ import torch
 
 from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslateRecipe
 from nmtkit.decoding.translator import Translator
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.training.run import train
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 

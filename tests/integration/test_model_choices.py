@@ -17,7 +17,7 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.loading import load_translator
 from nmtkit.model import embedding, layers
 from nmtkit.model.estimate.cost import count_parameters
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.tiny import VALID_LINES, tiny_dataset, tiny_train_recipe

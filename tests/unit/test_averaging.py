@@ -21,7 +21,8 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage import model_folder
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.model_folder import describe_model, read_model, write_model
+from nmtkit.storage.model_description import describe_model
+from nmtkit.storage.model_folder import read_model, write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 from tests.snapshots import PROVENANCE, read_tensors, tiny_model_folder, tiny_run, tiny_tensors

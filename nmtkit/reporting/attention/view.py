@@ -15,7 +15,7 @@ from nmtkit.reporting.attention.selection import select
 from nmtkit.reporting.attention.sentence_json import as_object, json_line, packed
 from nmtkit.reporting.attention.sentences import AttentionExtractor, Sentence
 from nmtkit.runtime.devices import set_up
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model
 
 
 def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -> Iterator[bytes]:

@@ -20,12 +20,9 @@ from nmtkit.errors import ConfigError, DamagedError, DivergedError, ResourceErro
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.storage import model_folder
-from nmtkit.storage.durable import new_folder
 from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_folder import (
-    FORMAT,
-    VERSION,
-    describe_model,
     load_tensors,
     read_model,
     read_parameters,
@@ -189,32 +186,6 @@ def test_other_errors_of_safetensors_pass_as_they_are(
         save_tensors({}, tmp_path / "file")
 
 
-# ------------------------------------------------------------------------------ what is no model
-
-
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "anything"])
-def test_a_folder_of_other_things_is_no_model_and_is_not_read(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(b"\x80\x02cos\nsystem\n")
-    with pytest.raises(
-        DamagedError, match=r"is not an nmtkit model.*pickled weights.*are not read"
-    ):
-        read_model(tmp_path, CPU)
-
-
-def test_another_format_is_no_model(tmp_path: Path) -> None:
-    with new_folder(tmp_path / "data", "nmtkit-dataset", 1, overwrite=False):
-        pass
-    with pytest.raises(
-        DamagedError, match="data: is of format 'nmtkit-dataset', not 'nmtkit-model'"
-    ):
-        read_model(tmp_path / "data", CPU)
-
-
-def test_a_missing_folder_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(DamagedError, match="model: no such folder; check the path"):
-        read_model(tmp_path / "model", CPU)
-
-
 # ----------------------------------------------------------------- whole folders that do not fit
 
 
@@ -279,32 +250,6 @@ def test_a_configuration_of_a_huge_model_is_refused_before_it_is_built(
     with pytest.raises(DamagedError, match=r"\d parameters, where the model has [\d,]{9,}; "):
         read_model(tmp_path / "model", CPU)
     assert time.process_time() - begin < 1
-
-
-@pytest.mark.parametrize("name", ["encoder_layers", "model_size", "max_positions"])
-def test_a_configuration_beyond_the_bounds_is_damaged(name: str, tmp_path: Path) -> None:
-    folder = write_raw(tmp_path / "model", f"[model]\n{name} = 1000000000\n", b"")
-    expected = rf"{name} \(1000000000\) must be a whole number from .* with this version of nmtkit"
-    with pytest.raises(DamagedError, match=expected):
-        read_model(folder, CPU)
-
-
-def write_raw(folder: Path, config: str, tensors: bytes) -> Path:
-    """Write a folder whose hashes are right and whose content is not."""
-    with new_folder(folder, FORMAT, VERSION, overwrite=False) as staged:
-        (staged.path / "config.toml").write_text(config)
-        (staged.path / "model.safetensors").write_bytes(tensors)
-        (staged.path / "codec").mkdir()
-        tiny_codec().save(staged.path / "codec")
-    return folder
-
-
-def test_a_configuration_of_a_later_nmtkit_is_an_error(tmp_path: Path) -> None:
-    folder = write_raw(tmp_path / "model", "[model]\nwings = 2\n", b"")
-    with pytest.raises(
-        DamagedError, match=r"config\.toml: unknown key 'wings'.*this version of nmt"
-    ):
-        describe_model(folder)
 
 
 def test_a_file_that_is_not_of_safetensors_is_damaged(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError
 from nmtkit.storage.checkpoint import write_checkpoint
-from nmtkit.storage.model_path import find_model, load_model
+from nmtkit.storage.model_folder import load_model
+from nmtkit.storage.model_path import find_model
 from nmtkit.storage.run_folder import RunFolder
 from tests.snapshots import read_tensors, tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model

@@ -19,8 +19,8 @@ from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import ValidationRecord
 from nmtkit.storage.checkpoint import write_checkpoint
 from nmtkit.storage.durable import remove
-from nmtkit.storage.model_folder import describe_model
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_description import describe_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective

@@ -9,7 +9,7 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from nmtkit.training.state import Progress, TrainState

@@ -19,7 +19,7 @@ from nmtkit.errors import DataError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.storage.model_path import load_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.symbols import BOS_ID
 from nmtkit.training.distributed import Ranks

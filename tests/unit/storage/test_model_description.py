@@ -1,0 +1,59 @@
+"""What is no model folder, or not one of this version, is refused before tensors are read."""
+
+from pathlib import Path
+
+import pytest
+
+from nmtkit.errors import DamagedError
+from nmtkit.storage.durable import new_folder
+from nmtkit.storage.model_description import FORMAT, VERSION, describe_model
+from tests.tiny import tiny_codec
+
+
+def write_config(folder: Path, config: str) -> Path:
+    """Write a folder whose hashes are right and whose content is not."""
+    with new_folder(folder, FORMAT, VERSION, overwrite=False) as staged:
+        (staged.path / "config.toml").write_text(config)
+        (staged.path / "model.safetensors").write_bytes(b"")
+        (staged.path / "codec").mkdir()
+        tiny_codec().save(staged.path / "codec")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "anything"])
+def test_a_folder_of_other_things_is_no_model_and_is_not_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\x80\x02cos\nsystem\n")
+    with pytest.raises(
+        DamagedError, match=r"is not an nmtkit model.*pickled weights.*are not read"
+    ):
+        describe_model(tmp_path)
+
+
+def test_another_format_is_no_model(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "data", "nmtkit-dataset", 1, overwrite=False):
+        pass
+    with pytest.raises(
+        DamagedError, match="data: is of format 'nmtkit-dataset', not 'nmtkit-model'"
+    ):
+        describe_model(tmp_path / "data")
+
+
+def test_a_missing_folder_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(DamagedError, match="model: no such folder; check the path"):
+        describe_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["encoder_layers", "model_size", "max_positions"])
+def test_a_configuration_beyond_the_bounds_is_damaged(name: str, tmp_path: Path) -> None:
+    folder = write_config(tmp_path / "model", f"[model]\n{name} = 1000000000\n")
+    expected = rf"{name} \(1000000000\) must be a whole number from .* with this version of nmtkit"
+    with pytest.raises(DamagedError, match=expected):
+        describe_model(folder)
+
+
+def test_a_configuration_of_a_later_nmtkit_is_an_error(tmp_path: Path) -> None:
+    folder = write_config(tmp_path / "model", "[model]\nwings = 2\n")
+    with pytest.raises(
+        DamagedError, match=r"config\.toml: unknown key 'wings'.*this version of nmt"
+    ):
+        describe_model(folder)
