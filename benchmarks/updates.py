@@ -68,6 +68,7 @@ class Workbench:
                 stop=StopRequest(),  # not entered: a signal ends a benchmark immediately
                 reporter=SilentReporter(),
                 logs=(),
+                parents=(),
                 clock=time.monotonic,
             )
             train_state = make_train_state(context, Progress())

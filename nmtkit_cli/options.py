@@ -1,13 +1,15 @@
 """Options from the recipes' dataclasses: a flag per setting, --config, --preset, --print-config.
 
-Precedence, from low to high: default of the schema, preset, file, flag. Wrong values pass through
-here unchanged: validation reports all of them together, in the same words for files and flags.
+Precedence, from low to high: default of the schema, inherited value, preset, file, flag. Wrong
+values pass through here unchanged: validation reports all of them together, in the same words for
+files and flags.
 """
 
 import functools
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -22,7 +24,7 @@ from nmtkit.config.fields import (
     sections_of,
     values_of,
 )
-from nmtkit.config.presets import PRESETS, PRESETS_HELP
+from nmtkit.config.presets import PRESETS, PRESETS_HELP, WITHOUT_SHAPE
 from nmtkit.config.problems import suggestion
 from nmtkit.config.rules import contradictions
 from nmtkit.config.schema import Recipe, TrainRecipe
@@ -36,6 +38,8 @@ from nmtkit_cli.streams import write_lines
 
 Body = Callable[..., None]
 
+NO_VALUES: Values = MappingProxyType({})
+
 
 def recipe_command(
     name: str,
@@ -43,6 +47,7 @@ def recipe_command(
     short_flags: Mapping[str, str],
     examples: str,
     optional: Collection[str] = (),
+    inherit: Callable[[Mapping[str, Any]], Values] = lambda _: NO_VALUES,
 ) -> Callable[[Body], RecipeCommand]:
     """Return a decorator that makes a command from a function of a recipe and parameters.
 
@@ -55,6 +60,8 @@ def recipe_command(
         short_flags: one-letter flags, by the names of settings.
         examples: the examples at the end of the help.
         optional: the function's own parameters that may be None.
+        inherit: returns values that presets, files and flags override, from the function's own
+            parameters by name.
     """
     fields = fields_of(recipe_type)
 
@@ -65,7 +72,7 @@ def recipe_command(
         ) -> None:
             flags = {key: values.pop(key) for key in fields}
             given = {key: value for key, value in flags.items() if value not in (None, ())}
-            recipe = recipe_from(recipe_type, preset, config, given)
+            recipe = recipe_from(recipe_type, preset, config, given, inherit(values))
             if print_config:
                 write_lines(dumps(recipe).removesuffix("\n").split("\n"))
             else:
@@ -97,18 +104,26 @@ def changed_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
 
 
 def recipe_from(
-    recipe_type: type[AnyRecipe], preset: str | None, config: Path | None, flags: Values
+    recipe_type: type[AnyRecipe],
+    preset: str | None,
+    config: Path | None,
+    flags: Values,
+    inherited: Values = NO_VALUES,
 ) -> AnyRecipe:
-    """Return the recipe of a preset, overridden by a file, overridden by flags.
+    """Return the recipe of inherited values, overridden by a preset, a file and flags, in order.
 
-    Settings of the preset that file and flags leave without effect are dropped.
+    Settings of the preset that file and flags leave without effect are dropped. A preset with a
+    shape is not combined with inherited values.
 
     Raises:
         ConfigError: names every problem.
     """
     from_file = {} if config is None else _read_file(config, recipe_type)
     given = {**from_file, **flags}
-    return build(recipe_type, _effective(PRESETS[preset], given) if preset else {}, given)
+    if preset is None:
+        return build(recipe_type, inherited, given)
+    inherited = inherited if preset in WITHOUT_SHAPE else {}
+    return build(recipe_type, inherited, _effective(PRESETS[preset], {**inherited, **given}), given)
 
 
 def _effective(preset: Values, given: Values) -> Values:

@@ -1,13 +1,12 @@
 """`nmtkit train`."""
 
-import os
 from pathlib import Path
 
 import click
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.toml import dumps
 from nmtkit_cli.command import FOLDER, Session
+from nmtkit_cli.initialization import inherited, parent_options, rank_flags
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import say
 
@@ -18,41 +17,40 @@ nmtkit train data/ --out run/ --preset base
 nmtkit train data/ --out run/ --preset big --devices auto
 torchrun --nnodes 2 --nproc-per-node 8 ... -m nmtkit_cli train data/ --out run/ --preset big
 
+# continue with other data, such as a model from `nmtkit import`
+nmtkit train mine/ --out run-2/ --from run/ --preset fine-tune --freeze embeddings
+
 # all settings in a file, to edit and train from
 nmtkit train --preset small --dropout 0.2 --print-config > recipe.toml
 nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 
 
-@recipe_command("train", TrainRecipe, {}, EXAMPLES)
+@recipe_command("train", TrainRecipe, {}, EXAMPLES, optional=("parent",), inherit=inherited)
 @click.argument("data", type=FOLDER, metavar="DATA", required=False)
 @click.option("--out", type=FOLDER, metavar="FOLDER", help="Folder of the run.  [required]")
-def command(recipe: TrainRecipe, data: Path, out: Path) -> None:
+@parent_options
+def command(
+    recipe: TrainRecipe, data: Path, out: Path, parent: Path | None, update_vocabulary: bool
+) -> None:
     """Train a model on the dataset DATA, or resume training.
 
     Writes checkpoints to the folder of the run; each one is a complete model. The same command
     resumes a run that was stopped; settings that define the model cannot change then.
     """
     from nmtkit.interop.conversion import describe_exports
-    from nmtkit.training.launch import launch, num_processes
+    from nmtkit.training.initialization import Parent
+    from nmtkit.training.launch import in_memory, launch, num_processes
     from nmtkit.training.run import train
 
+    origin = Parent(parent, update_vocabulary) if parent else None
     if (processes := num_processes(recipe)) == 1:
-        train(recipe, data, out, describe=describe_exports)
+        train(recipe, data, out, describe=describe_exports, parent=origin)
     else:
         context = click.get_current_context()
         debug = ["--debug"] if context.ensure_object(Session).shows_tracebacks else []
-        settings = [f"--out={out}", f"--config={_in_memory(dumps(recipe))}"]
-        context.exit(launch(["train", *debug, *settings, "--", str(data)], processes, out, say))
+        settings = [f"--out={out}", f"--config={in_memory(recipe)}"]
+        flags = [*debug, *settings, *rank_flags(parent, update_vocabulary)]
+        context.exit(launch(["train", *flags, "--", str(data)], processes, out, say))
 
 
 command.handles_signals = True
-
-
-def _in_memory(text: str) -> str:
-    """Return the path of a file in memory, for processes that this one starts.
-
-    All ranks and restarts have the same recipe, even if --config is a pipe or a file that changes.
-    """
-    descriptor = os.memfd_create("recipe")  # until the process ends
-    os.write(descriptor, text.encode())
-    return f"/proc/{os.getpid()}/fd/{descriptor}"

@@ -16,6 +16,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import NmtkitError, ReportedElsewhereError
 from nmtkit.training import trainer
 from nmtkit.training.checkpointing import Saver
+from nmtkit.training.initialization import Parent
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from tests.tiny import tiny_train_recipe
@@ -120,6 +121,7 @@ def train_on(
     run: Path,
     dtype: torch.dtype = torch.float64,
     hook: Hook | None = None,
+    parent: Parent | None = None,
 ) -> list[RankEnd]:
     """Train with `size` processes; return how each ended."""
 
@@ -131,7 +133,7 @@ def train_on(
 
         vars(trainer)["micro_batch_seed"] = seed
         torch.set_default_dtype(dtype)
-        train(recipe, data, run)
+        train(recipe, data, run, parent=parent)
 
     return run_ranks(size, work)
 

@@ -45,6 +45,7 @@ def run_context(
         stop=StopRequest(),
         reporter=PlainReporter(stream or io.StringIO()),
         logs=(),
+        parents=(),
         clock=clock,
     )
 

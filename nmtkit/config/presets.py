@@ -62,7 +62,8 @@ _ROWS: dict[str, Values] = {
 
 PRESETS_HELP = (
     "base, big, big-en-fr: the paper's models; table3-A1 to -A4, -B1, -B2, -C1 to -C7, -D1 to -D4, "
-    "-E: the rows of its table 3; wsj, wsj-semi: its parsers; small: 3+3 layers of 256, for a CPU"
+    "-E: the rows of its table 3; wsj, wsj-semi: its parsers; small: 3+3 layers of 256, for a CPU; "
+    "fine-tune: for training that begins --from a model"
 )
 PRESETS: dict[str, Values] = {
     "base": BASE,
@@ -86,6 +87,20 @@ PRESETS: dict[str, Values] = {
         "validate_every": 500,
         "keep": 8,
     },
+    # Small updates at a low, constant rate: few pairs, and weights that are good already.
+    "fine-tune": {
+        "schedule": "constant",
+        "learning_rate": 1e-4,
+        "warmup_updates": 20,
+        "update_tokens": 2048,
+        "max_tokens": 2048,
+        "max_epochs": 5,
+        "every_epoch": True,
+        "log_every": 20,
+    },
 }
+WITHOUT_SHAPE = {"fine-tune"}
+"""Presets for any model; the others have a shape, of which they list what is not the default."""
+
 PRESET_OF_ROW = {"base": "base", **{row: f"table3-{row}" for row in _ROWS}, "big": "big"}
 """The preset of each row of table 3, in the order of the table."""

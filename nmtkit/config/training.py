@@ -151,6 +151,10 @@ class ModelConfig:
         return self.max_positions if POSITIONS[self.positions].is_learned else sys.maxsize
 
 
+MAY_DIFFER_FROM_PARENT = frozenset({"dropout", "attention_dropout", "activation_dropout"})
+"""Settings of `ModelConfig` that a run may change when it begins with another model's weights."""
+
+
 SCHEDULES = {
     "paper": "learning_rate_scale",
     "inverse-sqrt": "learning_rate",
@@ -276,6 +280,12 @@ class CheckpointConfig:
         1,
         "Number of best checkpoints to keep as well, by --best-metric.",
         minimum=1,
+        on_resume="free",
+    )
+    every_epoch: bool = setting(
+        False,
+        "Also save a checkpoint at the end of every epoch, and validate it unless "
+        "--validate-every is 0.",
         on_resume="free",
     )
 

@@ -3,16 +3,20 @@
 A module without torch: `nmtkit preprocess` reads the codec of a model here.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import MANIFEST, missing_file_error, verify_files
+from nmtkit.storage.model_path import find_model
 from nmtkit.storage.reading import check_is_file
+from nmtkit.storage.run_folder import RunFolder, is_run
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-model"
@@ -53,3 +57,20 @@ def describe_model(folder: Path) -> Description:
     except ConfigError as error:
         raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
     return Description(manifest, recipe, TextCodec.load(folder / CODEC))
+
+
+def shape_from(parent: Path, run_dir: Path | None) -> ModelConfig:
+    """Return the [model] settings of a run that begins with a model.
+
+    Args:
+        parent: the model; it is not needed any more if the run has a checkpoint.
+        run_dir: the folder of the run, which need not exist; None = a new run.
+
+    Raises:
+        DamagedError: a model or the run's configuration is missing or damaged.
+        ConfigError: the run's configuration is not a recipe of `nmtkit train`.
+    """
+    if run_dir is not None and is_run(run_dir) and RunFolder(run_dir).newest_model() is not None:
+        with suppress(FileNotFoundError):
+            return RunFolder(run_dir).read_recipe().model
+    return describe_model(find_model(parent)).recipe.model

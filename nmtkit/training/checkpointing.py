@@ -104,8 +104,15 @@ class Saver:
         self._best: Sequence[int] = ()
 
     def is_scheduled(self) -> bool:
-        """Return whether --save-every schedules a checkpoint after this update."""
-        return self._train_state.progress.update % self._config.save_every == 0
+        """Return whether --save-every or --every-epoch schedules a checkpoint after this update.
+
+        Not after update 0, whose weights are another model's.
+        """
+        progress = self._train_state.progress
+        is_epoch_end = self._config.every_epoch and progress.ends_epoch
+        return progress.update > 0 and (
+            is_epoch_end or progress.update % self._config.save_every == 0
+        )
 
     def is_due(self) -> bool:
         """Return whether to save: scheduled, or the last save is --save-minutes ago."""
@@ -129,12 +136,11 @@ class Saver:
             self._start()
 
     def save_now(self) -> None:
-        """Save at the end of a run, where a single failure is an error; raises as `save_if`."""
+        """Save where a single failure is an error; raises as `save_if`."""
         with suppress(ResourceError):  # this save makes up for one that has failed
             self._await_write()
-        if self._train_state.progress.update > 0:  # a new run begins with the same state
-            self._start()
-            self._await_write()
+        self._start()
+        self._await_write()
 
     def keep_best(self, best_first: Sequence[int]) -> None:
         """Keep the checkpoints of the first --keep-best updates; `best` points to the first."""
@@ -199,6 +205,7 @@ class Saver:
                 "languages": f"{codec.source_lang}-{codec.target_lang}",
                 "validation_text": dataset.valid_fingerprint,
                 "validation_pairs": len(dataset.valid),
+                **({"parents": self._context.parents} if self._context.parents else {}),
             },
             state_tensors=_copied(self._train_state.state_tensors()),
             state_values=asdict(self._train_state.progress),

@@ -19,6 +19,7 @@ import torch
 from torch.distributed import TCPStore
 
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import dumps
 from nmtkit.errors import (
     ConfigError,
     InterruptedByUserError,
@@ -65,6 +66,16 @@ def num_processes(recipe: TrainRecipe) -> int:
             "auto, or --device cpu [ranks.devices]"
         )
     return wanted or max(num_gpus, 1)
+
+
+def in_memory(recipe: TrainRecipe) -> str:
+    """Return the path of a recipe in memory, for processes that this one starts.
+
+    All ranks and restarts have the same recipe, even if --config is a pipe or a file that changes.
+    """
+    descriptor = os.memfd_create("recipe")  # until the process ends
+    os.write(descriptor, dumps(recipe).encode())
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def launch(

@@ -6,10 +6,10 @@ run continues, and the number of micro-batches per update.
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution, eos_batch
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
+from nmtkit.training.initialization import Origin, Parent, no_weights
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import (
     WorstCases,
@@ -63,6 +64,7 @@ def train(
     run_dir: Path,
     clock: Callable[[], float] = time.monotonic,
     describe: Callable[[ModelConfig, TextCodec], str] | None = None,
+    parent: Parent | None = None,
 ) -> None:
     """Train a model, or continue a run, together with the other ranks.
 
@@ -72,11 +74,13 @@ def train(
         run_dir: the run's folder; created if it does not exist, else the run continues.
         clock: seconds from an arbitrary start, never going back.
         describe: returns a line about the model to report at the start; None = no line.
+        parent: the model whose weights a new run begins with; None = random weights.
 
     Raises:
-        ConfigError: the folder holds a run with other settings, or something else.
-        DamagedError: the dataset is damaged, no checkpoint can be resumed, or the run or another
-            rank has another dataset.
+        ConfigError: the folder holds a run with other settings or another parent, or something
+            else; or the parent does not fit the settings or the dataset.
+        DamagedError: the dataset or the parent is damaged, no checkpoint can be resumed, or the run
+            or another rank has another dataset.
         StoppedError, InterruptedByUserError, DivergedError, ResourceError, LostRankError,
             ReportedElsewhereError: see `Trainer.fit`.
     """
@@ -93,6 +97,9 @@ def train(
             warn = reporter.message
             checkpoint = cache(lambda: open_newest_checkpoint(folder, recipe, dataset, warn))
             progress = Progress.of(ranks.run_on_first(lambda: _saved_values(checkpoint())))
+            find = partial(Origin.find, parent, run_dir, recipe.model, dataset)
+            origin = cache(lambda: find(checkpoint()))
+            parents = ranks.run_on_first(lambda: origin().parents)
             logged = ranks.run_on_first(lambda: _truncated_validations(folder, progress))
             validations = [ValidationRecord(**values) for values in logged]
             history = ValidationHistory(recipe.validation.best_metric, validations)
@@ -114,9 +121,10 @@ def train(
                 stop=stop,
                 reporter=reporter,
                 logs=_logs(recipe, folder, progress) if ranks.is_first else (),
+                parents=parents,
                 clock=clock,
             )
-            train_state = make_train_state(context, progress)
+            train_state = make_train_state(context, progress, lambda model: origin().copy_to(model))
             ranks.run_on_first(lambda: restore(train_state, checkpoint()))
             checkpoint.cache_clear()  # the training state has copies of its tensors
             train_state.copy_from_first(ranks)
@@ -126,10 +134,7 @@ def train(
             if describe is not None:
                 reporter.message(describe(recipe.model, dataset.codec))
             reporter.start(recipe.training.max_updates, progress.update, validations)
-            # The trainer writes nothing after the lock is released.
-            with closing(reporter), closing(trainer):
-                trainer.fit()
-            reporter.message(f"done after update {progress.update}")
+            _fit(trainer)
 
 
 def make_trainer(
@@ -223,8 +228,18 @@ def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution
     return Objective(model, recipe.training.label_smoothing, execution.precision, execution.softmax)
 
 
-def make_train_state(context: RunContext, progress: Progress) -> TrainState:
-    """Make the training state before the first update: a new model and its optimiser."""
+def make_train_state(
+    context: RunContext,
+    progress: Progress,
+    initialize: Callable[[Transformer], Iterable[str]] = no_weights,
+) -> TrainState:
+    """Make the training state before the first update: a new model and its optimiser.
+
+    Args:
+        context: of the run.
+        progress: of the run.
+        initialize: copies weights into the model, and yields lines to report; on rank 0 only.
+    """
     recipe, codec, execution = context.recipe, context.dataset.codec, context.execution
     torch.manual_seed(initial_seed(recipe.seed.seed))
     model = Transformer(
@@ -235,6 +250,7 @@ def make_train_state(context: RunContext, progress: Progress) -> TrainState:
         tail=execution.tail,
         activation_checkpointing=recipe.engine.activation_checkpointing,
     )
+    context.ranks.run_on_first(lambda: [*map(context.reporter.message, initialize(model))])
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 
@@ -349,6 +365,16 @@ def _announce(trainer: Trainer) -> None:
     )
     if progress.update:
         context.reporter.message(f"continuing after update {progress.update}")
+
+
+def _fit(trainer: Trainer) -> None:
+    """Train to the end; nothing is written after the lock is released."""
+    context, progress = trainer.context, trainer.train_state.progress
+    with closing(context.reporter), closing(trainer):
+        if context.parents and not progress.update:
+            trainer.begin()
+        trainer.fit()
+    context.reporter.message(f"done after update {progress.update}")
 
 
 def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:

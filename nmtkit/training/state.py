@@ -17,6 +17,7 @@ from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log
 from nmtkit.progress.reporter import ProgressReporter
+from nmtkit.storage.manifest import Json
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
@@ -46,6 +47,7 @@ class RunContext:
         stop: requests to stop.
         reporter: shows progress.
         logs: keep records; none on ranks other than the first.
+        parents: see `nmtkit.training.initialization.line_of_descent`.
         clock: seconds from an arbitrary start, never going back.
     """
 
@@ -58,6 +60,7 @@ class RunContext:
     stop: StopRequest
     reporter: ProgressReporter
     logs: Sequence[Log]
+    parents: Sequence[Json]
     clock: Callable[[], float]
 
 
@@ -80,6 +83,11 @@ class Progress:
     num_skipped: int = 0
     num_skipped_in_a_row: int = 0
     num_micro_batches: int = 0
+
+    @property
+    def ends_epoch(self) -> bool:
+        """Whether the last update was the last one of its epoch."""
+        return self.update > 0 and self.position.shard == self.position.index == 0
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> "Progress":

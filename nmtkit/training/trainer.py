@@ -87,6 +87,19 @@ class Trainer:
         self._session_start = context.clock() - train_state.progress.seconds
         self._last_refresh = context.clock()
 
+    def begin(self) -> None:
+        """Save and validate the weights before the first update, which another run trained.
+
+        Raises:
+            StoppedError, InterruptedByUserError, ResourceError, LostRankError,
+                ReportedElsewhereError: see `fit`.
+        """
+        self.context.ranks.run_on_first(self.saver.save_now)
+        if self.context.recipe.validation.validate_every and self.history.last_update is None:
+            with self.meter.excluded():
+                self._validate()
+        end_if_stop_requested(self.context, 0)
+
     def fit(self) -> None:
         """Train to the end.
 
@@ -106,7 +119,8 @@ class Trainer:
             self._after_update()
         if self.meter.num_updates:
             self._log_training()
-        self.context.ranks.run_on_first(self.saver.save_now)
+        if self.train_state.progress.update:  # a new run begins with the same state
+            self.context.ranks.run_on_first(self.saver.save_now)
         if self._is_complete() and self._needs_validation():
             self._validate()
         end_if_stop_requested(self.context, self.train_state.progress.update)
@@ -333,8 +347,11 @@ class Trainer:
         return needs_validation(self.context.recipe, self.train_state.progress, self.history)
 
     def _is_validation_due(self) -> bool:
-        every = self.context.recipe.validation.validate_every
-        return self._needs_validation() and self.train_state.progress.update % every == 0
+        recipe, progress = self.context.recipe, self.train_state.progress
+        is_epoch_end = recipe.checkpoints.every_epoch and progress.ends_epoch
+        return self._needs_validation() and (
+            is_epoch_end or progress.update % recipe.validation.validate_every == 0
+        )
 
 
 def is_complete(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:

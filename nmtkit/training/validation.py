@@ -80,9 +80,9 @@ class ValidationHistory:
         return is_best
 
     @property
-    def last_update(self) -> int:
-        """Update of the last validation; 0 = none yet."""
-        return self._updates[-1] if self._updates else 0
+    def last_update(self) -> int | None:
+        """Update of the last validation; None = none yet."""
+        return self._updates[-1] if self._updates else None
 
     @property
     def num_stale(self) -> int:

@@ -58,6 +58,7 @@ def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
     command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
     own = {"data", "model", "models", "out", "help_all", "workers", "shard", "overwrite"}
     own |= {"reference", "systems", "source", "as_json", "config", "preset", "print_config"}
+    own |= {"parent", "update_vocabulary"}
     flags = {option.name: option.opts for option in command.params if option.name not in own}
     assert set(flags) == set(fields_of(recipe_type))
     assert own.isdisjoint(fields_of(recipe_type))
@@ -220,7 +221,10 @@ def test_every_text_without_choices_has_a_metavar(
 def test_help_names_the_presets_and_what_overrides_them() -> None:
     text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
     assert "base, big, big-en-fr: the paper's models; table3-A1 to -A4, " in text
-    assert "small: 3+3 layers of 256, for a CPU." in text
+    assert (
+        "small: 3+3 layers of 256, for a CPU; fine-tune: for training that begins --from a model."
+        in text
+    )
     assert "a named set of values, which --config and flags override." in text
 
 

@@ -122,15 +122,16 @@ def test_no_save_is_made_by_time_where_the_minutes_are_0(
     assert saved(tmp_path) == [(2, True)]
 
 
-def test_the_end_of_a_run_is_saved_without_a_schedule_unless_nothing_was_done(
+def test_the_start_and_the_end_of_a_run_are_saved_without_a_schedule(
     run: SavedRun, tmp_path: Path
 ) -> None:
-    saver = run.saver(CheckpointConfig(save_every=NEVER))
+    saver = run.saver(CheckpointConfig(save_every=1))
     saver.save_now()
-    assert saved(tmp_path) == []
+    assert saved(tmp_path) == [(0, False)]
+    saver = run.saver(CheckpointConfig(save_every=NEVER))
     run.at(3)
     saver.save_now()
-    assert saved(tmp_path) == [(3, False)]
+    assert saved(tmp_path) == [(0, False), (3, False)]
 
 
 def test_the_best_checkpoint_is_kept_with_the_last_two(run: SavedRun, tmp_path: Path) -> None:

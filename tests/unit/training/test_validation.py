@@ -239,4 +239,4 @@ def test_a_history_orders_validations_by_the_direction_of_the_metric(
 
 def test_a_history_without_validations_has_no_best() -> None:
     history = ValidationHistory("bleu", [])
-    assert (history.best_first(), history.num_stale, history.last_update) == ([], 0, 0)
+    assert (history.best_first(), history.num_stale, history.last_update) == ([], 0, None)
