@@ -151,12 +151,14 @@ class ModelConfig:
         return self.max_positions if POSITIONS[self.positions].is_learned else sys.maxsize
 
 
-SCHEDULES = {
-    "paper": "learning_rate_scale",
-    "inverse-sqrt": "learning_rate",
-    "constant": "learning_rate",
+SCHEDULES: dict[str, tuple[str, ...]] = {
+    "paper": ("learning_rate_scale",),
+    "inverse-sqrt": ("learning_rate",),
+    "constant": ("learning_rate",),
+    "linear": ("learning_rate", "final_learning_rate", "decay_updates"),
+    "cosine": ("learning_rate", "final_learning_rate", "decay_updates"),
 }
-"""Learning-rate schedules, and the setting that scales each one.
+"""Learning-rate schedules, and the settings that each one uses besides --warmup-updates.
 
 `nmtkit/training/optimizer.py` computes them.
 """
@@ -198,7 +200,8 @@ class TrainingConfig:
         "paper",
         "Learning-rate schedule. paper: --learning-rate-scale / sqrt(model size * "
         "update); inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: "
-        "--learning-rate.",
+        "--learning-rate; linear, cosine: falling to --final-learning-rate along a line or half a "
+        "cosine.",
         choices=tuple(SCHEDULES),
     )
     warmup_updates: int = setting(4000, "Updates of linear warm-up.", minimum=1)
@@ -209,9 +212,23 @@ class TrainingConfig:
     )
     learning_rate: float = setting(
         0.0,
-        "Peak learning rate of --schedule inverse-sqrt and constant, such as 0.0005.",
+        "Peak learning rate, at the end of warm-up, of every --schedule except paper, such as "
+        "0.0005.",
         minimum=0,
         maximum=1,
+    )
+    final_learning_rate: float = setting(
+        0.0,
+        "Final learning rate of --schedule linear and cosine.",
+        minimum=0,
+        maximum=1,
+    )
+    decay_updates: int = setting(
+        0,
+        "Update at which --schedule linear and cosine reach --final-learning-rate, such as "
+        "--max-updates; the rate then stays.",
+        unit="updates",
+        minimum=0,
     )
     adam_beta1: float = setting(0.9, "Adam's beta 1.", minimum=0, maximum=0.9999)
     adam_beta2: float = setting(0.98, "Adam's beta 2.", minimum=0, maximum=0.99999)

@@ -1,6 +1,7 @@
 """Rules across the settings of training: model, schedule, validation."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from nmtkit.config.metrics import (
     AUTO,
@@ -13,7 +14,7 @@ from nmtkit.config.metrics import (
 )
 from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
-from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig
+from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig, TrainingConfig
 
 
 def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
@@ -65,14 +66,49 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
 
 def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
     name = recipe.training.schedule
-    size = SCHEDULES[name]
-    others = tuple({*SCHEDULES.values()} - {size})
-    yield from without_effect(recipe, others, f"with --schedule {name}")
-    if size == "learning_rate" and not recipe.training.learning_rate:
+    used = SCHEDULES[name]
+    others = dict.fromkeys(chain.from_iterable(SCHEDULES.values()))
+    unused = tuple(other for other in others if other not in used)
+    yield from without_effect(recipe, unused, f"with --schedule {name}")
+    if "learning_rate" in used and not recipe.training.learning_rate:
         yield Problem(
             ("learning_rate", "schedule"),
             f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as 0.0005 "
             "[training.learning_rate]",
+        )
+    if "learning_rate_scale" in used and not recipe.training.learning_rate_scale:
+        yield Problem(
+            ("learning_rate_scale", "schedule"),
+            "learning_rate_scale (0.0) makes every learning rate 0, so updates have no effect; "
+            "leave it out, or give a larger one [training.learning_rate_scale]",
+        )
+    if "decay_updates" in used:
+        yield from _decay(recipe.training)
+
+
+def _decay(training: TrainingConfig) -> Iterator[Problem]:
+    """Yield the problems of a schedule with an end."""
+    peak, final = training.learning_rate, training.final_learning_rate
+    warmup, end = training.warmup_updates, training.decay_updates
+    if end <= warmup:
+        yield Problem(
+            ("decay_updates", "warmup_updates", "schedule"),
+            f"decay_updates ({end}) must be above warmup_updates ({warmup}) for schedule "
+            f"{training.schedule!r}; give --decay-updates, such as the run's --max-updates, or "
+            "fewer --warmup-updates [training.decay_updates]",
+        )
+    elif not final and training.max_updates > end:
+        yield Problem(
+            ("max_updates", "decay_updates", "final_learning_rate"),
+            f"max_updates ({training.max_updates}) is above decay_updates ({end}), after which the "
+            f"learning rate is 0 and updates have no effect; give --max-updates {end}, or in a new "
+            "run more --decay-updates or a --final-learning-rate [training.max_updates]",
+        )
+    if 0 < peak <= final:
+        yield Problem(
+            ("final_learning_rate", "learning_rate"),
+            f"final_learning_rate ({final}) must be below learning_rate ({peak}); give a lower "
+            "one, or --schedule constant [training.final_learning_rate]",
         )
 
 

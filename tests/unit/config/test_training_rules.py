@@ -9,6 +9,13 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 
+LINEAR: Mapping[str, Value] = {
+    "schedule": "linear",
+    "learning_rate": 0.001,
+    "decay_updates": 9000,
+    "max_updates": 9000,
+}
+
 
 @pytest.mark.parametrize(
     ("values", "expected"),
@@ -59,6 +66,48 @@ from nmtkit.errors import ConfigError
         (
             {"schedule": "constant", "learning_rate": 0.001, "learning_rate_scale": 2.0},
             "learning_rate_scale (2.0) has no effect with --schedule constant; leave it out",
+        ),
+        (
+            {"learning_rate_scale": 0.0},
+            "learning_rate_scale (0.0) makes every learning rate 0, so updates have no effect; "
+            "leave it out, or give a larger one [training.learning_rate_scale]",
+        ),
+        (
+            {**LINEAR, "learning_rate": 0.0},
+            "schedule ('linear') needs a peak learning rate; give --learning-rate",
+        ),
+        (
+            {"final_learning_rate": 1e-5},
+            "final_learning_rate (1e-05) has no effect with --schedule paper; leave it out",
+        ),
+        (
+            {"schedule": "constant", "learning_rate": 0.001, "decay_updates": 9000},
+            "decay_updates (9000) has no effect with --schedule constant; leave it out",
+        ),
+        (
+            {**LINEAR, "learning_rate_scale": 2.0},
+            "learning_rate_scale (2.0) has no effect with --schedule linear; leave it out",
+        ),
+        (
+            {**LINEAR, "decay_updates": 0},
+            "decay_updates (0) must be above warmup_updates (4000) for schedule 'linear'; give "
+            "--decay-updates, such as the run's --max-updates, or fewer --warmup-updates "
+            "[training.decay_updates]",
+        ),
+        (
+            {**LINEAR, "schedule": "cosine", "decay_updates": 4000},
+            "decay_updates (4000) must be above warmup_updates (4000) for schedule 'cosine'",
+        ),
+        (
+            {**LINEAR, "max_updates": 9001},
+            "max_updates (9001) is above decay_updates (9000), after which the learning rate is 0 "
+            "and updates have no effect; give --max-updates 9000, or in a new run more "
+            "--decay-updates or a --final-learning-rate [training.max_updates]",
+        ),
+        (
+            {**LINEAR, "final_learning_rate": 0.001},
+            "final_learning_rate (0.001) must be below learning_rate (0.001); give a lower one, or "
+            "--schedule constant [training.final_learning_rate]",
         ),
         (
             {"validate_every": 1500},
@@ -129,6 +178,9 @@ def test_contradictory_settings_of_training_are_refused(
         {"subword_sampling": "source", "subword_alpha": 0.2},
         {"model_size": 511, "heads": 7, "positions": "learned"},
         {"max_positions": 256, "positions": "learned"},
+        LINEAR,
+        {**LINEAR, "schedule": "cosine", "max_updates": 5},
+        {**LINEAR, "final_learning_rate": 1e-5, "max_updates": 20_000},
         {"validate_every": 0, "patience": 0},
         {"validate_every": 3000, "patience": 4},
         {"best_metric": "bleu"},

@@ -1,11 +1,18 @@
 """The schedule's closed form, and Adam against the paper's own formula."""
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import pytest
 import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler
 
 from nmtkit.config.training import TrainingConfig
 from nmtkit.training.optimizer import (
     SCHEDULES,
+    highest_learning_rate,
     learning_rate,
     make_adam,
     optimizer_tensors,
@@ -32,7 +39,9 @@ def test_the_schedule_rises_linearly_then_falls_with_the_inverse_square_root() -
 
 @pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - {"paper"}))
 def test_other_schedules_rise_linearly_to_their_peak(schedule: str) -> None:
-    config = TrainingConfig(schedule=schedule, warmup_updates=100, learning_rate=5e-4)
+    config = TrainingConfig(
+        schedule=schedule, warmup_updates=100, learning_rate=5e-4, decay_updates=1000
+    )
     rates = [learning_rate(update, 512, config) for update in range(1, 1001)]
     assert rates[:100] == pytest.approx([5e-4 * n / 100 for n in range(1, 101)], rel=1e-12)
     assert max(rates) == rates[99]
@@ -51,6 +60,55 @@ def test_the_inverse_sqrt_schedule_is_the_papers_up_to_its_peak() -> None:
 def test_the_constant_schedule_stays_at_its_peak() -> None:
     config = TrainingConfig(schedule="constant", warmup_updates=100, learning_rate=5e-4)
     assert {learning_rate(update, 512, config) for update in (100, 101, 10**6)} == {5e-4}
+
+
+DECAYING = TrainingConfig(
+    warmup_updates=40, learning_rate=5e-4, final_learning_rate=1e-5, decay_updates=200
+)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "oracle"),
+    [
+        ("linear", partial(LinearLR, start_factor=1.0, end_factor=1e-5 / 5e-4, total_iters=160)),
+        ("cosine", partial(CosineAnnealingLR, T_max=160, eta_min=1e-5)),
+    ],
+)
+def test_from_peak_to_end_a_decaying_schedule_is_that_of_torch(
+    schedule: str, oracle: Callable[[torch.optim.Optimizer], LRScheduler]
+) -> None:
+    config = replace(DECAYING, schedule=schedule)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=5e-4)
+    scheduler = oracle(optimizer)
+    for update in range(40, 201):
+        expected = scheduler.get_last_lr()[0]
+        assert learning_rate(update, 512, config) == pytest.approx(expected, rel=1e-9)
+        optimizer.step()
+        scheduler.step()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "at_a_quarter"), [("linear", 3 / 4), ("cosine", (2 + math.sqrt(2)) / 4)]
+)
+def test_a_decaying_schedule_ends_at_its_final_rate_and_stays(
+    schedule: str, at_a_quarter: float
+) -> None:
+    config = replace(DECAYING, schedule=schedule)
+    rates = [learning_rate(update, 512, config) for update in (40, 80, 120, 199, 200, 201, 10**6)]
+    assert rates[0] == 5e-4
+    assert rates[1:3] == pytest.approx([1e-5 + at_a_quarter * 4.9e-4, 2.55e-4], rel=1e-12)
+    assert rates[3] > 1e-5
+    assert rates[4:] == [1e-5] * 3
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("max_updates", [1, 30, 40, 41, 250])
+def test_the_highest_learning_rate_is_that_of_the_updates_of_a_run(
+    schedule: str, max_updates: int
+) -> None:
+    config = replace(DECAYING, schedule=schedule, max_updates=max_updates)
+    rates = [learning_rate(update, 64, config) for update in range(1, max_updates + 1)]
+    assert highest_learning_rate(64, config) == max(rates)
 
 
 def test_three_updates_follow_the_formula_of_adam() -> None:

@@ -2,12 +2,13 @@
 
 import itertools
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import SearchConfig, TrainRecipe
@@ -250,17 +251,34 @@ def test_validation_uses_the_micro_batches_found_and_the_search_is_in_no_rate(
 DUMMY = "step"
 
 
+@pytest.fixture
+def rates_of_adam() -> Iterator[list[list[float]]]:
+    """Watch the learning rates of each group of parameters at each update."""
+    used: list[list[float]] = []
+
+    def watch(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        used.append([group["lr"] for group in optimizer.param_groups])
+
+    with register_optimizer_step_pre_hook(watch):
+        yield used
+
+
 @pytest.mark.parametrize("schedule", [*SCHEDULES, DUMMY])
 def test_every_schedule_trains_and_a_new_entry_needs_no_other_edit(
-    schedule: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    schedule: str,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rates_of_adam: list[list[float]],
 ) -> None:
     monkeypatch.setitem(SCHEDULES, DUMMY, lambda update, _size, _config: 0.5**update)
     recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
-    training = replace(recipe.training, schedule=schedule, learning_rate=0.01)
+    training = replace(recipe.training, schedule=schedule, learning_rate=0.01, decay_updates=6)
     train(replace(recipe, training=training), data, tmp_path)
     rates = [one["learning_rate"] for one in logged(tmp_path) if "learning_rate" in one]
     size = recipe.model.model_size
     assert rates == [SCHEDULES[schedule](update, size, training) for update in range(1, 7)]
+    assert rates_of_adam == [[rate] for rate in rates]
 
 
 def test_the_choices_of_the_schedule_are_those_of_the_table() -> None:
