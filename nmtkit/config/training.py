@@ -233,6 +233,13 @@ class TrainingConfig:
     adam_beta1: float = setting(0.9, "Adam's beta 1.", minimum=0, maximum=0.9999)
     adam_beta2: float = setting(0.98, "Adam's beta 2.", minimum=0, maximum=0.99999)
     adam_epsilon: float = setting(1e-9, "Adam's epsilon.", minimum=1e-20)
+    weight_decay: float = setting(
+        0.0,
+        "Decoupled weight decay of matrices (AdamW), such as 0.01; 0 = off. Embeddings decay; "
+        "biases and LayerNorm do not.",
+        minimum=0,
+        maximum=1,
+    )
     label_smoothing: float = setting(
         0.1,
         "Label smoothing: probability mass spread evenly over the vocabulary.",

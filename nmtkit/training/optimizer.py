@@ -1,4 +1,4 @@
-"""Learning-rate schedules, gradient clipping, Adam, and the EMA of the weights.
+"""Learning-rate schedules, gradient clipping, Adam and AdamW, and the EMA of the weights.
 
 Source: paper, section 5.3.
 """
@@ -6,6 +6,7 @@ Source: paper, section 5.3.
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -109,13 +110,23 @@ def normalize_and_clip_gradients(
 
 
 def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:
-    """Make Adam; its learning rate is set before each update."""
+    """Make Adam, with weight decay AdamW; its learning rate is set before each update.
+
+    Only matrices decay. Source: Loshchilov and Hutter 2019, algorithm 2.
+    """
+    parameters = list(model.parameters())
+    groups: list[dict[str, Any]] = [{"params": parameters}]
+    if config.weight_decay:
+        matrices = [p for p in parameters if p.dim() > 1]
+        others = [p for p in parameters if p.dim() <= 1]
+        groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others}]
     return torch.optim.Adam(
-        model.parameters(),
+        groups,
         lr=0.0,
         betas=(config.adam_beta1, config.adam_beta2),
         eps=config.adam_epsilon,
         fused=True,
+        decoupled_weight_decay=config.weight_decay > 0,
     )
 
 

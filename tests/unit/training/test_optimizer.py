@@ -1,15 +1,18 @@
 """The schedule's closed form, and Adam against the paper's own formula."""
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler
 
-from nmtkit.config.training import TrainingConfig
+from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.model.transformer import Transformer
 from nmtkit.training.optimizer import (
     SCHEDULES,
     highest_learning_rate,
@@ -130,15 +133,75 @@ def test_three_updates_follow_the_formula_of_adam() -> None:
     assert torch.allclose(model.weight, expected, rtol=0, atol=1e-12)
 
 
-def test_a_restored_optimizer_continues_as_the_first() -> None:
+def updated(
+    model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
+) -> list[torch.Tensor]:
+    """Run three updates at different learning rates, and return the parameters."""
+    torch.manual_seed(1)
+    for rate in (0.1, 0.03, 0.2):
+        for parameter in model.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+    return [parameter.detach() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+def test_weight_decay_is_that_of_adamw_on_matrices(weight_decay: float) -> None:
+    config = TrainingConfig(weight_decay=weight_decay)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.LayerNorm(4))
+    twin = copy.deepcopy(model)
+    details: dict[str, Any] = {"lr": 0.0, "betas": (0.9, 0.98), "eps": 1e-9, "fused": True}
+    matrix, *vectors = twin.parameters()
+    oracles = [
+        torch.optim.AdamW([matrix], weight_decay=weight_decay, **details),
+        torch.optim.Adam(vectors, **details),
+    ]
+    expected = updated(twin, oracles)
+    for one, other in zip(updated(model, [make_adam(model, config)]), expected, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_without_gradients_matrices_shrink_and_nothing_else_changes() -> None:
+    config = ModelConfig(
+        encoder_layers=1, decoder_layers=1, model_size=8, feed_forward_size=8, heads=2,
+        norm="pre", positions="learned", output_bias=True,
+    )  # fmt: skip
+    model = Transformer(config, 11, 12, is_shared=False)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    optimizer = make_adam(model, TrainingConfig(weight_decay=0.25))
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    kept = {name for name in before if name.endswith("bias") or "norm" in name}
+    assert 0 < len(kept) < len(before)
+    for name, parameter in model.named_parameters():
+        factor = 1 if name in kept else 1 - 0.1 * 0.25
+        torch.testing.assert_close(parameter.detach(), factor * before[name], rtol=1e-6, atol=0)
+
+
+def test_a_model_of_matrices_only_can_decay() -> None:
+    model = torch.nn.Linear(3, 2, bias=False)
+    (before,) = (parameter.detach().clone() for parameter in model.parameters())
+    (after,) = updated(model, [make_adam(model, TrainingConfig(weight_decay=0.1))])
+    assert not torch.equal(before, after)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_a_restored_optimizer_continues_as_the_first(weight_decay: float) -> None:
     def step(model: torch.nn.Module, optimizer: torch.optim.Adam) -> None:
         model(torch.ones(2, 4)).square().sum().backward()
-        optimizer.param_groups[0]["lr"] = 0.1
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1
         optimizer.step()
         optimizer.zero_grad()
 
     torch.manual_seed(0)
-    config = TrainingConfig()
+    config = TrainingConfig(weight_decay=weight_decay)
     model, twin = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
     optimizer, other = make_adam(model, config), make_adam(twin, config)
     step(model, optimizer)
