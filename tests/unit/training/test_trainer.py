@@ -202,7 +202,7 @@ def test_patience_stops_a_run_that_does_not_improve(data: Path, tmp_path: Path) 
     recipe = tiny_train_recipe(max_updates=50, dropout=0.0)
     recipe = replace(
         recipe,
-        training=replace(recipe.training, learning_rate_scale=0.0),
+        training=replace(recipe.training, learning_rate_scale=1e-30),
         validation=replace(
             recipe.validation, validate_every=1, patience=2, validate_metrics="none"
         ),
