@@ -91,6 +91,11 @@ def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
     return math.inf if math.isnan(value) else sign * value
 
 
+def unknown_metrics(names: Sequence[str]) -> list[str]:
+    """Return the names that are no metric's."""
+    return [name for name in names if name not in METRICS]
+
+
 def not_validated(best_metric: str, validated: Sequence[str]) -> str:
     """Return the error message for a best_metric that is not validated."""
     return (

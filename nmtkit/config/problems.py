@@ -1,9 +1,11 @@
 """Problems of a configuration, collected and raised as one error."""
 
 import difflib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from nmtkit.config.fields import fields_of, values_of
+from nmtkit.config.schema import Recipe
 from nmtkit.errors import ConfigError
 
 MOST_SHOWN = 10
@@ -37,6 +39,28 @@ def raise_problems(problems: Sequence[Problem], where: str = "") -> None:
             texts.append(f"and {len(problems) - MOST_SHOWN:,} more problems")
         text = "; ".join(texts)
         raise ConfigError(f"{where}: {text}" if where else text)
+
+
+def without_effect(
+    recipe: Recipe, names: tuple[str, ...], when: str, *causes: str
+) -> Iterator[Problem]:
+    """Yield a problem for each of the named settings that differs from its default.
+
+    Args:
+        recipe: all settings.
+        names: the settings without effect.
+        when: the condition, for the message.
+        causes: settings of the condition; nothing is reported if one of them has a problem.
+    """
+    fields, values = fields_of(type(recipe)), values_of(recipe)
+    for name in names:
+        if values[name] != fields[name].default:
+            yield Problem(
+                (name, *causes),
+                f"{name} ({values[name]}) has no effect {when}; leave it out "
+                f"[{fields[name].section}.{name}]",
+                is_idle=True,
+            )
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -1,20 +1,17 @@
 """Rules across settings; a setting without effect is an error too."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
 from nmtkit.config.corpora import corpus_problems
-from nmtkit.config.fields import fields_of, values_of
+from nmtkit.config.fields import values_of
 from nmtkit.config.metrics import (
-    AUTO,
     METRICS,
-    NLL,
-    NONE,
     TYPE_SETTINGS,
     MetricsConfig,
     metric_names,
-    not_validated,
+    unknown_metrics,
 )
 from nmtkit.config.preprocessing import (
     MIN_ENTRIES,
@@ -24,10 +21,11 @@ from nmtkit.config.preprocessing import (
     is_shared,
     segmentations,
 )
-from nmtkit.config.problems import Problem, suggestion
+from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.schema import (
     LENGTH_PENALTIES,
     OUTPUT_FORMATS,
+    SEARCH_SETTINGS,
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
@@ -36,10 +34,9 @@ from nmtkit.config.schema import (
     TrainRecipe,
     TranslateRecipe,
 )
-from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig
+from nmtkit.config.training_rules import training_problems
 
 SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
-SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "max_length_offset")
 
 
 def contradictions(recipe: Recipe) -> Iterator[Problem]:
@@ -49,23 +46,7 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from corpus_problems(recipe.corpus)
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
-        yield from _model(recipe.model)
-        yield from _schedule(recipe)
-        yield from _validation(recipe)
-        if recipe.training.subword_sampling == "none":
-            yield from _without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
-        if recipe.engine.deterministic and recipe.engine.compile == "on":
-            yield Problem(
-                ("compile", "deterministic"),
-                "compile ('on') chooses kernels by their speed, so equal runs differ; leave out "
-                "--compile or --deterministic [engine.compile]",
-            )
-        positions = recipe.model.positions
-        if not POSITIONS[positions].is_learned:
-            yield from _without_effect(recipe, ("max_positions",), f"with {positions} positions")
-        if not recipe.validation.validate_every or recipe.validation.validate_metrics == NONE:
-            when = "in training that does not translate the validation set"
-            yield from _without_effect(recipe, SEARCH, when)
+        yield from training_problems(recipe)
     if isinstance(recipe, TranslateRecipe):
         yield from _translation(recipe)
     if isinstance(recipe, ScoreRecipe):
@@ -80,9 +61,9 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
     yield from _output_format(recipe)
     if recipe.sampling.sample:
-        yield from _without_effect(recipe, ("beam",), "with --sample, which draws --n-best")
+        yield from without_effect(recipe, ("beam",), "with --sample, which draws --n-best")
     else:
-        yield from _without_effect(recipe, ("temperature", "top_k", "top_p"), "without --sample")
+        yield from without_effect(recipe, ("temperature", "top_k", "top_p"), "without --sample")
         if output.n_best > search.beam:
             yield Problem(
                 ("n_best", "beam"),
@@ -97,7 +78,7 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
             "[output.token_scores]",
         )
     if recipe.translation.stream:
-        yield from _without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
+        yield from without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     yield from _length_penalty(recipe, search)
 
 
@@ -108,14 +89,14 @@ def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:
         if name not in has_effect:
             others = [other for other, settings in OUTPUT_FORMATS.items() if name in settings]
             when = f"without --output-format {' or '.join(others)}"
-            yield from _without_effect(recipe, (name,), when, "output_format")
+            yield from without_effect(recipe, (name,), when, "output_format")
 
 
 def _length_penalty(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
     form = search.length_penalty_form
     if not LENGTH_PENALTIES[form]:
         when = f"with --length-penalty-form {form}"
-        yield from _without_effect(recipe, ("length_penalty",), when)
+        yield from without_effect(recipe, ("length_penalty",), when)
 
 
 def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
@@ -127,35 +108,13 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
             "[selection.heads]",
         )
     if recipe.view.format == "json":
-        yield from _without_effect(recipe, SELECTION, "in json, which contains everything")
+        yield from without_effect(recipe, SELECTION, "in json, which contains everything")
     if selection.drawing == "matrix":
-        yield from _without_effect(recipe, ("word",), "on a matrix, which shows all words")
+        yield from without_effect(recipe, ("word",), "on a matrix, which shows all words")
     if recipe.view.translate:
         yield from _length_penalty(recipe, recipe.search)
     else:
-        yield from _without_effect(recipe, SEARCH, "without --translate")
-
-
-def _without_effect(
-    recipe: Recipe, names: tuple[str, ...], when: str, *causes: str
-) -> Iterator[Problem]:
-    """Yield a problem for each of the named settings that differs from its default.
-
-    Args:
-        recipe: all settings.
-        names: the settings without effect.
-        when: the condition, for the message.
-        causes: settings of the condition; nothing is reported if one of them has a problem.
-    """
-    fields, values = fields_of(type(recipe)), values_of(recipe)
-    for name in names:
-        if values[name] != fields[name].default:
-            yield Problem(
-                (name, *causes),
-                f"{name} ({values[name]}) has no effect {when}; leave it out "
-                f"[{fields[name].section}.{name}]",
-                is_idle=True,
-            )
+        yield from without_effect(recipe, SEARCH_SETTINGS, "without --translate")
 
 
 def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
@@ -178,8 +137,8 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
     target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
-    for names, when in _vocabulary_settings_without_effect(vocabulary):
-        yield from _without_effect(recipe, names, when)
+    for names, when in _vocabulary_settingswithout_effect(vocabulary):
+        yield from without_effect(recipe, names, when)
     if target.no_tokenizer and vocabulary.tokenizer != "none":
         yield Problem(
             ("tokenizer", "target_segmentation"),
@@ -201,7 +160,7 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
         )
 
 
-def _vocabulary_settings_without_effect(
+def _vocabulary_settingswithout_effect(
     vocabulary: VocabularyConfig,
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield names of settings that have no effect here, and the reason for the message."""
@@ -234,102 +193,9 @@ def _vocabulary_settings_without_effect(
         yield ("target_segmentation",), "where the target's vocabulary is given"
 
 
-def _model(model: ModelConfig) -> Iterator[Problem]:
-    heads, size = model.heads, model.model_size
-    if size % heads and not (model.key_size and model.value_size):
-        yield Problem(
-            ("heads", "model_size", "key_size", "value_size"),
-            f"heads ({heads}) must divide model_size ({size}); try {_divisors_near(heads, size)}, "
-            "or give both key_size and value_size [model.heads]",
-        )
-    positions = POSITIONS[model.positions]
-    if size % 2 and positions.needs_even_size:
-        yield Problem(
-            ("model_size", "positions"),
-            f"model_size ({size}) must be even for {model.positions} positions; "
-            f"try {size - 1} or {size + 1} [model.model_size]",
-        )
-    # A window of twice the largest distance has no effect in the encoder, of the length none in the
-    # decoder.
-    whole = max(2 * (model.max_positions - 1), model.max_positions)
-    if positions.is_learned and model.window >= whole:
-        yield Problem(
-            ("window", "max_positions", "positions"),
-            f"window ({model.window}) has no effect, as all {model.max_positions} learned "
-            f"positions are within it; leave it out, or give less than {whole} [model.window]",
-        )
-
-
-def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
-    name = recipe.training.schedule
-    size = SCHEDULES[name]
-    others = tuple({*SCHEDULES.values()} - {size})
-    yield from _without_effect(recipe, others, f"with --schedule {name}")
-    if size == "learning_rate" and not recipe.training.learning_rate:
-        yield Problem(
-            ("learning_rate", "schedule"),
-            f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as 0.0005 "
-            "[training.learning_rate]",
-        )
-
-
-def _divisors_near(number: int, dividend: int) -> str:
-    """Return the nearest divisor below a number, and above it up to twice the number."""
-    below = range(min(number, dividend), 0, -1)
-    above = range(number + 1, min(2 * number, dividend) + 1)
-    candidates = (
-        next((try_ for try_ in side if dividend % try_ == 0), 0) for side in (below, above)
-    )
-    return " or ".join(str(divisor) for divisor in candidates if divisor)
-
-
-def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
-    validation, save_every = recipe.validation, recipe.checkpoints.save_every
-    every = validation.validate_every
-    if every % save_every:
-        above = save_every * (every // save_every + 1)
-        below = above - save_every
-        yield Problem(
-            ("validate_every", "save_every"),
-            f"validate_every ({every}) must be a multiple of save_every ({save_every}); "
-            f"try {f'{below} or ' if below else ''}{above} [validation.validate_every]",
-        )
-    yield from _validated_metrics(recipe)
-    if validation.patience and not every:
-        yield Problem(
-            ("patience", "validate_every"),
-            f"patience ({validation.patience}) counts validations, and validate_every is 0; "
-            "give --validate-every, or leave out --patience [validation.patience]",
-        )
-
-
-def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
-    """Yield the problems that do not depend on the dataset; training finds the others."""
-    validation = recipe.validation
-    text, best = validation.validate_metrics, validation.best_metric
-    names = [] if text in (AUTO, NONE) else metric_names(text)
-    keys = ("validate_metrics", "best_metric")
-    for name in _unknown(names):
-        message = f"no metric {name!r}; {suggestion(name, METRICS)} [validation.validate_metrics]"
-        yield Problem(keys, message)
-    if names and not validation.validate_every:
-        yield from _without_effect(recipe, ("validate_metrics",), "without --validate-every")
-    if best == NLL:
-        return
-    if best not in METRICS:
-        message = (
-            f"no metric {best!r}; {suggestion(best, [NLL, *METRICS])} [validation.best_metric]"
-        )
-        yield Problem(keys, message)
-    elif not validation.validate_every:
-        yield from _without_effect(recipe, ("best_metric",), "without --validate-every")
-    elif text != AUTO and best not in names:
-        yield Problem(keys, not_validated(best, names))
-
-
 def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     names = metric_names(recipe.metrics.metric)
-    unknown = _unknown(names)
+    unknown = unknown_metrics(names)
     for name in unknown:
         text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
         yield Problem(("metric",), text)
@@ -350,11 +216,7 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     )
     unused = {*settings} - {*used}
     in_order = tuple(name for name in values_of(recipe) if name in unused)
-    yield from _without_effect(recipe, in_order, f"on {', '.join(names)}")
-
-
-def _unknown(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name not in METRICS]
+    yield from without_effect(recipe, in_order, f"on {', '.join(names)}")
 
 
 def _languages(metrics: MetricsConfig) -> Iterator[Problem]:
@@ -389,12 +251,12 @@ def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
         )
     if wanted.paired_bs:
         when = "with --paired-bs, which prints intervals anyway"
-        yield from _without_effect(recipe, ("confidence",), when)
+        yield from without_effect(recipe, ("confidence",), when)
     if not wanted.paired_ar:
-        yield from _without_effect(recipe, ("trials",), "without --paired-ar")
+        yield from without_effect(recipe, ("trials",), "without --paired-ar")
     if not (wanted.confidence or wanted.paired_bs):
         when = "without --confidence or --paired-bs"
-        yield from _without_effect(recipe, ("resamples",), when)
+        yield from without_effect(recipe, ("resamples",), when)
     if recipe.breakdown.sentence_level:
         names = ("confidence", "paired_bs", "paired_ar", "by_length", "by_frequency")
-        yield from _without_effect(recipe, names, "with --sentence-level")
+        yield from without_effect(recipe, names, "with --sentence-level")

@@ -7,18 +7,17 @@ are unique within a recipe, so `--dropout` needs no prefix. Presets are in prese
 validate.py and rules.py.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from nmtkit.config.attention import SelectionConfig, ViewConfig
+from nmtkit.config.engine import EngineConfig, RanksConfig
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.setting import InferenceConfig, setting
 from nmtkit.config.training import (
     CheckpointConfig,
-    EngineConfig,
     LoggingConfig,
     ModelConfig,
-    RanksConfig,
     TrainingConfig,
     ValidationConfig,
 )
@@ -112,6 +111,9 @@ class SearchConfig:
         maximum=1_000_000,
         on_resume="free",
     )
+
+
+SEARCH_SETTINGS = tuple(one.name for one in fields(SearchConfig))
 
 
 @dataclass(frozen=True, kw_only=True)

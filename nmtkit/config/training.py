@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from nmtkit.config.metrics import AUTO, NLL
-from nmtkit.config.setting import PrecisionConfig, setting
+from nmtkit.config.setting import setting
 
 LARGEST_DEPTH, LARGEST_WIDTH = 1000, 65_536
 """Layers and size of the deepest and of the widest models that anybody has trained, rounded up."""
@@ -155,12 +155,14 @@ MAY_DIFFER_FROM_PARENT = frozenset({"dropout", "attention_dropout", "activation_
 """Settings of `ModelConfig` that a run may change when it begins with another model's weights."""
 
 
-SCHEDULES = {
-    "paper": "learning_rate_scale",
-    "inverse-sqrt": "learning_rate",
-    "constant": "learning_rate",
+SCHEDULES: dict[str, tuple[str, ...]] = {
+    "paper": ("learning_rate_scale",),
+    "inverse-sqrt": ("learning_rate",),
+    "constant": ("learning_rate",),
+    "linear": ("learning_rate", "final_learning_rate", "decay_updates"),
+    "cosine": ("learning_rate", "final_learning_rate", "decay_updates"),
 }
-"""Learning-rate schedules, and the setting that scales each one.
+"""Learning-rate schedules, and the settings that each one uses besides --warmup-updates.
 
 `nmtkit/training/optimizer.py` computes them.
 """
@@ -202,7 +204,8 @@ class TrainingConfig:
         "paper",
         "Learning-rate schedule. paper: --learning-rate-scale / sqrt(model size * "
         "update); inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: "
-        "--learning-rate.",
+        "--learning-rate; linear, cosine: falling to --final-learning-rate along a line or half a "
+        "cosine.",
         choices=tuple(SCHEDULES),
     )
     warmup_updates: int = setting(4000, "Updates of linear warm-up.", minimum=1)
@@ -213,13 +216,34 @@ class TrainingConfig:
     )
     learning_rate: float = setting(
         0.0,
-        "Peak learning rate of --schedule inverse-sqrt and constant, such as 0.0005.",
+        "Peak learning rate, at the end of warm-up, of every --schedule except paper, such as "
+        "0.0005.",
         minimum=0,
         maximum=1,
+    )
+    final_learning_rate: float = setting(
+        0.0,
+        "Final learning rate of --schedule linear and cosine.",
+        minimum=0,
+        maximum=1,
+    )
+    decay_updates: int = setting(
+        0,
+        "Update at which --schedule linear and cosine reach --final-learning-rate, such as "
+        "--max-updates; the rate then stays.",
+        unit="updates",
+        minimum=0,
     )
     adam_beta1: float = setting(0.9, "Adam's beta 1.", minimum=0, maximum=0.9999)
     adam_beta2: float = setting(0.98, "Adam's beta 2.", minimum=0, maximum=0.99999)
     adam_epsilon: float = setting(1e-9, "Adam's epsilon.", minimum=1e-20)
+    weight_decay: float = setting(
+        0.0,
+        "Decoupled weight decay of matrices (AdamW), such as 0.01; 0 = off. Embeddings decay; "
+        "biases and LayerNorm do not.",
+        minimum=0,
+        maximum=1,
+    )
     label_smoothing: float = setting(
         0.1,
         "Label smoothing: probability mass spread evenly over the vocabulary.",
@@ -335,63 +359,5 @@ class LoggingConfig:
     tensorboard: bool = setting(
         False,
         "Also write TensorBoard logs, to the run's folder tensorboard.",
-        on_resume="free",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineConfig(PrecisionConfig):
-    """Computation."""
-
-    activation_checkpointing: bool = setting(
-        False,
-        "Compute activations again in the backward pass instead of keeping them: a third more "
-        "time, a fraction of the memory.",
-        on_resume="free",
-    )
-    compile: str = setting(
-        "auto",
-        "Compile residual tails and the loss with torch.compile; takes up to a minute at the "
-        "start. auto: on GPUs without --deterministic; on: on CPUs too. If compiling fails, "
-        "training prints the reason and continues without it.",
-        choices=("auto", "on", "off"),
-        on_resume="free",
-    )
-    read_workers: int = setting(
-        0,
-        "Processes per device that load batches ahead; auto = 0, or up to 4 with "
-        "--subword-sampling on a GPU. The trained model does not depend on it.",
-        zero="auto",
-        minimum=0,
-        maximum=1024,
-        on_resume="free",
-    )
-    deterministic: bool = setting(
-        False,
-        "Deterministic kernels on GPUs, which are slower; equal runs are then bit-identical, as "
-        "they always are on CPUs.",
-        on_resume="free",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RanksConfig:
-    """Distributed training."""
-
-    devices: int = setting(
-        0,
-        "Devices of this machine to train on, one process per device; auto = all GPUs, or one "
-        "process without GPUs. Has no effect under torchrun.",
-        zero="auto",
-        minimum=0,
-        maximum=1024,
-        on_resume="free",
-    )
-    rank_timeout: float = setting(
-        10.0,
-        "End training if a process does not answer the others for this long.",
-        unit="minutes",
-        minimum=0.01,
-        maximum=100_000,
         on_resume="free",
     )

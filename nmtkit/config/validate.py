@@ -1,6 +1,7 @@
 """Checks of single settings: names, types, choices, ranges, missing values.
 
-All problems are collected and raised as one error. Rules across settings are in rules.py.
+All problems are collected and raised as one error. Rules across settings are in rules.py and
+training_rules.py.
 """
 
 import difflib

@@ -14,8 +14,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from nmtkit.config.engine import EngineConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import EngineConfig
 from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
 from nmtkit.errors import ResourceError

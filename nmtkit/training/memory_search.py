@@ -290,9 +290,9 @@ def _max_over_ranks(ranks: Ranks, find: Callable[[], int]) -> int | None:
 def reserve_adam_memory(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     """Allocate the memory that Adam needs from its first step on, while the context lasts."""
     has_moments = any(optimizer.state.values())
-    parameters = [] if has_moments else optimizer.param_groups[0]["params"]
+    groups = [] if has_moments else optimizer.param_groups
     # Ones, not empty tensors: the system assigns memory only when it is written to.
-    held = [torch.ones_like(parameter) for parameter in parameters]
+    held = [torch.ones_like(parameter) for group in groups for parameter in group["params"]]
     held += [torch.ones_like(tensor) for tensor in held]
     yield
     del held

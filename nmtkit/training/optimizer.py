@@ -1,4 +1,4 @@
-"""Learning-rate schedules, gradient clipping, Adam, and the EMA of the weights.
+"""Learning-rate schedules, gradient clipping, Adam and AdamW, and the EMA of the weights.
 
 Source: paper, section 5.3.
 """
@@ -6,6 +6,7 @@ Source: paper, section 5.3.
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,10 +39,37 @@ def constant_schedule(update: int, _model_size: int, config: TrainingConfig) -> 
     return config.learning_rate * min(update / config.warmup_updates, 1.0)
 
 
+def linear_schedule(update: int, _model_size: int, config: TrainingConfig) -> float:
+    """Compute the warm-up, then final + (peak - final) * (1 - progress); see `_decay`."""
+    return _decay(update, config, lambda progress: 1 - progress)
+
+
+def cosine_schedule(update: int, _model_size: int, config: TrainingConfig) -> float:
+    """Compute the warm-up, then final + (peak - final) * (1 + cos(pi * progress)) / 2.
+
+    Source: Loshchilov and Hutter 2017, equation 5, without restarts; progress: see `_decay`.
+    """
+    return _decay(update, config, lambda progress: (1 + math.cos(math.pi * progress)) / 2)
+
+
+def _decay(update: int, config: TrainingConfig, remaining: Callable[[float], float]) -> float:
+    """Compute the warm-up, then final + (peak - final) * remaining(progress).
+
+    Progress rises linearly from 0 at the end of warm-up to 1 at --decay-updates, and stays there.
+    """
+    warmup, peak, final = config.warmup_updates, config.learning_rate, config.final_learning_rate
+    if update <= warmup:
+        return peak * (update / warmup)
+    progress = min((update - warmup) / (config.decay_updates - warmup), 1.0)
+    return final + (peak - final) * remaining(progress)
+
+
 SCHEDULES: dict[str, Schedule] = {
     "paper": paper_schedule,
     "inverse-sqrt": inverse_sqrt_schedule,
     "constant": constant_schedule,
+    "linear": linear_schedule,
+    "cosine": cosine_schedule,
 }
 
 
@@ -49,6 +77,14 @@ def learning_rate(update: int, model_size: int, config: TrainingConfig) -> float
     """Return the learning rate of an update, which depends only on its number, from 1."""
     assert update >= 1, f"updates are counted from 1, not {update}"
     return SCHEDULES[config.schedule](update, model_size, config)
+
+
+def highest_learning_rate(model_size: int, config: TrainingConfig) -> float:
+    """Return the highest learning rate of a run that reaches --max-updates.
+
+    It is the peak, at the end of warm-up; a shorter run ends before the peak.
+    """
+    return learning_rate(min(config.warmup_updates, config.max_updates), model_size, config)
 
 
 def normalize_and_clip_gradients(
@@ -74,13 +110,23 @@ def normalize_and_clip_gradients(
 
 
 def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:
-    """Make Adam; its learning rate is set before each update."""
+    """Make Adam, with weight decay AdamW; its learning rate is set before each update.
+
+    Only matrices decay. Source: Loshchilov and Hutter 2019, algorithm 2.
+    """
+    parameters = list(model.parameters())
+    groups: list[dict[str, Any]] = [{"params": parameters}]
+    if config.weight_decay:
+        matrices = [p for p in parameters if p.dim() > 1]
+        others = [p for p in parameters if p.dim() <= 1]
+        groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others}]
     return torch.optim.Adam(
-        model.parameters(),
+        groups,
         lr=0.0,
         betas=(config.adam_beta1, config.adam_beta2),
         eps=config.adam_epsilon,
         fused=True,
+        decoupled_weight_decay=config.weight_decay > 0,
     )
 
 

@@ -49,7 +49,7 @@ from nmtkit.training.micro_batches import (
     read_increases,
 )
 from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import learning_rate
+from nmtkit.training.optimizer import highest_learning_rate
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
@@ -351,7 +351,7 @@ def _announce(trainer: Trainer) -> None:
     context, progress = trainer.context, trainer.train_state.progress
     recipe, dataset = context.recipe, context.dataset
     parameters = sum(p.numel() for p in trainer.train_state.model.parameters())
-    peak = learning_rate(recipe.training.warmup_updates, recipe.model.model_size, recipe.training)
+    peak = highest_learning_rate(recipe.model.model_size, recipe.training)
     precision = context.execution.precision or torch.float32
     context.reporter.message(
         f"parameters={parameters} pairs={dataset.num_train_pairs} "
@@ -363,6 +363,13 @@ def _announce(trainer: Trainer) -> None:
         f"attention={_attention(recipe.model, context.device, precision)} "
         f"compile={'on' if context.execution.is_compiled else 'off'}"
     )
+    max_updates, warmup = recipe.training.max_updates, recipe.training.warmup_updates
+    if max_updates < warmup:
+        context.reporter.message(
+            f"the run ends within its warm-up of {warmup:,} updates, with a learning rate of "
+            f"{peak:.3g}: max_updates is {max_updates:,}; give more --max-updates, or fewer "
+            "--warmup-updates in a new run"
+        )
     if progress.update:
         context.reporter.message(f"continuing after update {progress.update}")
 

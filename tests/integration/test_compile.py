@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
 
+from nmtkit.config.engine import EngineConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import EngineConfig, ModelConfig
+from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
 from nmtkit.model.layers import PreNorm, add_and_norm

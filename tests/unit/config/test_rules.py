@@ -1,11 +1,9 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nmtkit.config.fields import Value
-from nmtkit.config.schema import AttentionRecipe, PreprocessRecipe, TrainRecipe
+from nmtkit.config.schema import AttentionRecipe, PreprocessRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 
@@ -18,118 +16,6 @@ CORPUS: Mapping[str, Value] = {
 OWN_SOURCE: Mapping[str, Value] = {"source_vocabulary": "s.model", "separate_vocabularies": True}
 OWN_TARGET: Mapping[str, Value] = {"target_vocabulary": "t.model", "separate_vocabularies": True}
 BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocabulary": "t.model"}
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (
-            {"heads": 6},
-            "heads (6) must divide model_size (512); try 4 or 8, "
-            "or give both key_size and value_size [model.heads]",
-        ),
-        ({"heads": 600}, "heads (600) must divide model_size (512); try 512, or give"),
-        ({"heads": 6, "key_size": 64}, "heads (6) must divide model_size (512)"),
-        ({"heads": 6, "value_size": 64}, "heads (6) must divide model_size (512)"),
-        (
-            {"model_size": 511, "heads": 7},
-            "model_size (511) must be even for sinusoidal positions; try 510 or 512 "
-            "[model.model_size]",
-        ),
-        (
-            {"max_positions": 256},
-            "max_positions (256) has no effect with sinusoidal positions; leave it out "
-            "[model.max_positions]",
-        ),
-        (
-            {"window": 2046, "positions": "learned"},
-            "window (2046) has no effect, as all 1024 learned positions are within it; leave it "
-            "out, or give less than 2046 [model.window]",
-        ),
-        ({"window": 1, "positions": "learned", "max_positions": 1}, "window (1) has no effect"),
-        (
-            {"window": -8},
-            "window (-8) must be a whole number of at least 0, below 2**63 [model.window]",
-        ),
-        (
-            {"compile": "on", "deterministic": True},
-            "compile ('on') chooses kernels by their speed, so equal runs differ; leave "
-            "out --compile or --deterministic [engine.compile]",
-        ),
-        (
-            {"learning_rate": 0.001},
-            "learning_rate (0.001) has no effect with --schedule paper; leave it out",
-        ),
-        (
-            {"schedule": "constant"},
-            "schedule ('constant') needs a peak learning rate; give --learning-rate, such as "
-            "0.0005 "
-            "[training.learning_rate]",
-        ),
-        (
-            {"schedule": "constant", "learning_rate": 0.001, "learning_rate_scale": 2.0},
-            "learning_rate_scale (2.0) has no effect with --schedule constant; leave it out",
-        ),
-        (
-            {"validate_every": 1500},
-            "validate_every (1500) must be a multiple of save_every (1000); try 1000 or 2000 "
-            "[validation.validate_every]",
-        ),
-        ({"validate_every": 10}, "must be a multiple of save_every (1000); try 1000 ["),
-        (
-            {"best_metric": "bleu", "validate_metrics": "none"},
-            "best_metric ('bleu') is not among the validated metrics (none); give "
-            "--validate-metrics bleu, or --best-metric nll [validation.best_metric]",
-        ),
-        (
-            {"best_metric": "ter", "validate_metrics": "bleu, chrf"},
-            "best_metric ('ter') is not among the validated metrics (bleu, chrf); give "
-            "--validate-metrics bleu,chrf,ter, or --best-metric nll [validation.best_metric]",
-        ),
-        (
-            {"best_metric": "bleu", "validate_every": 0},
-            "best_metric (bleu) has no effect without --validate-every; leave it out",
-        ),
-        (
-            {"validate_metrics": "bleu", "validate_every": 0},
-            "validate_metrics (bleu) has no effect without --validate-every; leave it out",
-        ),
-        (
-            {"best_metric": "blue"},
-            "no metric 'blue'; did you mean 'bleu'? [validation.best_metric]",
-        ),
-        ({"best_metric": "BLEU"}, "no metric 'BLEU'; known are: nll, bleu, chrf, "),
-        (
-            {"validate_metrics": "bleu,chfr"},
-            "no metric 'chfr'; did you mean 'chrf'? [validation.validate_metrics]",
-        ),
-        (
-            {"patience": 3, "validate_every": 0},
-            "patience (3) counts validations, and validate_every is 0; give --validate-every, "
-            "or leave out --patience [validation.patience]",
-        ),
-        (
-            {"beam": 8, "validate_metrics": "none"},
-            "beam (8) has no effect in training that does not translate the validation set; "
-            "leave it out [search.beam]",
-        ),
-        (
-            {"subword_alpha": 0.2},
-            "subword_alpha (0.2) has no effect without --subword-sampling; leave it out "
-            "[training.subword_alpha]",
-        ),
-        (
-            {"max_length_offset": 8, "validate_every": 0},
-            "max_length_offset (8) has no effect in training",
-        ),
-    ],
-)
-def test_contradictory_settings_of_training_are_refused(
-    values: Mapping[str, Value], expected: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        build(TrainRecipe, values)
-    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -239,26 +125,6 @@ def test_contradictory_settings_of_preprocessing_are_refused(
 @pytest.mark.parametrize(
     "values",
     [
-        {"heads": 6, "key_size": 64, "value_size": 64},
-        {"subword_sampling": "source", "subword_alpha": 0.2},
-        {"model_size": 511, "heads": 7, "positions": "learned"},
-        {"max_positions": 256, "positions": "learned"},
-        {"validate_every": 0, "patience": 0},
-        {"validate_every": 3000, "patience": 4},
-        {"best_metric": "bleu"},
-        {"beam": 8},
-        {"validate_metrics": "none"},
-        {"validate_metrics": "none", "validate_every": 0},
-        {"validate_metrics": "bleu, ter", "best_metric": "ter"},
-    ],
-)
-def test_consistent_settings_of_training_are_accepted(values: Mapping[str, Value]) -> None:
-    build(TrainRecipe, values)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
         {},
         {"max_ratio": 1},
         {"segmentation": "words", "min_count": 2},
@@ -278,21 +144,6 @@ def test_consistent_settings_of_training_are_accepted(values: Mapping[str, Value
 )
 def test_consistent_settings_of_preprocessing_are_accepted(values: Mapping[str, Value]) -> None:
     build(PreprocessRecipe, CORPUS, values)
-
-
-@given(heads=st.integers(1, 700), half_size=st.integers(1, 600))
-@settings(max_examples=50, deadline=None)
-def test_a_suggested_number_of_heads_is_accepted(heads: int, half_size: int) -> None:
-    size = 2 * half_size
-    try:
-        build(TrainRecipe, {"heads": heads, "model_size": size})
-    except ConfigError as error:
-        tried = str(error).partition("; try ")[2].partition(",")[0].split(" or ")
-        assert size % heads != 0
-        for suggestion in tried:
-            build(TrainRecipe, {"heads": int(suggestion), "model_size": size})
-    else:
-        assert size % heads == 0
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmtkit.config.engine import EngineConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import EngineConfig
 from nmtkit.data.batch import Batch
 from nmtkit.errors import ResourceError
 from nmtkit.training import compiling

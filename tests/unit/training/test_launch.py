@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmtkit.config.engine import RanksConfig
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
-from nmtkit.config.training import RanksConfig
 from nmtkit.errors import ConfigError
 from nmtkit.training import launch as launching
 from nmtkit.training.launch import (

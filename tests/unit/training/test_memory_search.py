@@ -284,10 +284,9 @@ def resident() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def take_room() -> None:
-    large = ModelConfig(encoder_layers=0, decoder_layers=0, model_size=1024, heads=1)
-    model = Transformer(large, 2**15, 2**15, is_shared=True)
-    optimizer = make_adam(model, TrainingConfig())
+def take_room(weight_decay: float) -> None:
+    model = torch.nn.Linear(1, 2**23)  # a matrix, which decays, and a vector of the same size
+    optimizer = make_adam(model, TrainingConfig(weight_decay=weight_decay))
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     optimizer_tensors(optimizer, model)  # as ranks exchange before, it must not look like moments
     before = resident()
@@ -295,9 +294,10 @@ def take_room() -> None:
         assert resident() - before > 1.5 * weights
 
 
-def test_memory_for_moments_is_really_allocated() -> None:
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_memory_for_moments_is_really_allocated(weight_decay: float) -> None:
     """In a new process: this one may have free memory of earlier tests."""
-    process = multiprocessing.get_context("spawn").Process(target=take_room)
+    process = multiprocessing.get_context("spawn").Process(target=take_room, args=(weight_decay,))
     process.start()
     process.join()
     assert process.exitcode == 0

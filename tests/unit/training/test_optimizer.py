@@ -1,11 +1,21 @@
 """The schedule's closed form, and Adam against the paper's own formula."""
 
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler
 
-from nmtkit.config.training import TrainingConfig
+from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.model.transformer import Transformer
 from nmtkit.training.optimizer import (
     SCHEDULES,
+    highest_learning_rate,
     learning_rate,
     make_adam,
     optimizer_tensors,
@@ -32,7 +42,9 @@ def test_the_schedule_rises_linearly_then_falls_with_the_inverse_square_root() -
 
 @pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - {"paper"}))
 def test_other_schedules_rise_linearly_to_their_peak(schedule: str) -> None:
-    config = TrainingConfig(schedule=schedule, warmup_updates=100, learning_rate=5e-4)
+    config = TrainingConfig(
+        schedule=schedule, warmup_updates=100, learning_rate=5e-4, decay_updates=1000
+    )
     rates = [learning_rate(update, 512, config) for update in range(1, 1001)]
     assert rates[:100] == pytest.approx([5e-4 * n / 100 for n in range(1, 101)], rel=1e-12)
     assert max(rates) == rates[99]
@@ -51,6 +63,55 @@ def test_the_inverse_sqrt_schedule_is_the_papers_up_to_its_peak() -> None:
 def test_the_constant_schedule_stays_at_its_peak() -> None:
     config = TrainingConfig(schedule="constant", warmup_updates=100, learning_rate=5e-4)
     assert {learning_rate(update, 512, config) for update in (100, 101, 10**6)} == {5e-4}
+
+
+DECAYING = TrainingConfig(
+    warmup_updates=40, learning_rate=5e-4, final_learning_rate=1e-5, decay_updates=200
+)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "oracle"),
+    [
+        ("linear", partial(LinearLR, start_factor=1.0, end_factor=1e-5 / 5e-4, total_iters=160)),
+        ("cosine", partial(CosineAnnealingLR, T_max=160, eta_min=1e-5)),
+    ],
+)
+def test_from_peak_to_end_a_decaying_schedule_is_that_of_torch(
+    schedule: str, oracle: Callable[[torch.optim.Optimizer], LRScheduler]
+) -> None:
+    config = replace(DECAYING, schedule=schedule)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=5e-4)
+    scheduler = oracle(optimizer)
+    for update in range(40, 201):
+        expected = scheduler.get_last_lr()[0]
+        assert learning_rate(update, 512, config) == pytest.approx(expected, rel=1e-9)
+        optimizer.step()
+        scheduler.step()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "at_a_quarter"), [("linear", 3 / 4), ("cosine", (2 + math.sqrt(2)) / 4)]
+)
+def test_a_decaying_schedule_ends_at_its_final_rate_and_stays(
+    schedule: str, at_a_quarter: float
+) -> None:
+    config = replace(DECAYING, schedule=schedule)
+    rates = [learning_rate(update, 512, config) for update in (40, 80, 120, 199, 200, 201, 10**6)]
+    assert rates[0] == 5e-4
+    assert rates[1:3] == pytest.approx([1e-5 + at_a_quarter * 4.9e-4, 2.55e-4], rel=1e-12)
+    assert rates[3] > 1e-5
+    assert rates[4:] == [1e-5] * 3
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("max_updates", [1, 30, 40, 41, 250])
+def test_the_highest_learning_rate_is_that_of_the_updates_of_a_run(
+    schedule: str, max_updates: int
+) -> None:
+    config = replace(DECAYING, schedule=schedule, max_updates=max_updates)
+    rates = [learning_rate(update, 64, config) for update in range(1, max_updates + 1)]
+    assert highest_learning_rate(64, config) == max(rates)
 
 
 def test_three_updates_follow_the_formula_of_adam() -> None:
@@ -72,15 +133,75 @@ def test_three_updates_follow_the_formula_of_adam() -> None:
     assert torch.allclose(model.weight, expected, rtol=0, atol=1e-12)
 
 
-def test_a_restored_optimizer_continues_as_the_first() -> None:
+def updated(
+    model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
+) -> list[torch.Tensor]:
+    """Run three updates at different learning rates, and return the parameters."""
+    torch.manual_seed(1)
+    for rate in (0.1, 0.03, 0.2):
+        for parameter in model.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+    return [parameter.detach() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+def test_weight_decay_is_that_of_adamw_on_matrices(weight_decay: float) -> None:
+    config = TrainingConfig(weight_decay=weight_decay)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.LayerNorm(4))
+    twin = copy.deepcopy(model)
+    details: dict[str, Any] = {"lr": 0.0, "betas": (0.9, 0.98), "eps": 1e-9, "fused": True}
+    matrix, *vectors = twin.parameters()
+    oracles = [
+        torch.optim.AdamW([matrix], weight_decay=weight_decay, **details),
+        torch.optim.Adam(vectors, **details),
+    ]
+    expected = updated(twin, oracles)
+    for one, other in zip(updated(model, [make_adam(model, config)]), expected, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_without_gradients_matrices_shrink_and_nothing_else_changes() -> None:
+    config = ModelConfig(
+        encoder_layers=1, decoder_layers=1, model_size=8, feed_forward_size=8, heads=2,
+        norm="pre", positions="learned", output_bias=True,
+    )  # fmt: skip
+    model = Transformer(config, 11, 12, is_shared=False)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    optimizer = make_adam(model, TrainingConfig(weight_decay=0.25))
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    kept = {name for name in before if name.endswith("bias") or "norm" in name}
+    assert 0 < len(kept) < len(before)
+    for name, parameter in model.named_parameters():
+        factor = 1 if name in kept else 1 - 0.1 * 0.25
+        torch.testing.assert_close(parameter.detach(), factor * before[name], rtol=1e-6, atol=0)
+
+
+def test_a_model_of_matrices_only_can_decay() -> None:
+    model = torch.nn.Linear(3, 2, bias=False)
+    (before,) = (parameter.detach().clone() for parameter in model.parameters())
+    (after,) = updated(model, [make_adam(model, TrainingConfig(weight_decay=0.1))])
+    assert not torch.equal(before, after)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_a_restored_optimizer_continues_as_the_first(weight_decay: float) -> None:
     def step(model: torch.nn.Module, optimizer: torch.optim.Adam) -> None:
         model(torch.ones(2, 4)).square().sum().backward()
-        optimizer.param_groups[0]["lr"] = 0.1
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1
         optimizer.step()
         optimizer.zero_grad()
 
     torch.manual_seed(0)
-    config = TrainingConfig()
+    config = TrainingConfig(weight_decay=weight_decay)
     model, twin = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
     optimizer, other = make_adam(model, config), make_adam(twin, config)
     step(model, optimizer)

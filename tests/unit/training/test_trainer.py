@@ -2,12 +2,14 @@
 
 import itertools
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import SearchConfig, TrainRecipe
@@ -39,10 +41,25 @@ def poisoned_with(value: float) -> Callable[..., torch.Tensor]:
     return norm_poisoned
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {
+            "schedule": "cosine",
+            "learning_rate": 0.01,
+            "learning_rate_scale": 1.0,
+            "decay_updates": NUM_UPDATES - 1,
+            "final_learning_rate": 0.001,
+            "weight_decay": 0.5,
+        },
+    ],
+)
 def test_a_run_resumed_after_every_update_equals_the_uninterrupted_one(
-    data: Path, tmp_path: Path
+    changes: dict[str, Any], data: Path, tmp_path: Path
 ) -> None:
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
+    recipe = replace(recipe, training=replace(recipe.training, **changes))
     train(recipe, data, tmp_path / "whole")
     for update in range(1, NUM_UPDATES + 1):
         train(with_updates(recipe, update), data, tmp_path / "parts")
@@ -185,7 +202,7 @@ def test_patience_stops_a_run_that_does_not_improve(data: Path, tmp_path: Path) 
     recipe = tiny_train_recipe(max_updates=50, dropout=0.0)
     recipe = replace(
         recipe,
-        training=replace(recipe.training, learning_rate_scale=0.0),
+        training=replace(recipe.training, learning_rate_scale=1e-30),
         validation=replace(
             recipe.validation, validate_every=1, patience=2, validate_metrics="none"
         ),
@@ -250,17 +267,36 @@ def test_validation_uses_the_micro_batches_found_and_the_search_is_in_no_rate(
 DUMMY = "step"
 
 
+@pytest.fixture
+def rates_of_adam() -> Iterator[list[list[float]]]:
+    """Watch the learning rates of each group of parameters at each update."""
+    used: list[list[float]] = []
+
+    def watch(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        used.append([group["lr"] for group in optimizer.param_groups])
+
+    with register_optimizer_step_pre_hook(watch):
+        yield used
+
+
 @pytest.mark.parametrize("schedule", [*SCHEDULES, DUMMY])
 def test_every_schedule_trains_and_a_new_entry_needs_no_other_edit(
-    schedule: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    schedule: str,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rates_of_adam: list[list[float]],
 ) -> None:
     monkeypatch.setitem(SCHEDULES, DUMMY, lambda update, _size, _config: 0.5**update)
     recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
-    training = replace(recipe.training, schedule=schedule, learning_rate=0.01)
+    training = replace(
+        recipe.training, schedule=schedule, learning_rate=0.01, decay_updates=6, weight_decay=0.1
+    )
     train(replace(recipe, training=training), data, tmp_path)
     rates = [one["learning_rate"] for one in logged(tmp_path) if "learning_rate" in one]
     size = recipe.model.model_size
     assert rates == [SCHEDULES[schedule](update, size, training) for update in range(1, 7)]
+    assert rates_of_adam == [[rate, rate] for rate in rates]  # of matrices, and of the others
 
 
 def test_the_choices_of_the_schedule_are_those_of_the_table() -> None:
