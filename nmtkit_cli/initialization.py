@@ -1,4 +1,7 @@
-"""The options of `nmtkit train` for a run that begins with another model's weights."""
+"""The options of `nmtkit train` for a run that begins with another model's weights.
+
+A module of its own: files of commands are short.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
