@@ -1,8 +1,10 @@
 """The description of a model folder: everything in it except the parameters.
 
-A module without torch: `nmtkit preprocess` reads the codec of a model here.
+A module without torch: `nmtkit preprocess` reads the codec of a model here, and `nmtkit info`
+prints what a model is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.storage.durable import read_manifest
-from nmtkit.storage.manifest import MANIFEST, missing_file_error, verify_files
+from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
 from nmtkit.storage.reading import check_is_file
 from nmtkit.text.codec import TextCodec
 
@@ -53,3 +55,48 @@ def describe_model(folder: Path) -> Description:
     except ConfigError as error:
         raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
     return Description(manifest, recipe, TextCodec.load(folder / CODEC))
+
+
+def identify(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the name of a model folder, its update, and the hash of its weights.
+
+    Raises:
+        DamagedError: the manifest has no weights.
+    """
+    if TENSORS not in manifest["files"]:
+        raise DamagedError(f"{folder / TENSORS}: missing; {RESTORE}")
+    return {
+        "name": folder.absolute().name,
+        "update": manifest.get("update"),
+        "sha256": manifest["files"][TENSORS]["sha256"],
+    }
+
+
+def line_of_descent(
+    folder: Path, manifest: Mapping[str, Any], codec: TextCodec
+) -> list[dict[str, Json]]:
+    """Return a model and its ancestors, nearest first: the `parents` of models made from it.
+
+    Args:
+        folder: the model folder.
+        manifest, codec: its manifest and codec.
+
+    Raises:
+        DamagedError: the manifest has no weights.
+    """
+    languages = f"{codec.source_lang}-{codec.target_lang}"
+    return [{**identify(folder, manifest), "languages": languages}, *ancestors(manifest)]
+
+
+def ancestors(manifest: Mapping[str, Any]) -> list[dict[str, Json]]:
+    """Return the models from which a model comes, nearest first; [] = trained from random weights.
+
+    The ancestor of an imported model is the folder of the other library, with its format as
+    `imported`.
+    """
+    provenance = manifest.get("provenance", {})
+    if "imported" in provenance:
+        names = ("imported", "name", "sha256", "languages")
+        found = {name: provenance[name] for name in names if name in provenance}
+        return [{"update": None, "languages": None, **found}]
+    return [*provenance.get("parents", [])]
