@@ -47,7 +47,7 @@ class RunContext:
         stop: requests to stop.
         reporter: shows progress.
         logs: keep records; none on ranks other than the first.
-        parents: see `nmtkit.training.initialization.line_of_descent`.
+        parents: see `nmtkit.training.initialization.Origin`.
         clock: seconds from an arbitrary start, never going back.
     """
 
