@@ -273,6 +273,13 @@ class TrainingConfig:
         minimum=0,
         maximum=0.99999,
     )
+    freeze: tuple[str, ...] = setting(
+        (),
+        "Part of the model that is not trained; may be repeated. embeddings, source-embeddings, "
+        "target-embeddings, encoder, decoder (layers and final LayerNorm), encoder.1-3 (layers), "
+        "self-attention, cross-attention, feed-forward, norms, output.",
+        metavar="PART",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

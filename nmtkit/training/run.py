@@ -35,7 +35,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution, eos_batch
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
-from nmtkit.training.initialization import Origin, Parent, no_weights
+from nmtkit.training.initialization import Origin, Parent, freeze, no_weights
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import (
     WorstCases,
@@ -251,6 +251,11 @@ def make_train_state(
         activation_checkpointing=recipe.engine.activation_checkpointing,
     )
     context.ranks.run_on_first(lambda: [*map(context.reporter.message, initialize(model))])
+    if recipe.training.freeze:
+        try:
+            context.reporter.message(freeze(model, recipe.training.freeze))
+        except ConfigError as error:
+            raise context.ranks.report_once(error) from None
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 

@@ -58,17 +58,20 @@ class _PaddedLinear(torch.autograd.Function):
         return torch.addmm(bias.to(dtype), rows, low_weight.T)[: len(x)]
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(
+        ctx: Any, gradient: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         saved, low_weight = ctx.saved_tensors
         x_type, weight_type = ctx.types
         num_rows = padded_size(ctx.num_rows, TRAINING_SIZES)
         rows, gradients = (
             pad_rows(matrix, num_rows, low_weight.dtype) for matrix in (saved, gradient)
         )
+        of_x, of_weight, of_bias, _ = ctx.needs_input_grad
         return (
-            (gradients @ low_weight)[: ctx.num_rows].to(x_type),
-            (gradients.T @ rows).to(weight_type),
+            (gradients @ low_weight)[: ctx.num_rows].to(x_type) if of_x else None,
+            (gradients.T @ rows).to(weight_type) if of_weight else None,
             # The sum accumulates in float32 and is rounded, in a third of the time.
-            gradients.sum(0).to(weight_type),
+            gradients.sum(0).to(weight_type) if of_bias else None,
             None,
         )
