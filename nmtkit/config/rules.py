@@ -17,6 +17,7 @@ from nmtkit.config.metrics import (
     not_validated,
 )
 from nmtkit.config.preprocessing import (
+    LEARNING_SETTINGS,
     MIN_ENTRIES,
     SEGMENTATIONS,
     SENTENCEPIECE,
@@ -45,7 +46,7 @@ SEARCH = ("beam", "length_penalty", "length_penalty_form", "max_length_ratio", "
 def contradictions(recipe: Recipe) -> Iterator[Problem]:
     """Yield the contradictions among settings that are valid by themselves."""
     if isinstance(recipe, PreprocessRecipe):
-        yield from _corpus(recipe)
+        yield from _filters(recipe)
         yield from corpus_problems(recipe.corpus)
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
@@ -158,14 +159,8 @@ def _without_effect(
             )
 
 
-def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
-    language, ratio = recipe.corpus.source_lang, recipe.filters.max_ratio
-    if language and language == recipe.corpus.target_lang:
-        yield Problem(
-            ("source_lang", "target_lang"),
-            f"source_lang and target_lang are both {language!r}, so both sides are the same file; "
-            "give two languages [corpus.target_lang]",
-        )
+def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
+    ratio = recipe.filters.max_ratio
     if 0 < ratio < 1:
         yield Problem(
             ("max_ratio",),
@@ -176,6 +171,9 @@ def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
 
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
+    if vocabulary.vocabulary_of:
+        yield from _without_effect(recipe, LEARNING_SETTINGS, "with --vocabulary-of")
+        return
     target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     for names, when in _vocabulary_settings_without_effect(vocabulary):
