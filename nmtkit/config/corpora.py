@@ -36,6 +36,12 @@ def valid_tag(config: CorpusConfig) -> str:
     return dict(map(_split_tag, config.tag)).get(config.valid, "")
 
 
+def tags_of(config: CorpusConfig) -> list[str]:
+    """Return the distinct tags of all texts."""
+    tags = [*(text.tag for text in training_texts(config)), valid_tag(config)]
+    return [tag for tag in dict.fromkeys(tags) if tag]
+
+
 def corpus_problems(config: CorpusConfig) -> Iterator[Problem]:
     """Yield the problems of languages, weights and tags."""
     language = config.source_lang

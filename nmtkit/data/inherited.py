@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nmtkit.config.corpora import tags_of
 from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import PairCounts, unknown_name
@@ -40,7 +41,8 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
 
     Raises:
         DamagedError: there is no model, or it is damaged.
-        ConfigError: the model is of other languages, or the file of tokens cannot be read.
+        ConfigError: the model is of other languages, the file of tokens cannot be read, or a tag
+            is no entry.
         DataError: a token cannot be an entry.
     """
     config = recipe.vocabulary
@@ -48,13 +50,19 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
         return None
     path = Path(config.vocabulary_of)
     codec = _in_languages(_read_codec(path), recipe.corpus, path)
-    if not config.whole_tokens:
-        return codec
-    tokens = read_whole_tokens(config)
-    try:
-        return _with_tokens(codec, tokens, report)
-    except DataError as error:
-        raise DataError(f"{config.whole_tokens}: {error}") from error
+    if config.whole_tokens:
+        tokens = read_whole_tokens(config)
+        try:
+            codec = _with_tokens(codec, tokens, report)
+        except DataError as error:
+            raise DataError(f"{config.whole_tokens}: {error}") from error
+    for tag in tags_of(recipe.corpus):
+        if not _is_entry(tag, codec.source):
+            raise ConfigError(
+                f"tag {tag!r} is no entry of the source vocabulary of {path}; give --whole-tokens "
+                "a file with this line, or use another --tag"
+            )
+    return codec
 
 
 def fit_warnings(codec: TextCodec, counts: PairCounts) -> Iterator[str]:
@@ -71,7 +79,7 @@ def fit_warnings(codec: TextCodec, counts: PairCounts) -> Iterator[str]:
             )
 
 
-def is_entry(word: str, vocabulary: Vocabulary) -> bool:
+def _is_entry(word: str, vocabulary: Vocabulary) -> bool:
     """Return whether a vocabulary has an entry for a word, with or without the space before it."""
     ids = vocabulary.encode(word)
     pieces = [one for one in map(vocabulary.piece, ids) if one != SPACE_SYMBOL]
@@ -85,7 +93,7 @@ def _read_codec(path: Path) -> TextCodec:
         if found != FORMAT:
             raise DamagedError(
                 f"{path}: is of format {found!r}, not a model; give a model folder, a checkpoint "
-                "or a run, such as the one that it was made from or for"
+                "or a run"
             )
     return describe_model(folder).codec
 

@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.corpora import TrainingText, training_texts, valid_tag
+from nmtkit.config.corpora import TrainingText, tags_of, training_texts, valid_tag
 from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import (
@@ -27,7 +27,7 @@ from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Pa
 from nmtkit.data.duplicates import find_duplicates
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.filters import HeldOutText
-from nmtkit.data.inherited import fit_warnings, inherited_codec, is_entry
+from nmtkit.data.inherited import fit_warnings, inherited_codec
 from nmtkit.data.vocabulary import check_text, make_codec
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
@@ -161,7 +161,9 @@ def _fill(
     """Write the files of a part of a dataset, and set the fields of its manifest."""
     inherited = inherited_codec(recipe, report)
     text = _Text.find(recipe, report)
-    codec = _make_codec(recipe, inherited, text, report)
+    if inherited:
+        KINDS[inherited.target.kind].check([text.valid, *text.corpora])
+    codec = inherited or _make_codec(recipe, text, report)
     codec_folder = staged.path / "codec"
     codec_folder.mkdir()
     codec.save(codec_folder)
@@ -184,23 +186,18 @@ def _fill(
     return audit
 
 
-def _make_codec(
-    recipe: PreprocessRecipe, inherited: TextCodec | None, text: _Text, report: Report
-) -> TextCodec:
-    """Return the inherited codec, or else a new one; the text is checked before it is encoded."""
-    tags = [tag for tag in dict.fromkeys([*(one.tag for one in text.texts), text.valid_tag]) if tag]
-    if inherited is None:
-        check_text(recipe.vocabulary, [text.valid])
-        return make_codec(recipe, text.corpora, tags, report)
+def _make_codec(recipe: PreprocessRecipe, text: _Text, report: Report) -> TextCodec:
+    """Read or learn a codec, of which the tags are entries."""
+    check_text(recipe.vocabulary, [text.valid])
+    tags = tags_of(recipe.corpus)
+    codec = make_codec(recipe, text.corpora, tags, report)
     for tag in tags:
-        if not is_entry(tag, inherited.source):
+        if not codec.source.unknown_ids.isdisjoint(codec.source.encode(tag)):
             raise ConfigError(
-                f"tag {tag!r} is no entry of the source vocabulary of "
-                f"{recipe.vocabulary.vocabulary_of}; give --whole-tokens a file with this line, or "
-                "use another --tag"
+                f"tag {tag!r} is not in the source vocabulary; use a vocabulary with this entry, "
+                "or another --tag"
             )
-    KINDS[inherited.target.kind].check([text.valid, *text.corpora])
-    return inherited
+    return codec
 
 
 def _make_encoder(
@@ -222,22 +219,12 @@ def _make_encoder(
         filters=recipe.filters,
         held_out=text.held_out,
         duplicates=duplicates,
-        tags=tuple(_tag_ids(one.tag, codec) for one in text.texts),
+        tags=tuple(tuple(codec.source.encode(one.tag)) for one in text.texts),
         id_type=id_type_for(max(codec.source.size, codec.target.size)),
         seed=recipe.seed.seed,
         num_shards=-(-num_pairs // sizes.shard),
         part=part,
     )
-
-
-def _tag_ids(tag: str, codec: TextCodec) -> tuple[int, ...]:
-    ids = codec.source.encode(tag)
-    if not codec.source.unknown_ids.isdisjoint(ids):
-        raise ConfigError(
-            f"tag {tag!r} is not in the source vocabulary; use a vocabulary with this entry, or "
-            "another --tag"
-        )
-    return tuple(ids)
 
 
 def _write_train(

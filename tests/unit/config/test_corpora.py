@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from nmtkit.config.corpora import TrainingText, corpus_problems, training_texts, valid_tag
+from nmtkit.config.corpora import TrainingText, corpus_problems, tags_of, training_texts, valid_tag
 from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.config.toml import build
@@ -58,6 +58,8 @@ def test_a_tag_may_be_of_the_validation_text() -> None:
     config = CorpusConfig(train=("a",), valid="dev", tag=("dev=<bt>", "a=<x>"))
     assert not list(corpus_problems(config))
     assert valid_tag(config) == "<bt>"
+    assert tags_of(replace(config, tag=(*config.tag, "a=<bt>"))) == ["<bt>"]
+    assert tags_of(config) == ["<x>", "<bt>"]
     assert valid_tag(replace(config, tag=("a=<x>",))) == ""
 
 

@@ -1,6 +1,5 @@
 """Datasets with the vocabularies of a model, compared with the model's own codec."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -17,13 +16,14 @@ from nmtkit.data.inherited import fit_warnings
 from nmtkit.data.joining import join
 from nmtkit.data.prepare import Sizes, prepare_part
 from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.interop import marian_reading
 from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.text.codec import TextCodec, tokenized
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
-from tests.conversions import write_random_model
+from tests.conversions import random_model, write_marian, write_random_model
 from tests.tiny import (
     TRAIN_LINES,
     VALID_LINES,
@@ -228,6 +228,21 @@ def test_a_token_that_cannot_be_an_entry_is_named(
         prepared(recipe, tmp_path / "data")
 
 
+@pytest.mark.parametrize("name", ["bpe", "unigram", "marian"])
+def test_appended_tokens_are_exported_to_marian(tmp_path: Path, name: str) -> None:
+    parent = model(tmp_path, CODECS[name]())
+    tokens = [TAG, "NASA", *([">>deu<<"] if name == "marian" else [])]
+    recipe = recipe_of(tmp_path, parent, whole_tokens=tokens_in(tmp_path, *tokens))
+    prepared(recipe, tmp_path / "data")
+    codec = Dataset.open(tmp_path / "data").codec
+    exported = marian_reading.read(
+        write_marian(random_model(codec, {"norm": "post"}), tmp_path / "exported")
+    )
+    for line in [*LINES, *(f"{token} a b NASA" for token in tokens)]:
+        assert exported.codec.encode_source(line) == codec.encode_source(line)
+        assert exported.codec.encode_target(line) == codec.encode_target(line)
+
+
 # ------------------------------------------------------------------------------------ languages
 
 
@@ -259,7 +274,7 @@ def test_another_language_is_refused_before_the_text_is_read(
     with pytest.raises(ConfigError) as caught:
         prepared(replace(recipe, corpus=corpus), tmp_path / "data", reports.append)
     assert expected in str(caught.value)
-    assert not reports
+    assert not reports  # the text was not read
 
 
 @pytest.mark.parametrize("own", [UNKNOWN_LANGUAGES, ("en", "target"), ("source", "de")])
@@ -378,10 +393,3 @@ def test_a_tag_must_be_an_entry_of_an_inherited_vocabulary(
         ConfigError, match=r"tag '<new>' is no entry of the source vocabulary of .*parent; give"
     ):
         prepared(with_tag(recipe, str(tmp_path / text), "<new>"), tmp_path / "data")
-
-
-def test_the_manifest_names_the_model(tmp_path: Path) -> None:
-    parent = model(tmp_path, tiny_codec())
-    prepared(recipe_of(tmp_path, parent), tmp_path / "data")
-    manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
-    assert manifest["recipe"]["vocabulary"]["vocabulary_of"] == parent
