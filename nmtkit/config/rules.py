@@ -131,7 +131,7 @@ def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
     if vocabulary.vocabulary_of:
-        yield from _without_effect(recipe, LEARNING_SETTINGS, "with --vocabulary-of")
+        yield from without_effect(recipe, LEARNING_SETTINGS, "with --vocabulary-of")
         return
     target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
