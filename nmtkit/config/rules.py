@@ -6,6 +6,7 @@ from itertools import chain
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import fields_of, values_of
+from nmtkit.config.freezing import freezing_problems
 from nmtkit.config.metrics import (
     AUTO,
     METRICS,
@@ -50,6 +51,7 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
         yield from _model(recipe.model)
+        yield from freezing_problems(recipe.training, recipe.model)
         yield from _schedule(recipe)
         yield from _validation(recipe)
         if recipe.training.subword_sampling == "none":
@@ -249,8 +251,7 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             f"model_size ({size}) must be even for {model.positions} positions; "
             f"try {size - 1} or {size + 1} [model.model_size]",
         )
-    # A window of twice the largest distance has no effect in the encoder, of the length none in the
-    # decoder.
+    # Without effect: twice the largest distance in the encoder, the length in the decoder.
     whole = max(2 * (model.max_positions - 1), model.max_positions)
     if positions.is_learned and model.window >= whole:
         yield Problem(
@@ -393,8 +394,7 @@ def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
     if not wanted.paired_ar:
         yield from _without_effect(recipe, ("trials",), "without --paired-ar")
     if not (wanted.confidence or wanted.paired_bs):
-        when = "without --confidence or --paired-bs"
-        yield from _without_effect(recipe, ("resamples",), when)
+        yield from _without_effect(recipe, ("resamples",), "without --confidence or --paired-bs")
     if recipe.breakdown.sentence_level:
         names = ("confidence", "paired_bs", "paired_ar", "by_length", "by_frequency")
         yield from _without_effect(recipe, names, "with --sentence-level")

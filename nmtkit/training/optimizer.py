@@ -74,9 +74,9 @@ def normalize_and_clip_gradients(
 
 
 def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:
-    """Make Adam; its learning rate is set before each update."""
+    """Make Adam over the parameters to train; its learning rate is set before each update."""
     return torch.optim.Adam(
-        model.parameters(),
+        (parameter for parameter in model.parameters() if parameter.requires_grad),
         lr=0.0,
         betas=(config.adam_beta1, config.adam_beta2),
         eps=config.adam_epsilon,
@@ -98,11 +98,12 @@ def restore_optimizer(
 ) -> None:
     """Restore the state tensors that `optimizer_tensors` returned."""
     for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = {
-            key.rpartition(".")[2]: value.to(parameter.device).clone()
-            for key, value in tensors.items()
-            if key.rpartition(".")[0] == name
-        }
+        if parameter.requires_grad:
+            optimizer.state[parameter] = {
+                key.rpartition(".")[2]: value.to(parameter.device).clone()
+                for key, value in tensors.items()
+                if key.rpartition(".")[0] == name
+            }
 
 
 class ExponentialMovingAverage:
@@ -114,11 +115,15 @@ class ExponentialMovingAverage:
 
     def __init__(self, model: Transformer, decay: float) -> None:
         """Start with a model's weights; `decay` is the weight of the old average per update."""
-        self.model = copy.deepcopy(model).requires_grad_(False).eval()
+        # Both models share their frozen parameters.
+        frozen = {id(p): p for p in model.parameters() if not p.requires_grad}
+        self.model = copy.deepcopy(model, frozen).requires_grad_(False).eval()
         self._decay = decay
 
     def add(self, model: Transformer, update: int) -> None:
         """Add the weights after an update to the average."""
         decay = min(self._decay, (1 + update) / (10 + update))
         average = get_ema_multi_avg_fn(decay)
-        average(list(self.model.parameters()), list(model.parameters()), 0)
+        pairs = zip(self.model.parameters(), model.parameters(), strict=True)
+        averaged, trained = zip(*(pair for pair in pairs if pair[1].requires_grad), strict=True)
+        average(averaged, trained, 0)

@@ -35,6 +35,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution, eos_batch
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
+from nmtkit.training.initialization import describe_frozen, freeze
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import (
     WorstCases,
@@ -224,7 +225,11 @@ def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution
 
 
 def make_train_state(context: RunContext, progress: Progress) -> TrainState:
-    """Make the training state before the first update: a new model and its optimiser."""
+    """Make the training state before the first update: a new model and its optimiser.
+
+    Raises:
+        ConfigError: --freeze leaves nothing to train.
+    """
     recipe, codec, execution = context.recipe, context.dataset.codec, context.execution
     torch.manual_seed(initial_seed(recipe.seed.seed))
     model = Transformer(
@@ -235,6 +240,10 @@ def make_train_state(context: RunContext, progress: Progress) -> TrainState:
         tail=execution.tail,
         activation_checkpointing=recipe.engine.activation_checkpointing,
     )
+    if recipe.training.freeze:
+        parts = recipe.training.freeze
+        context.reporter.message(context.ranks.run_on_first(lambda: describe_frozen(model, parts)))
+        freeze(model, parts)
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 
