@@ -1,21 +1,29 @@
 """Frozen parameters: which they are, and what training leaves out because of them."""
 
+import io
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from nmtkit.config.freezing import FREEZABLE
+from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch
+from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
-from nmtkit.training.compiling import eos_batch
+from nmtkit.training.compiling import Execution, eos_batch
 from nmtkit.training.initialization import PARTS, describe_frozen, freeze, frozen_parameters
 from nmtkit.training.objective import Objective
-from tests.tiny import randomize
-from tests.training import CPU
+from nmtkit.training.run import train
+from nmtkit.training.trainer import Trainer
+from tests.snapshots import read_tensors
+from tests.tiny import randomize, tiny_train_recipe
+from tests.training import CPU, FLOAT32, assert_same_tensors, run_context, trainer_of, with_updates
 
 SIZE, LAYERS = 8, 3
 # Each matrix has a size of its own, so numbers of parameters tell them apart.
@@ -165,3 +173,113 @@ def test_the_gradients_of_all_others_are_those_of_the_whole_model(
             assert found is not None, name
             assert whole is not None, name
             assert torch.equal(found, whole), name
+
+
+# ---------------------------------------------------------------------------------- updates
+
+
+def recipe_of(*parts: str, **training: Any) -> TrainRecipe:
+    recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
+    return replace(recipe, training=replace(recipe.training, freeze=parts, **training))
+
+
+def started(
+    recipe: TrainRecipe, dataset: Dataset, folder: Path, execution: Execution = FLOAT32
+) -> Trainer:
+    return trainer_of(replace(run_context(recipe, dataset, folder), execution=execution))
+
+
+def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("encoder", "source-embeddings"),
+        ("decoder.1",),
+        ("self-attention", "cross-attention", "feed-forward"),
+        ("encoder", "decoder"),
+        ("output",),
+    ],
+)
+@pytest.mark.parametrize("ema_decay", [0.0, 0.5])
+@pytest.mark.parametrize("precision", [None, torch.bfloat16])
+def test_updates_change_all_but_the_frozen_weights(
+    parts: tuple[str, ...],
+    ema_decay: float,
+    precision: torch.dtype | None,
+    subword_dataset: Dataset,
+    tmp_path: Path,
+) -> None:
+    recipe = recipe_of(*parts, update_tokens=60, max_tokens=30, ema_decay=ema_decay, clip_norm=1.0)
+    engine = replace(recipe.engine, activation_checkpointing=precision is not None)
+    execution = Execution(precision)
+    trainer = started(replace(recipe, engine=engine), subword_dataset, tmp_path, execution)
+    state = trainer.train_state
+    before, frozen = weights(state.model), frozen_parameters(state.model, parts)
+    for _ in range(3):
+        assert trainer.update()
+    for model in (state.model, state.published):
+        for name, tensor in weights(model).items():
+            assert torch.equal(tensor, before[name]) == (name in frozen), name
+    assert all(state.model.get_parameter(name).grad is None for name in frozen)
+    saved = {name.rpartition(".")[0] for name in state.state_tensors()}
+    assert saved == before.keys() - frozen
+    assert len(state.optimizer.state) == len(saved)
+
+
+def test_the_updates_of_the_others_are_those_of_plain_torch(
+    subword_dataset: Dataset, tmp_path: Path
+) -> None:
+    """The oracle is Adam of torch on the gradients of a model that is not frozen."""
+    parts = ("encoder", "source-embeddings")
+    trainer = started(
+        recipe_of(*parts, update_tokens=60, max_tokens=60, clip_norm=0.05),
+        subword_dataset,
+        tmp_path / "frozen",
+    )
+    plain = started(recipe_of(update_tokens=60, max_tokens=60), subword_dataset, tmp_path / "plain")
+    # The gradients of key biases are rounding alone, which Adam makes as large as any other.
+    found, model = (one.train_state.model.double() for one in (trainer, plain))
+    frozen = frozen_parameters(model, parts)
+    trained = [p for name, p in model.named_parameters() if name not in frozen]
+    config = trainer.context.recipe.training
+    adam = torch.optim.Adam(
+        trained, betas=(config.adam_beta1, config.adam_beta2), eps=config.adam_epsilon
+    )
+    for number in range(1, 4):
+        assert trainer.update()
+        loaded = plain.loader.load(plain.train_state.progress.position, number, 1)
+        plain.train_state.progress.position = loaded.next_position
+        (micro_batch,) = loaded.micro_batches
+        plain._forward_backward(micro_batch, number, is_last=True)
+        for parameter in trained:
+            assert parameter.grad is not None
+            parameter.grad /= loaded.num_tokens[1]
+        torch.nn.utils.clip_grad_norm_(trained, 0.05)
+        adam.param_groups[0]["lr"] = trainer._learning_rate()
+        adam.step()
+        model.zero_grad()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(found.get_parameter(name), parameter, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.5])
+def test_a_resumed_run_is_the_uninterrupted_one(
+    ema_decay: float, data: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of("encoder", "source-embeddings", ema_decay=ema_decay)
+    train(recipe, data, tmp_path / "whole")
+    for update in (1, 3, 4):
+        train(with_updates(recipe, update), data, tmp_path / "parts")
+    whole, parts = (
+        read_tensors(tmp_path / name / "checkpoints" / "00000004") for name in ("whole", "parts")
+    )
+    assert_same_tensors(whole, parts)
+
+
+def test_training_reports_what_is_frozen(subword_dataset: Dataset, tmp_path: Path) -> None:
+    stream = io.StringIO()
+    trainer_of(run_context(recipe_of("output"), subword_dataset, tmp_path, stream=stream))
+    assert "parameters (output); tied, so frozen too: source_embedding" in stream.getvalue()
