@@ -1,54 +1,66 @@
-"""The parts of a model that `nmtkit train --freeze` can name."""
+"""Parts of a model that `--freeze` names, and their rules.
+
+`PARTS` in nmtkit/training/freezing.py has the parameters of each part.
+"""
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nmtkit.config.problems import Problem, suggestion
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import ModelConfig, TrainingConfig
 
-PARTS = {
-    "embeddings": r"(source|target)_embedding\.",
-    "source-embeddings": r"source_embedding\.",
-    "target-embeddings": r"target_embedding\.",
-    "encoder": r"encoder(_norm)?\.",
-    "decoder": r"decoder(_norm)?\.",
-    "self-attention": r".*\.self_attention\.",
-    "cross-attention": r".*\.memory_attention\.",
-    "feed-forward": r".*\.feed_forward\.",
-    "norms": r"(.*\.)?(norm|encoder_norm|decoder_norm)\.",
-    "output": r"projection\.|output_bias",
-}
-"""Expressions that match the beginning of the names of a part's parameters."""
-
-_LAYERS = re.compile(r"(encoder|decoder)\.([0-9]{1,4})(?:-([0-9]{1,4}))?", re.ASCII)
+FREEZABLE = (
+    "embeddings",
+    "source-embeddings",
+    "target-embeddings",
+    "encoder",
+    "decoder",
+    "self-attention",
+    "cross-attention",
+    "feed-forward",
+    "norms",
+    "output",
+)
+"""Parts besides layers, which are `encoder.N`, `encoder.N-M`, `decoder.N` and `decoder.N-M`."""
 
 
-def pattern_of(part: str) -> re.Pattern[str]:
-    """Return the expression that matches the names of the parameters of a valid part."""
-    match = _LAYERS.fullmatch(part)
+@dataclass(frozen=True)
+class LayerRange:
+    """Consecutive layers of a stack.
+
+    Attributes:
+        stack: encoder or decoder.
+        first, last: numbers from 1, both included.
+    """
+
+    stack: str
+    first: int
+    last: int
+
+
+def layer_range(part: str) -> LayerRange | None:
+    """Return the layers that a part such as encoder.2 or decoder.1-3 names; None for others."""
+    match = re.fullmatch(r"(encoder|decoder)\.(\d{1,9})(?:-(\d{1,9}))?", part, re.ASCII)
     if match is None:
-        return re.compile(PARTS[part])
+        return None
     stack, first, last = match.groups()
-    numbers = range(int(first) - 1, int(last or first))
-    return re.compile(rf"{stack}\.({'|'.join(map(str, numbers))})\.")
+    return LayerRange(stack, int(first), int(last or first))
 
 
-def freezing_problems(parts: tuple[str, ...], model: ModelConfig) -> Iterator[Problem]:
-    """Yield the problems of --freeze: unknown parts, and layers that the model lacks."""
-    numbers = {"encoder": model.encoder_layers, "decoder": model.decoder_layers}
-    for part in parts:
-        match = _LAYERS.fullmatch(part)
-        if match is not None:
-            stack, first, last = match.groups()
-            if not 1 <= int(first) <= int(last or first) <= numbers[stack]:
-                yield Problem(
-                    ("freeze", f"{stack}_layers"),
-                    f"freeze ({part!r}): the {stack} has layers 1 to {numbers[stack]}; give such "
-                    f"as {stack}.1 or {stack}.1-{numbers[stack]} [training.freeze]",
-                )
-        elif part not in PARTS:
+def freezing_problems(training: TrainingConfig, model: ModelConfig) -> Iterator[Problem]:
+    """Yield a problem for each part of `--freeze` that the model does not have."""
+    num_layers = {"encoder": model.encoder_layers, "decoder": model.decoder_layers}
+    for part in training.freeze:
+        layers = layer_range(part)
+        if layers is None and part not in FREEZABLE:
+            known = [*FREEZABLE, "encoder.1", "encoder.1-3", "decoder.1", "decoder.1-3"]
+            text = f"no part {part!r}; {suggestion(part, known)} [training.freeze]"
+            yield Problem(("freeze",), text)
+        elif layers and not 1 <= layers.first <= layers.last <= num_layers[layers.stack]:
             yield Problem(
-                ("freeze",),
-                f"freeze ({part!r}): no part of this name; {suggestion(part, PARTS)}, and layers "
-                "such as encoder.1-3 [training.freeze]",
+                ("freeze", f"{layers.stack}_layers"),
+                f"freeze ({part!r}): the layers of the {layers.stack} are 1 to "
+                f"{num_layers[layers.stack]}; give one of them, or a range such as "
+                f"{layers.stack}.1-{num_layers[layers.stack]} [training.freeze]",
             )

@@ -1,4 +1,4 @@
-"""The weights that a run begins with, if another model's replace the random ones; frozen weights.
+"""The weights that a run begins with, if another model's replace the random ones.
 
 All tensors are copied. With another vocabulary, those with a row per entry get the rows of equal
 entries. Other entries begin with the mean of the rows of the subwords into which the other model
@@ -12,7 +12,6 @@ from pathlib import Path
 
 from torch import Tensor
 
-from nmtkit.config.freezing import pattern_of
 from nmtkit.config.training import MAY_DIFFER_FROM_PARENT, ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError
@@ -219,33 +218,3 @@ def _counted(ids: Sequence[Sequence[int]]) -> str:
         f"{copied} of {len(ids)} are copied, {averaged} are means of subwords, "
         f"{len(ids) - copied - averaged} are new"
     )
-
-
-def freeze(model: Transformer, parts: Sequence[str]) -> str:
-    """Freeze parts of a model: their parameters get no gradients.
-
-    Args:
-        model: the model to train.
-        parts: checked names of parts.
-
-    Returns:
-        a line to report.
-
-    Raises:
-        ConfigError: no parameter is left to train.
-    """
-    named = dict(model.named_parameters(remove_duplicate=False))
-    patterns = [pattern_of(part) for part in parts]
-    meant = {name for name in named if any(pattern.match(name) for pattern in patterns)}
-    for name in meant:
-        named[name].requires_grad_(False)
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise ConfigError(
-            f"freeze ({', '.join(parts)}) leaves nothing to train; freeze fewer parts "
-            "[training.freeze]"
-        )
-    sizes = [(parameter.numel(), parameter.requires_grad) for parameter in model.parameters()]
-    num_frozen = sum(size for size, is_trained in sizes if not is_trained)
-    line = f"frozen: {num_frozen} of {sum(size for size, _ in sizes)} parameters"
-    tied = [name for name in named if not named[name].requires_grad and name not in meant]
-    return f"{line}; also {', '.join(tied)}, which is tied" if tied else line

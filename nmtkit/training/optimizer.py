@@ -162,7 +162,9 @@ class ExponentialMovingAverage:
 
     def __init__(self, model: Transformer, decay: float) -> None:
         """Start with a model's weights; `decay` is the weight of the old average per update."""
-        self.model = copy.deepcopy(model).requires_grad_(False).eval()
+        # Both models share their frozen parameters.
+        frozen = {id(p): p for p in model.parameters() if not p.requires_grad}
+        self.model = copy.deepcopy(model, frozen).requires_grad_(False).eval()
         self._decay = decay
 
     def add(self, model: Transformer, update: int) -> None:
@@ -170,5 +172,5 @@ class ExponentialMovingAverage:
         decay = min(self._decay, (1 + update) / (10 + update))
         average = get_ema_multi_avg_fn(decay)
         pairs = zip(self.model.parameters(), model.parameters(), strict=True)
-        averaged, trained = zip(*((a, p) for a, p in pairs if p.requires_grad), strict=True)
-        average(list(averaged), list(trained), 0)
+        averaged, trained = zip(*(pair for pair in pairs if pair[1].requires_grad), strict=True)
+        average(averaged, trained, 0)

@@ -24,7 +24,7 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
-from nmtkit.training.initialization import Origin, Parent, freeze, no_weights
+from nmtkit.training.initialization import Origin, Parent, no_weights
 from tests.snapshots import tiny_snapshot
 from tests.tiny import TRAIN_LINES, WORDS, tiny_codec
 
@@ -315,40 +315,3 @@ def test_a_damaged_parent_is_refused(dataset: Dataset, tmp_path: Path) -> None:
     weights.write_bytes(content)
     with pytest.raises(DamagedError, match=r"model\.safetensors: damaged"):
         Origin.find(Parent(tmp_path / "parent"), tmp_path, CONFIG, dataset, None)
-
-
-# -------------------------------------------------------------------------------------- freezing
-
-
-def trained(model: Transformer) -> set[str]:
-    return {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
-def test_one_name_of_a_tied_parameter_freezes_it_and_the_others_are_reported() -> None:
-    model = model_of(tiny_codec(), 1)
-    line = freeze(model, ["target-embeddings"])
-    size = model.output_weight.numel()
-    total = sum(parameter.numel() for parameter in model.parameters())
-    assert line == (
-        f"frozen: {size} of {total} parameters; also source_embedding.tokens.weight, "
-        "projection.weight, which is tied"
-    )
-    assert not model.output_weight.requires_grad
-
-
-def test_parts_add_up_and_untied_parameters_are_frozen_alone() -> None:
-    model = model_of(tiny_codec(), 1, replace(CONFIG, tie_embeddings=False))
-    line = freeze(model, ["source-embeddings", "encoder"])
-    total = {name for name, _ in model.named_parameters()}
-    frozen = {name for name in total if name.startswith(("source_", "encoder"))}
-    assert trained(model) == total - frozen
-    assert "tied" not in line
-
-
-def test_freezing_everything_is_refused() -> None:
-    parts = ["embeddings", "encoder", "decoder"]
-    freeze(model_of(tiny_codec(), 1), parts)  # the bias of the output is trained
-    with pytest.raises(
-        ConfigError, match=r"freeze \(embeddings, encoder, decoder\) leaves nothing"
-    ):
-        freeze(model_of(tiny_codec(), 1, replace(CONFIG, output_bias=False)), parts)
