@@ -21,7 +21,7 @@ from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import set_up
-from nmtkit.training.initialization import freeze
+from nmtkit.training.freezing import freeze
 from nmtkit.training.memory_search import batches_of
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import make_adam

@@ -231,4 +231,4 @@ def test_the_command_freezes_and_says_so(data: Path, tmp_path: Path) -> None:
     assert "freeze was ('encoder.1', 'embeddings') and is now" in done.stderr
     done = nmtkit_in_text(*command[:-6], "--freeze", "encoder.2")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "the encoder has layers 1 to 1" in done.stderr
+    assert "the layers of the encoder are 1 to 1" in done.stderr

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.training.compiling import eos_batch
 from nmtkit.training.distributed import join_ranks
-from nmtkit.training.initialization import freeze, frozen_parameters
+from nmtkit.training.freezing import freeze, frozen_parameters
 from nmtkit.training.objective import Objective
 from tests.launching import parameters
 from tests.ranks import DONE, RankEnd, recipe_of, run_ranks, train_on

@@ -52,7 +52,7 @@ def model_of(*, is_shared: bool = False, **settings: Any) -> Transformer:
 
 def modules(model: Transformer) -> dict[str, list[Any]]:
     """Return the modules of each part, found by attributes and not by names of parameters."""
-    layers = [*model.encoder, *model.decoder]
+    layers: list[Any] = [*model.encoder, *model.decoder]
     return {
         "embeddings": [model.source_embedding, model.target_embedding],
         "source-embeddings": [model.source_embedding],
