@@ -12,7 +12,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
-from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
+from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import nonzero, stored, write_pairs
 
 
@@ -111,10 +111,39 @@ def test_a_tagged_line_equals_a_line_with_the_written_tag(
     assert longest == max(len(dataset.codec.encode_source(f"<bt> {line}")) for line in lines)
 
 
-def test_a_tag_outside_a_given_vocabulary_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tokenizer", ["none", "moses"])
+@pytest.mark.parametrize("segmentation", ["words", "bpe", "unigram"])
+def test_a_tag_of_the_validation_text_is_learnt_and_stored_with_its_lines(
+    tmp_path: Path, segmentation: str, tokenizer: str
+) -> None:
+    recipe = with_more(tmp_path)
+    valid = recipe.corpus.valid
+    write_lines(Path(f"{valid}.en"), [*VALID_LINES, "", " a,  b."])
+    write_lines(Path(f"{valid}.de"), [*VALID_LINES, "x", "x"])
+    size = {"words": 32_000, "bpe": 285, "unigram": 281}[segmentation]
+    recipe = replace(
+        recipe,
+        corpus=replace(recipe.corpus, tag=(f"{valid}=<bt>",)),
+        vocabulary=VocabularyConfig(
+            segmentation=segmentation, vocab_size=size, tokenizer=tokenizer
+        ),
+    )
+    counts = prepared(recipe, tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    lines = (tmp_path / "data" / "valid.source.txt").read_text("utf-8").split("\n")
+    assert lines == [*(f"<bt> {line}" for line in VALID_LINES), "", "<bt>  a,  b.", ""]
+    stored = [dataset.valid.source[i].tolist() for i in range(len(dataset.valid))]
+    assert stored == [dataset.codec.encode_source(line) for line in lines if line]
+    for ids in stored:
+        assert "<bt>" in map(dataset.codec.source.piece, ids[:2])
+    assert nonzero(counts["valid"]["dropped"]) == {"empty": 1}
+
+
+@pytest.mark.parametrize("text", ["train", "valid"])
+def test_a_tag_outside_a_given_vocabulary_is_an_error(tmp_path: Path, text: str) -> None:
     words = write_lines(tmp_path / "words", ["a", "b"])
     recipe = with_more(tmp_path)
-    prefix = recipe.corpus.train[0]
+    prefix = {"train": recipe.corpus.train[0], "valid": recipe.corpus.valid}[text]
     recipe = replace(
         recipe,
         corpus=replace(recipe.corpus, tag=(f"{prefix}=<bt>",)),
