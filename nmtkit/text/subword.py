@@ -248,7 +248,7 @@ def whole_pieces(
     """
     words = {token: normalized(processor, token) for token in tokens}
     for token, word in words.items():
-        if not word or " " in word:
+        if not word or not {" ", "\0"}.isdisjoint(word):  # a piece cannot have NUL
             raise DataError(
                 f"token {token!r} is {word!r} after the vocabulary's normalisation, not one word; "
                 "leave it out"

@@ -261,6 +261,7 @@ def test_appended_tokens_are_exported_to_marian(tmp_path: Path, name: str) -> No
             "parent: the model translates eng to deu, and the text is en to de; give -s eng "
             "-t deu, with files PREFIX.eng and PREFIX.deu (rename or link those of the text)",
         ),
+        (("en", "fr"), ("en", "de"), "the model translates en to fr, and the text is en to de"),
         (UNKNOWN_LANGUAGES, ("en", "de"), "translates source to target, and the text is en to"),
     ],
 )
