@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.model_description import TENSORS, describe_model
+from nmtkit.storage.model_description import TENSORS, describe_model, identify
 from nmtkit.storage.model_folder import (
     LoadedModel,
     make_model,
@@ -64,7 +64,7 @@ def average(
     origin: dict[str, Json] = {
         "update": _update(newest),
         "provenance": newest.manifest["provenance"],
-        "sources": [_origin(source) for source in sources],
+        "sources": [identify(one.folder, one.manifest) for one in sources],
     }
     described = describe_model(newest.folder)
     mean = with_ties(_mean(sources), described)
@@ -151,11 +151,3 @@ def _newest(sources: Sequence[_Source]) -> _Source:
 def _update(source: _Source) -> int:
     update: int = source.manifest["update"]
     return update
-
-
-def _origin(source: _Source) -> dict[str, Json]:
-    return {
-        "name": source.folder.absolute().name,
-        "update": _update(source),
-        "sha256": source.manifest["files"][TENSORS]["sha256"],
-    }

@@ -266,6 +266,13 @@ class TrainingConfig:
     clip_norm: float = setting(
         0.0, "Clip the norm of gradients to this value; 0 = never.", minimum=0
     )
+    freeze: tuple[str, ...] = setting(
+        (),
+        "Part of the model that stays unchanged; may be repeated: embeddings, source-embeddings, "
+        "target-embeddings, encoder, decoder, self-attention, cross-attention, feed-forward, "
+        "norms, output, or layers such as encoder.1 and decoder.2-4. Dropout still applies.",
+        metavar="PART",
+    )
     ema_decay: float = setting(
         0.0,
         "EMA decay of the weights, such as 0.999 (lower in the first updates); 0 = off. The "

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 
+from nmtkit.config.freezing import freezing_problems
 from nmtkit.config.metrics import (
     AUTO,
     METRICS,
@@ -22,6 +23,7 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     yield from _model(recipe.model)
     yield from _schedule(recipe)
     yield from _validation(recipe)
+    yield from freezing_problems(recipe.training, recipe.model)
     if recipe.training.subword_sampling == "none":
         yield from without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
     if recipe.engine.deterministic and recipe.engine.compile == "on":

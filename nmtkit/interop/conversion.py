@@ -15,8 +15,9 @@ from nmtkit.errors import ConfigError
 from nmtkit.interop import ctranslate2, marian, marian_reading
 from nmtkit.interop.parity import Peer, check_parity, parity_line
 from nmtkit.storage.durable import check_is_free, new_folder
-from nmtkit.storage.model_description import FORMAT
-from nmtkit.storage.model_folder import LoadedModel, load_model, write_model
+from nmtkit.storage.model_description import FORMAT, line_of_descent
+from nmtkit.storage.model_folder import LoadedModel, read_model, write_model
+from nmtkit.storage.model_path import find_model
 from nmtkit.text.codec import TextCodec
 
 VERSION = 1
@@ -74,13 +75,16 @@ def export(
     """
     chosen, folder_format = FORMATS[format], f"nmtkit-export-{format}"
     check_is_free(out, folder_format, overwrite)
-    loaded = load_model(path, torch.device("cpu"))
+    folder = find_model(path)
+    loaded = read_model(folder, torch.device("cpu"))
     raise_problems(
         [*chosen.unsupported(loaded.model.config, loaded.codec)],
         f"{path}: {format} does not support the model; train with other settings",
     )
     with new_folder(out, folder_format, VERSION, overwrite=overwrite) as staged:
         chosen.write(loaded, staged.path)
+        parents = line_of_descent(folder, loaded.manifest, loaded.codec)
+        staged.fields["provenance"] = {"parents": parents}
         peer = chosen.open_peer(staged.path, loaded.codec)
         difference = check_parity(loaded, peer, out)
     report(parity_line(peer, difference))

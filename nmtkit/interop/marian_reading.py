@@ -123,7 +123,7 @@ def read(path: Path) -> LoadedModel:
     if model.output_bias is not None:
         parameters["output_bias"] = bias
     model.load_state_dict(parameters)
-    return LoadedModel(model, codec, recipe, {"update": 0, "provenance": _provenance(path)})
+    return LoadedModel(model, codec, recipe, {"update": 0, "provenance": _provenance(path, codec)})
 
 
 def _unsupported(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Problem]:
@@ -247,10 +247,15 @@ def _parameters(folder: _Folder, model: Transformer, stored: StoredTensors) -> d
     return parameters
 
 
-def _provenance(path: Path) -> dict[str, str]:
+def _provenance(path: Path, codec: TextCodec) -> dict[str, str]:
     with (path / TENSORS).open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"imported": "marian", "name": path.absolute().name, "sha256": digest}
+    return {
+        "imported": "marian",
+        "name": path.absolute().name,
+        "sha256": digest,
+        "languages": f"{codec.source_lang}-{codec.target_lang}",
+    }
 
 
 def _is_integer(value: object) -> bool:

@@ -41,7 +41,7 @@ class MetricsLog:
             ResourceError: it cannot be written; the next call writes a validation again.
         """
         values = {"event": record.event, **dataclasses.asdict(record)}
-        line = json.dumps({name: _json_value(value) for name, value in values.items()})
+        line = json.dumps({name: json_value(value) for name, value in values.items()})
         data = self._unwritten + line.encode() + b"\n"
         if isinstance(record, ValidationRecord):
             self._unwritten = data
@@ -181,7 +181,8 @@ def _optional(event: str) -> frozenset[str]:
     return frozenset(one.name for one in fields if one.default is not MISSING)
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """Return a value of a record as JSON can hold it: a number that is not finite is None."""
     if isinstance(value, dict):
-        return {name: _json_value(one) for name, one in value.items()}
+        return {name: json_value(one) for name, one in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

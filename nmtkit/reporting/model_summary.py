@@ -123,56 +123,48 @@ class ModelSummary:
         """Yield the summary, a line per figure."""
         recipe, part = self.recipe, self.parameters
         model, training = recipe.model, recipe.training
-        key_size, value_size = model.head_sizes
-        yield _line(
-            "shape",
-            f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.model_size}, "
-            f"d_ff {model.feed_forward_size}, {model.heads} heads, "
-            f"d_k {key_size}, d_v {value_size}, "
-            f"{model.norm}-norm, {model.positions} positions"
-            + (f", window {model.window}" if model.window else ""),
-        )
-        yield _line(
+        yield aligned("shape", shape_text(model))
+        yield aligned(
             "training",
             f"{training.max_updates:,} updates of {training.update_tokens:,} tokens per side, "
             f"dropout {model.dropout}, label smoothing {training.label_smoothing}",
         )
-        yield _line("parameters", f"{part.total:,}, with {self.vocab_size:,} entries")
-        yield _line("  embeddings", f"{part.embeddings:,}, output projection included")
-        yield _line("  encoder", f"{part.encoder:,}")
-        yield _line("  decoder", f"{part.decoder:,}")
+        yield aligned("parameters", f"{part.total:,}, with {self.vocab_size:,} entries")
+        yield aligned("  embeddings", f"{part.embeddings:,}, output projection included")
+        yield aligned("  encoder", f"{part.encoder:,}")
+        yield aligned("  decoder", f"{part.decoder:,}")
         yield from self._operation_lines()
-        yield _line(
+        yield aligned(
             "disk",
             f"{prefixed(self.checkpoint_bytes)}B per checkpoint, {prefixed(self.state_bytes)}B "
             "more for the training state of each of the newest",
         )
-        yield _line(
+        yield aligned(
             "memory",
             f"{prefixed(BYTES_TO_TRAIN * part.total)}B for weights, gradients and Adam's moments",
         )
         if model.window:
-            yield _line("  --window", "the figures below do not include the masks of its blocks")
+            yield aligned("  --window", "the figures below do not include the masks of its blocks")
         for precision, memory in self.memory.items():
-            yield _line(f"  {precision}", f"{_sides(memory.kept)} kept for the backward pass")
-            yield _line(
+            yield aligned(f"  {precision}", f"{_sides(memory.kept)} kept for the backward pass")
+            yield aligned(
                 "  recomputed",
                 f"{_sides(memory.recomputed)}, plus one layer's of the above "
                 "(--activation-checkpointing)",
             )
-            yield _line("  an update", f"of at most {_tokens(memory)}")
+            yield aligned("  an update", f"of at most {_tokens(memory)}")
 
     def _operation_lines(self) -> Iterator[str]:
-        yield _line("operations", f"matrix products, with {SENTENCE_TOKENS} tokens per sentence")
+        yield aligned("operations", f"matrix products, with {SENTENCE_TOKENS} tokens per sentence")
         for name, factor in (("forward", 1), ("training", BACKWARD_AND_FORWARD)):
-            yield _line(
+            yield aligned(
                 f"  {name}",
                 f"{prefixed(factor * self.source_operations)}FLOP per source token, "
                 f"{prefixed(factor * self.target_operations)}FLOP per target token",
             )
 
 
-def describe_model(
+def summary_lines(
     recipe: TrainRecipe, vocab_size: int, with_paper: bool, as_json: bool
 ) -> Iterator[str]:
     """Yield the lines of a model's summary, or one line of JSON.
@@ -194,7 +186,18 @@ def describe_model(
         return
     yield from found.lines()
     if paper:
-        yield _line("the paper", str(paper))
+        yield aligned("the paper", str(paper))
+
+
+def shape_text(model: ModelConfig) -> str:
+    """Return the shape of a model, such as "6+6 layers, d_model 512, d_ff 2048, 8 heads, ..."."""
+    key_size, value_size = model.head_sizes
+    return (
+        f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.model_size}, "
+        f"d_ff {model.feed_forward_size}, {model.heads} heads, d_k {key_size}, d_v {value_size}, "
+        f"{model.norm}-norm, {model.positions} positions"
+        + (f", window {model.window}" if model.window else "")
+    )
 
 
 def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
@@ -228,6 +231,11 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
             for name, size in (("float32", FLOAT32_BYTES), ("bfloat16", BFLOAT16_BYTES))
         },
     )
+
+
+def aligned(name: str, value: str) -> str:
+    """Return a line of a summary: a name and its value, which begins at a fixed column."""
+    return f"{name:<14} {value}"
 
 
 def _memory(
@@ -270,7 +278,3 @@ def _rounded(tokens: int) -> str:
     """Round tokens down to two digits: the estimate is within 15 percent."""
     digits = max(len(str(tokens)) - 2, 0)
     return f"{tokens // 10**digits * 10**digits:,}"
-
-
-def _line(name: str, value: str) -> str:
-    return f"{name:<14} {value}"

@@ -73,7 +73,7 @@ def validated_metrics(runs: Sequence[Run]) -> list[str]:
 def signatures(runs: Sequence[Run], metric: str) -> list[str]:
     """Return the distinct signatures of a metric in all validations."""
     found = (record.signatures.get(metric) for run in runs for record in run.validations)
-    return list(dict.fromkeys(_printable(signature) for signature in found if signature))
+    return list(dict.fromkeys(printable(signature) for signature in found if signature))
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
@@ -138,12 +138,12 @@ def _names(paths: Sequence[Path]) -> list[str]:
     folders = [path.absolute().name for path in paths]
     times = Counter(folders)
     return [
-        _printable(str(path) if times[folder] > 1 else folder)
+        printable(str(path) if times[folder] > 1 else folder)
         for path, folder in zip(paths, folders, strict=True)
     ]
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Replace control characters and lone surrogates by escape sequences."""
     return "".join(
         one if one.isprintable() else one.encode("unicode_escape").decode() for one in text

@@ -98,7 +98,7 @@ def check_is_free(final: Path, format: str, overwrite: bool) -> None:
         return
     if not overwrite:
         raise ConfigError(f"{final}: already exists; choose another name or add --overwrite")
-    if final.is_symlink() or _format_of(final) != format:
+    if final.is_symlink() or format_of(final) != format:
         raise ConfigError(
             f"{final}: already exists and is not a folder of format {format}, so --overwrite "
             "does not replace it; choose another name or delete it yourself"
@@ -119,10 +119,22 @@ def read_manifest(folder: Path, format: str, version: int) -> dict[str, Any]:
         ResourceError: no permission, a failing disk.
     """
     with disk_errors(folder):
-        if _is_interrupted_replacement(folder):
-            with _held(hidden_name(folder, LOCK), folder):
-                _clear_leftovers(folder)
+        _undo_interrupted_replacement(folder)
         return manifests.read(folder, format, version)
+
+
+def format_of(folder: Path) -> object:
+    """Return the format that a folder's manifest names, unchecked; None without a manifest.
+
+    Raises:
+        ConfigError, ResourceError: as in `read_manifest`.
+    """
+    with disk_errors(folder):
+        _undo_interrupted_replacement(folder)
+        try:
+            return manifests.load(folder).get("format")
+        except (DamagedError, NotADirectoryError):
+            return None
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -214,13 +226,6 @@ def _make_folders(path: Path) -> None:
         _sync(folder.parent)
 
 
-def _format_of(folder: Path) -> object:
-    try:
-        return manifests.load(folder).get("format")
-    except (DamagedError, NotADirectoryError):
-        return None
-
-
 def _seal(staged: StagedFolder, format: str, version: int) -> None:
     """Sync all files of a staged folder, write its manifest, and sync the folders."""
     mode = staged.path.stat().st_mode & 0o666  # the default mode of new files
@@ -241,6 +246,12 @@ def _publish(staged: Path, final: Path) -> None:
     os.rename(staged, final)
     _sync(staged.parent)
     _retire(old, hidden_name(final, REMOVED))
+
+
+def _undo_interrupted_replacement(folder: Path) -> None:
+    if _is_interrupted_replacement(folder):
+        with _held(hidden_name(folder, LOCK), folder):
+            _clear_leftovers(folder)
 
 
 def _is_interrupted_replacement(final: Path) -> bool:

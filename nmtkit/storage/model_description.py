@@ -1,8 +1,10 @@
 """The description of a model folder: everything in it except the parameters.
 
-A module without torch: `nmtkit preprocess` reads the codec of a model here.
+A module without torch: `nmtkit preprocess` reads the codec of a model here, and `nmtkit info`
+prints what a model is.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +15,10 @@ from nmtkit.config.toml import loads, read_text
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.storage.durable import read_manifest
-from nmtkit.storage.manifest import MANIFEST, missing_file_error, verify_files
+from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
 from nmtkit.storage.model_path import find_model
 from nmtkit.storage.reading import check_is_file
-from nmtkit.storage.run_folder import RunFolder, is_run
+from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder, is_run
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-model"
@@ -74,3 +76,53 @@ def shape_from(parent: Path, run_dir: Path | None) -> ModelConfig:
         with suppress(FileNotFoundError):
             return RunFolder(run_dir).read_recipe().model
     return describe_model(find_model(parent)).recipe.model
+
+
+def identify(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the name of a model folder, its update, and the hash of its weights.
+
+    Raises:
+        DamagedError: the manifest has no weights.
+    """
+    if TENSORS not in manifest["files"]:
+        raise DamagedError(f"{folder / TENSORS}: missing; {RESTORE}")
+    return {
+        "name": folder.absolute().name,
+        "update": manifest.get("update"),
+        "sha256": manifest["files"][TENSORS]["sha256"],
+    }
+
+
+def line_of_descent(
+    folder: Path, manifest: Mapping[str, Any], codec: TextCodec
+) -> list[dict[str, Json]]:
+    """Return a model and its ancestors, nearest first: the `parents` of models made from it.
+
+    A checkpoint has the name of its run.
+
+    Args:
+        folder: the model folder.
+        manifest, codec: its manifest and codec.
+
+    Raises:
+        DamagedError: the manifest has no weights.
+    """
+    own, named = identify(folder, manifest), folder.absolute()
+    if named.parent.name == CHECKPOINTS:
+        own["name"] = named.parent.parent.name
+    own["languages"] = f"{codec.source_lang}-{codec.target_lang}"
+    return [own, *ancestors(manifest)]
+
+
+def ancestors(manifest: Mapping[str, Any]) -> list[dict[str, Json]]:
+    """Return the models from which a model comes, nearest first; [] = trained from random weights.
+
+    The ancestor of an imported model is the folder of the other library, with its format as
+    `imported`.
+    """
+    provenance = manifest.get("provenance", {})
+    if "imported" in provenance:
+        names = ("imported", "name", "sha256", "languages")
+        found = {name: provenance[name] for name in names if name in provenance}
+        return [{"update": None, "languages": None, **found}]
+    return [*provenance.get("parents", [])]

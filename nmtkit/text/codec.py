@@ -207,16 +207,19 @@ class TextCodec:
             digest.update(hashlib.sha256(vocabulary.data).digest())
         return digest.hexdigest()
 
-    def save(self, folder: Path) -> None:
-        """Write codec.json and the vocabularies into an empty folder."""
-        description = {
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of codec.json."""
+        return {
             "format": _FORMAT,
             "version": _VERSION,
             "source": _describe(self.source_lang, self.source),
             "target": _describe(self.target_lang, self.target),
             "is_shared": self.is_shared,
         }
-        text = json.dumps(description, indent=2) + "\n"
+
+    def save(self, folder: Path) -> None:
+        """Write codec.json and the vocabularies into an empty folder."""
+        text = json.dumps(self.to_json(), indent=2) + "\n"
         (folder / "codec.json").write_text(text, encoding="utf-8")
         names = _names(self.source.kind, self.is_shared)
         for name, vocabulary in zip(names, (self.source, self.target), strict=False):

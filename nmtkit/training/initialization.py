@@ -18,10 +18,15 @@ from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.model_description import TENSORS, Description, describe_model
+from nmtkit.storage.model_description import (
+    TENSORS,
+    Description,
+    ancestors,
+    describe_model,
+    line_of_descent,
+)
 from nmtkit.storage.model_folder import read_parameters, restore_parameters
 from nmtkit.storage.model_path import find_model
-from nmtkit.storage.run_folder import CHECKPOINTS
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.subword import SPACE_SYMBOL
@@ -53,8 +58,8 @@ class Origin:
     """The origin of a run's weights.
 
     Attributes:
-        parents: the line of descent, for the manifests of the run: the model that the run began
-            with, then that model's own; empty if it began with random weights.
+        parents: the line of descent of the model that the run began with, for the manifests of the
+            run; empty if it began with random weights.
         copy_to: copies the weights into a new model, and yields lines to report.
     """
 
@@ -84,8 +89,7 @@ class Origin:
             ConfigError: the parent does not fit the model or the dataset, or is not the run's.
         """
         if resumable is not None:
-            parents = resumable.provenance.get("parents", [])
-            assert isinstance(parents, list), parents
+            parents: list[Json] = [*ancestors({"provenance": resumable.provenance})]
             if parent is not None:
                 _check_same_parent(parent, parents, run_dir)
             return Origin(parents, no_weights)
@@ -97,7 +101,7 @@ class Origin:
         if not parent.updates_vocabulary:
             _check_codec(parent.path, described.codec, dataset)
         return Origin(
-            _line_of_descent(folder, described),
+            [*line_of_descent(folder, described.manifest, described.codec)],
             partial(_copy_weights, folder, described, dataset.codec),
         )
 
@@ -105,20 +109,6 @@ class Origin:
 def no_weights(_model: Transformer) -> Iterable[str]:
     """Leave a new model's weights unchanged."""
     return ()
-
-
-def _line_of_descent(folder: Path, described: Description) -> list[Json]:
-    manifest, codec = described.manifest, described.codec
-    # The name of a checkpoint is its run's.
-    named = folder.absolute()
-    named = named.parent.parent if named.parent.name == CHECKPOINTS else named
-    own: dict[str, Json] = {
-        "name": named.name,
-        "sha256": manifest["files"][TENSORS]["sha256"],
-        "update": manifest.get("update"),
-        "languages": f"{codec.source_lang}-{codec.target_lang}",
-    }
-    return [own, *manifest.get("provenance", {}).get("parents", [])]
 
 
 def _check_shape(path: Path, parent: ModelConfig, config: ModelConfig) -> None:

@@ -158,8 +158,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         target_logits = torch.zeros_like(nll)
         weight_mean = weight.mean(0, dtype=exact)
         hidden_sum = hidden.sum(0, dtype=exact)
-        if softmax:
+        # A frozen projection has no gradient; nor has a hidden vector if all below is frozen.
+        needs_hidden, needs_weight = (softmax and needs for needs in ctx.needs_input_grad[:2])
+        hidden_gradient = weight_gradient = None
+        if needs_hidden:
             hidden_gradient = torch.empty_like(hidden)
+        if needs_weight:
             # Smoothing subtracts s/V times the sum of hidden vectors from each row.
             weight_gradient = (hidden_sum * (-smoothing / weight.shape[0])).repeat(len(weight), 1)
         factor = weight.to(hidden.dtype)
@@ -181,21 +185,27 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 # In bfloat16 on a CPU, scatter_ takes 9 ms for 2 048 of 8 000 entries each.
                 places = (torch.arange(size, device=hidden.device)[:, None], target)
                 difference = logits.index_put_(places, of_target.to(logits.dtype))
-                hidden_gradient[span] = (difference @ factor)[:num_tokens]
-                _add_product(weight_gradient, difference.T, vectors)
+                if hidden_gradient is not None:
+                    hidden_gradient[span] = (difference @ factor)[:num_tokens]
+                if weight_gradient is not None:
+                    _add_product(weight_gradient, difference.T, vectors)
         smoothed = nll + smoothing * (target_logits - weight_mean @ hidden_sum)
-        if softmax:
+        if hidden_gradient is not None:
             hidden_gradient -= (smoothing * weight_mean).to(hidden.dtype)
-            ctx.save_for_backward(hidden_gradient, weight_gradient.to(weight.dtype))
+        if weight_gradient is not None:
+            weight_gradient = weight_gradient.to(weight.dtype)
+        ctx.save_for_backward(hidden_gradient, weight_gradient)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
 
     @staticmethod
     def backward(
         ctx: Any, smoothed: Tensor, _nll: Tensor
-    ) -> tuple[Tensor, Tensor, None, None, None, None]:
-        hidden_gradient, weight_gradient = ctx.saved_tensors
-        return hidden_gradient * smoothed, weight_gradient * smoothed, None, None, None, None
+    ) -> tuple[Tensor | None, Tensor | None, None, None, None, None]:
+        hidden_gradient, weight_gradient = (
+            None if gradient is None else gradient * smoothed for gradient in ctx.saved_tensors
+        )
+        return hidden_gradient, weight_gradient, None, None, None, None
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

@@ -112,9 +112,10 @@ def normalize_and_clip_gradients(
 def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:
     """Make Adam, with weight decay AdamW; its learning rate is set before each update.
 
-    Only matrices decay. Source: Loshchilov and Hutter 2019, algorithm 2.
+    Only matrices decay. Frozen parameters are left out. Source: Loshchilov and Hutter 2019,
+    algorithm 2.
     """
-    parameters = list(model.parameters())
+    parameters = [p for p in model.parameters() if p.requires_grad]
     groups: list[dict[str, Any]] = [{"params": parameters}]
     if config.weight_decay:
         matrices = [p for p in parameters if p.dim() > 1]
@@ -144,11 +145,12 @@ def restore_optimizer(
 ) -> None:
     """Restore the state tensors that `optimizer_tensors` returned."""
     for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = {
-            key.rpartition(".")[2]: value.to(parameter.device).clone()
-            for key, value in tensors.items()
-            if key.rpartition(".")[0] == name
-        }
+        if parameter.requires_grad:
+            optimizer.state[parameter] = {
+                key.rpartition(".")[2]: value.to(parameter.device).clone()
+                for key, value in tensors.items()
+                if key.rpartition(".")[0] == name
+            }
 
 
 class ExponentialMovingAverage:
@@ -160,11 +162,15 @@ class ExponentialMovingAverage:
 
     def __init__(self, model: Transformer, decay: float) -> None:
         """Start with a model's weights; `decay` is the weight of the old average per update."""
-        self.model = copy.deepcopy(model).requires_grad_(False).eval()
+        # Both models share their frozen parameters.
+        frozen = {id(p): p for p in model.parameters() if not p.requires_grad}
+        self.model = copy.deepcopy(model, frozen).requires_grad_(False).eval()
         self._decay = decay
 
     def add(self, model: Transformer, update: int) -> None:
-        """Add the weights after an update to the average."""
+        """Add the weights after an update to the average; those of frozen parameters stay."""
         decay = min(self._decay, (1 + update) / (10 + update))
         average = get_ema_multi_avg_fn(decay)
-        average(list(self.model.parameters()), list(model.parameters()), 0)
+        pairs = zip(self.model.parameters(), model.parameters(), strict=True)
+        averaged, trained = zip(*(pair for pair in pairs if pair[1].requires_grad), strict=True)
+        average(averaged, trained, 0)

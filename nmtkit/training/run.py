@@ -35,6 +35,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution, eos_batch
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
+from nmtkit.training.freezing import describe_frozen, freeze
 from nmtkit.training.initialization import Origin, Parent, no_weights
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import (
@@ -239,6 +240,10 @@ def make_train_state(
         context: of the run.
         progress: of the run.
         initialize: copies weights into the model, and yields lines to report; on rank 0 only.
+
+    Raises:
+        ConfigError: --freeze leaves nothing to train.
+        DamagedError: the weights to copy are damaged.
     """
     recipe, codec, execution = context.recipe, context.dataset.codec, context.execution
     torch.manual_seed(initial_seed(recipe.seed.seed))
@@ -251,6 +256,9 @@ def make_train_state(
         activation_checkpointing=recipe.engine.activation_checkpointing,
     )
     context.ranks.run_on_first(lambda: [*map(context.reporter.message, initialize(model))])
+    if parts := recipe.training.freeze:
+        context.reporter.message(context.ranks.run_on_first(lambda: describe_frozen(model, parts)))
+        freeze(model, parts)
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 

@@ -47,7 +47,7 @@ class RunContext:
         stop: requests to stop.
         reporter: shows progress.
         logs: keep records; none on ranks other than the first.
-        parents: see `nmtkit.training.initialization.line_of_descent`.
+        parents: see `nmtkit.training.initialization.Origin`.
         clock: seconds from an arbitrary start, never going back.
     """
 
@@ -173,7 +173,7 @@ class TrainState:
         """Return the tensors saved next to the published model, named "<parameter>.<kind>"."""
         tensors = optimizer_tensors(self.optimizer, self.model)
         if self.ema:
-            for name, parameter in self.model.named_parameters():
+            for name, parameter in self._trained_parameters():
                 tensors[f"{name}.{_WEIGHTS}"] = parameter.detach()
         return tensors
 
@@ -182,7 +182,7 @@ class TrainState:
         moments = {name: t for name, t in tensors.items() if _kind(name) != _WEIGHTS}
         restore_optimizer(self.optimizer, self.model, moments)
         if self.ema:
-            for name, parameter in self.model.named_parameters():
+            for name, parameter in self._trained_parameters():
                 parameter.data.copy_(tensors[f"{name}.{_WEIGHTS}"])
 
     def tensor_specs(self) -> dict[str, list[Any]]:
@@ -205,6 +205,11 @@ class TrainState:
             )
         ranks.copy_from_first(self.published.state_dict().values())
         ranks.copy_from_first(self.state_tensors().values())
+
+    def _trained_parameters(self) -> list[tuple[str, Tensor]]:
+        """Return the parameters that updates change; the EMA shares the frozen ones."""
+        named = self.model.named_parameters()
+        return [(name, parameter) for name, parameter in named if parameter.requires_grad]
 
 
 def _kind(name: str) -> str:

@@ -64,23 +64,24 @@ def nmtkit(
         (
             "info data --preset base --vocab-size 37000",
             2,
-            "--preset and --vocab-size have no effect on a dataset; leave them out (see `nmtkit in",
+            "--preset and --vocab-size have no effect on a folder; leave them out (see `nmtkit inf",
         ),
-        (
-            "info data --json",
-            2,
-            "--json has no effect on a dataset; leave it out (see `nmtkit info",
-        ),
+        ("info data --paper", 2, "--paper has no effect on a folder; leave it out (see `nmtkit "),
+        ("info data", 4, "data: no such folder; check the path"),
         (
             "info --preset base",
             2,
             "--vocab-size is missing; give the number of entries, such as 37000 (see",
         ),
-        ("info", 2, "nothing to describe; give DATA, --preset or --config (see `nmtkit info --he"),
+        (
+            "info",
+            2,
+            "nothing to describe; give a folder, --preset or --config (see `nmtkit info",
+        ),
         (
             "info --preset base --vocab-size 37000 --check",
             2,
-            "--check has no effect without DATA; leave it out (see `nmtkit info --help`)",
+            "--check has no effect without a dataset; leave it out (see `nmtkit info --help`)",
         ),
         ("preprocess --workers 0", 2, "Invalid value for '--workers': 0 is less than 1 (see"),
         (

@@ -215,3 +215,20 @@ def test_a_wrong_start_is_refused_in_one_line(
     found, talk = train_command(data, tmp_path / "run", *given)
     assert (found, talk.count("\n")) == (code, 1), talk
     assert expected in talk
+
+
+# -------------------------------------------------------------------------------------- freezing
+
+
+def test_the_command_freezes_and_says_so(data: Path, tmp_path: Path) -> None:
+    flags = ("--freeze", "encoder.1", "--freeze", "embeddings", "--max-updates", "2")
+    command = ("train", data, "--out", tmp_path / "run", *SETTINGS.split(), *flags)
+    done = nmtkit_in_text(*command)
+    assert done.returncode == 0, done.stderr
+    assert "; tied, so frozen too: projection.weight" in done.stderr
+    assert RunFolder(tmp_path / "run").read_recipe().training.freeze == ("encoder.1", "embeddings")
+    done = nmtkit_in_text(*command, "--freeze", "decoder.1")
+    assert "freeze was ('encoder.1', 'embeddings') and is now" in done.stderr
+    done = nmtkit_in_text(*command[:-6], "--freeze", "encoder.2")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the encoder has layers 1 to 1" in done.stderr

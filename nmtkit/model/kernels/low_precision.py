@@ -45,30 +45,36 @@ def _is_trained_by_autocast(x: Tensor) -> bool:
 
 
 class _PaddedLinear(torch.autograd.Function):
-    """The products of a linear layer and of its backward pass, with padded rows."""
+    """The products of a linear layer and of its backward pass, with padded rows.
+
+    A frozen weight has no gradient, and an input below which everything is frozen has none.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
         rows = pad_rows(x, padded_size(len(x), TRAINING_SIZES), dtype)
         low_weight = weight.to(dtype)
-        ctx.types = (x.dtype, weight.dtype)
+        ctx.types = (x.dtype, weight.dtype, dtype)
         ctx.num_rows = len(x)
         # An x of this type is in memory anyway; the backward pass pads it again.
-        ctx.save_for_backward(x if x.dtype == dtype else rows, low_weight)
+        kept = (x if x.dtype == dtype else rows) if ctx.needs_input_grad[1] else None
+        ctx.save_for_backward(kept, low_weight if ctx.needs_input_grad[0] else None)
         return torch.addmm(bias.to(dtype), rows, low_weight.T)[: len(x)]
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        saved, low_weight = ctx.saved_tensors
-        x_type, weight_type = ctx.types
+    def backward(
+        ctx: Any, gradient: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        kept, low_weight = ctx.saved_tensors
+        x_type, weight_type, dtype = ctx.types
         num_rows = padded_size(ctx.num_rows, TRAINING_SIZES)
-        rows, gradients = (
-            pad_rows(matrix, num_rows, low_weight.dtype) for matrix in (saved, gradient)
-        )
-        return (
-            (gradients @ low_weight)[: ctx.num_rows].to(x_type),
-            (gradients.T @ rows).to(weight_type),
+        gradients = pad_rows(gradient, num_rows, dtype)
+        of_x = of_weight = of_bias = None
+        if low_weight is not None:
+            of_x = (gradients @ low_weight)[: ctx.num_rows].to(x_type)
+        if kept is not None:
+            of_weight = (gradients.T @ pad_rows(kept, num_rows, dtype)).to(weight_type)
+        if ctx.needs_input_grad[2]:
             # The sum accumulates in float32 and is rounded, in a third of the time.
-            gradients.sum(0).to(weight_type),
-            None,
-        )
+            of_bias = gradients.sum(0).to(weight_type)
+        return of_x, of_weight, of_bias, None

@@ -1,5 +1,6 @@
 """What export and import write, report and refuse to write; the library is a fake."""
 
+import hashlib
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -67,7 +68,11 @@ def test_an_exported_model_appears_whole(
         read(models / "marian"), shared_codec()
     )
     assert names_in(models / "out") == sorted([*names_in(models / "marian"), "manifest.json"])
-    assert load(models / "out")["format"] == "nmtkit-export-marian"
+    manifest = load(models / "out")
+    assert manifest["format"] == "nmtkit-export-marian"
+    weights = hashlib.sha256((models / "own" / "model.safetensors").read_bytes()).hexdigest()
+    own = {"name": "own", "update": 0, "sha256": weights, "languages": "en-de"}
+    assert manifest["provenance"] == {"parents": [own]}
     first, second = reported
     assert first.startswith("library 1.2 scores 64 drawn pairs of sentences as nmtkit does")
     assert "difference is 5.0e-04" in first
@@ -83,6 +88,7 @@ def test_an_imported_model_is_a_model(
     assert scores(loaded, shared_codec()) == scores(read(models / "marian"), shared_codec())
     assert loaded.manifest["provenance"]["imported"] == "marian"
     assert loaded.manifest["provenance"]["name"] == "marian"
+    assert loaded.manifest["provenance"]["languages"] == "en-de"
     assert "difference is 5.0e-04" in reported[0]
     assert reported[1] == f"imported {models / 'marian'} to {models / 'out'}"
 

@@ -9,7 +9,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 from nmtkit.model.estimate.cost import Workload, training_operations
-from nmtkit.reporting.model_summary import ModelSummary, describe_model, summarize_model
+from nmtkit.reporting.model_summary import ModelSummary, summarize_model, summary_lines
 
 
 def of_preset(name: str, vocab_size: int = 37_000) -> ModelSummary:
@@ -91,12 +91,12 @@ def test_an_impossible_vocabulary_size_is_refused(vocab_size: int) -> None:
 
 def test_the_paper_s_parameters_are_printed_on_request() -> None:
     base = build(TrainRecipe, PRESETS["base"])
-    alone = list(describe_model(base, 37_000, with_paper=False, as_json=False))
-    *lines, paper = describe_model(base, 37_000, with_paper=True, as_json=False)
+    alone = list(summary_lines(base, 37_000, with_paper=False, as_json=False))
+    *lines, paper = summary_lines(base, 37_000, with_paper=True, as_json=False)
     assert lines == alone == list(of_preset("base").lines())
     assert paper.startswith("the paper      65 million parameters, which needs 40,745 entries; ")
     (of_model,), (of_both,) = (
-        describe_model(base, 37_000, with_paper=with_paper, as_json=True)
+        summary_lines(base, 37_000, with_paper=with_paper, as_json=True)
         for with_paper in (False, True)
     )
     added = {"paper_millions": 65, "paper_vocab_size": 40_745}

@@ -10,6 +10,7 @@ import pytest
 
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.storage.durable import (
+    format_of,
     locked,
     make_folder,
     new_folder,
@@ -179,6 +180,21 @@ def test_the_next_reader_undoes_a_replacement_interrupted_between_its_renames(
     (tmp_path / "made").rename(tmp_path / ".made.nmtkit-old")
     assert read_folder(tmp_path / "made") == "old"
     assert names_in(tmp_path) == ["made"]
+
+
+def test_the_format_of_a_folder_is_known_after_an_interrupted_replacement(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made", "old")
+    (tmp_path / "made").rename(tmp_path / ".made.nmtkit-old")
+    assert format_of(tmp_path / "made") == FORMAT
+    assert names_in(tmp_path) == ["made"]
+
+
+def test_what_has_no_manifest_has_no_format(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "manifest.json").write_text("x")
+    for name in ("file", "missing", "damaged", "."):
+        assert format_of(tmp_path / name) is None
 
 
 def test_reading_changes_nothing_where_nothing_was_cut(tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ import pytest
 
 from nmtkit.errors import DamagedError
 from nmtkit.storage.durable import new_folder
-from nmtkit.storage.model_description import FORMAT, VERSION, describe_model
+from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_description import (
+    FORMAT,
+    VERSION,
+    ancestors,
+    describe_model,
+    identify,
+    line_of_descent,
+)
 from tests.tiny import tiny_codec
 
 
@@ -57,3 +65,40 @@ def test_a_configuration_of_a_later_nmtkit_is_an_error(tmp_path: Path) -> None:
         DamagedError, match=r"config\.toml: unknown key 'wings'.*this version of nmt"
     ):
         describe_model(folder)
+
+
+PARENT: dict[str, Json] = {"name": "p", "update": 3, "sha256": "ab", "languages": "en-de"}
+MANIFEST = {"update": 9, "files": {"model.safetensors": {"bytes": 1, "sha256": "cd"}}}
+
+
+def test_a_model_is_identified_by_the_hash_of_its_weights(tmp_path: Path) -> None:
+    expected = {"name": "model", "update": 9, "sha256": "cd"}
+    assert identify(tmp_path / "model", MANIFEST) == expected
+
+
+def test_a_manifest_without_weights_is_damaged(tmp_path: Path) -> None:
+    with pytest.raises(
+        DamagedError, match=r"model/model\.safetensors: missing; restore the folder"
+    ):
+        identify(tmp_path / "model", {"update": 9, "files": {}})
+
+
+@pytest.mark.parametrize("provenance", [{}, {"dataset": "0123"}, {"parents": []}])
+def test_a_model_of_random_weights_has_no_ancestors(provenance: dict[str, Json]) -> None:
+    assert ancestors({**MANIFEST, "provenance": provenance}) == []
+
+
+def test_a_line_of_descent_is_the_model_and_its_ancestors(tmp_path: Path) -> None:
+    manifest = {**MANIFEST, "provenance": {"parents": [PARENT]}}
+    own = {"name": "model", "update": 9, "sha256": "cd", "languages": "en-de"}
+    assert line_of_descent(tmp_path / "model", manifest, tiny_codec()) == [own, PARENT]
+    child = {**MANIFEST, "provenance": {"parents": [own, PARENT]}}
+    assert line_of_descent(tmp_path / "x", child, tiny_codec())[1:] == [own, PARENT]
+
+
+def test_the_original_of_an_imported_model_is_its_ancestor() -> None:
+    provenance = {"imported": "marian", "name": "opus", "sha256": "ab"}
+    (origin,) = ancestors({**MANIFEST, "provenance": provenance})
+    assert origin == {**provenance, "update": None, "languages": None}
+    (origin,) = ancestors({**MANIFEST, "provenance": {**provenance, "languages": "en-de"}})
+    assert origin["languages"] == "en-de"

@@ -170,11 +170,33 @@ def test_logits_of_all_tokens_never_exist_together() -> None:
     assert watch.num_elements == tokens * vocabulary, "the watch sees what it looks for"
 
 
+@pytest.mark.parametrize("needs_hidden", [False, True])
+def test_a_side_without_a_gradient_costs_no_product(needs_hidden: bool) -> None:
+    hidden = torch.randn(50, MODEL_SIZE, dtype=torch.float64)
+    weight = torch.randn(VOCABULARY, MODEL_SIZE, dtype=torch.float64)
+    targets = torch.randint(VOCABULARY, (50,))
+    for side in (hidden, weight):
+        side.requires_grad_(True)
+    _, products = record(partial(smoothed_cross_entropy, hidden, weight, targets, 0.1, 64))
+    smoothed_cross_entropy(hidden, weight, targets, 0.1, 64).loss.backward()
+    needed, other = (hidden, weight) if needs_hidden else (weight, hidden)
+    expected, needed.grad = needed.grad, None
+    other.grad = None
+    other.requires_grad_(False)
+    _, fewer = record(partial(smoothed_cross_entropy, hidden, weight, targets, 0.1, 64))
+    smoothed_cross_entropy(hidden, weight, targets, 0.1, 64).loss.backward()
+    assert (len(products), len(fewer)) == (3, 2)
+    assert other.grad is None
+    assert expected is not None
+    assert needed.grad is not None
+    assert torch.equal(needed.grad, expected)
+
+
 @pytest.mark.parametrize("has_gradients", [False, True])
 def test_products_in_bfloat16_see_few_numbers_of_tokens(has_gradients: bool) -> None:
     weight, seen = torch.randn(VOCABULARY, MODEL_SIZE, requires_grad=has_gradients), set()
     for num_tokens in range(700, 1025, 7):
-        hidden = torch.randn(num_tokens, MODEL_SIZE).bfloat16()
+        hidden = torch.randn(num_tokens, MODEL_SIZE).bfloat16().requires_grad_(has_gradients)
         targets = torch.randint(VOCABULARY, (num_tokens,))
         with torch.set_grad_enabled(has_gradients):
             _, products = record(partial(smoothed_cross_entropy, hidden, weight, targets, 0.1, 512))

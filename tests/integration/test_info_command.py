@@ -1,0 +1,51 @@
+"""`nmtkit info` as a process, on a run of an earlier version."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path("tests/golden/formats-1/run")
+
+
+def info(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", "info", *arguments],
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_run_is_described_without_loading_torch() -> None:
+    process = info(str(RUN), environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    imported = {line.rpartition("|")[2].strip() for line in process.stderr.splitlines()}
+    lines = process.stdout.splitlines()
+    assert lines[0] == "checkpoints    2, updates 300 to 600"
+    assert lines[1].startswith("best           update 300, nll 3.9335, ")
+    assert lines[-1] == "checked        every file matches its hash"
+    assert "nmtkit.reporting.saved_model" in imported
+    assert "torch" not in imported
+
+
+@pytest.mark.parametrize("name", ["best", "last"])
+def test_a_model_is_described_in_one_line_of_json(name: str) -> None:
+    process = info(str(RUN / name), "--json", environment={})
+    assert process.stderr == ""
+    assert process.stdout.count("\n") == 1
+    found = json.loads(process.stdout)
+    assert found["path"] == str(RUN / "checkpoints" / (RUN / name).read_text().strip())
+    assert found["manifest"]["update"] == {"best": 300, "last": 600}[name]
+
+
+def test_options_of_the_other_uses_are_refused() -> None:
+    process = info(str(RUN), "--check", environment={})
+    assert process.returncode == 2
+    assert process.stderr == (
+        "nmtkit: error: --check has no effect on a model, whose files are always checked; leave it "
+        "out\n"
+    )

@@ -1,0 +1,56 @@
+import re
+
+import pytest
+
+from nmtkit.config.freezing import FREEZABLE, LayerRange, layer_range
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.errors import ConfigError
+
+LAYERS = {"encoder_layers": 6, "decoder_layers": 4}
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("encoder.2", LayerRange("encoder", 2, 2)),
+        ("decoder.1-3", LayerRange("decoder", 1, 3)),
+        ("encoder", None),
+        ("encoder.", None),
+        ("encoder.-1", None),
+        ("encoder.1-", None),
+        ("projection.1", None),
+        ("encoder.1.self_attention", None),
+    ],
+)
+def test_layers_are_named_by_number_or_range(part: str, expected: LayerRange | None) -> None:
+    assert layer_range(part) == expected
+
+
+@pytest.mark.parametrize("part", [*FREEZABLE, "encoder.1", "encoder.1-6", "encoder.6", "decoder.4"])
+def test_parts_of_the_model_are_accepted(part: str) -> None:
+    assert build(TrainRecipe, {**LAYERS, "freeze": (part,)}).training.freeze == (part,)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("encodr", "no part 'encodr'; did you mean 'encoder'? [training.freeze]"),
+        ("Encoder", "no part 'Encoder'; did you mean 'encoder'? [training.freeze]"),
+        ("cross_attention", "no part 'cross_attention'; did you mean 'cross-attention'?"),
+        ("xyz", "no part 'xyz'; known are: embeddings, source-embeddings, target-embeddings, "),
+        ("", "no part ''; known are: embeddings"),
+        (
+            "encoder.7",
+            "freeze ('encoder.7'): the layers of the encoder are 1 to 6; give one of them, or a "
+            "range such as encoder.1-6 [training.freeze]",
+        ),
+        ("decoder.5", "freeze ('decoder.5'): the layers of the decoder are 1 to 4; give"),
+        ("decoder.3-5", "freeze ('decoder.3-5'): the layers of the decoder are 1 to 4"),
+        ("encoder.0", "freeze ('encoder.0'): the layers of the encoder are 1 to 6"),
+        ("encoder.3-2", "freeze ('encoder.3-2'): the layers of the encoder are 1 to 6"),
+    ],
+)
+def test_other_parts_are_refused(part: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        build(TrainRecipe, {**LAYERS, "freeze": ("decoder", part)})

@@ -1,0 +1,379 @@
+"""What `nmtkit info` prints of models and runs, against the files of their folders."""
+
+import errno
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors import safe_open
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import loads, read_text
+from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.reporting.saved_model import describe_folder
+from nmtkit.storage.durable import new_folder
+from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_description import TENSORS, describe_model, line_of_descent
+from nmtkit.storage.model_folder import write_model
+from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import RunFolder
+from nmtkit.text.codec import TextCodec
+from tests.conversions import separate_codec
+from tests.folders import refusing
+from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensors
+from tests.tiny import tiny_codec
+from tests.unit.reporting.builders import training, validation
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+FROZEN = sorted(
+    path
+    for run in GOLDEN.glob("formats-*/run")
+    for path in (run, run / "best", run / "last", *run.glob("checkpoints/*[0-9]"))
+)
+SHA256 = "0123456789abcdef" * 4
+
+
+def described(path: Path) -> list[tuple[str, str]]:
+    return [
+        (line[:14].strip(), line[15:]) for line in describe_folder(path, check=False, as_json=False)
+    ]
+
+
+def value(path: Path, name: str) -> str:
+    return dict(described(path))[name]
+
+
+def values(path: Path, name: str) -> list[str]:
+    """Return the value of a name and those of the lines below it that have none."""
+    lines = described(path)
+    start = [one for one, _ in lines].index(name)
+    found = [lines[start][1]]
+    for one, text in lines[start + 1 :]:
+        if one:
+            break
+        found.append(text)
+    return found
+
+
+def as_json(path: Path) -> dict[str, Any]:
+    (line,) = describe_folder(path, check=False, as_json=True)
+    found: dict[str, Any] = json.loads(line, parse_constant=pytest.fail)
+    return found
+
+
+def model_with(
+    path: Path, fields: dict[str, Json], codec: TextCodec | None = None, update: int = 7
+) -> Path:
+    """Write a model folder with further fields in its manifest."""
+    fields = {"update": update, "provenance": PROVENANCE, **fields}
+    write_model(path, tiny_tensors(1), TrainRecipe(), codec or tiny_codec(), fields, False)
+    return path
+
+
+def validated_run(path: Path, *records: Any, best: Sequence[int]) -> Path:
+    run = tiny_run(path, 100, 200)
+    for record in records:
+        MetricsLog(run.metrics_path).append(record)
+    run.point_best(best)
+    return path
+
+
+# ------------------------------------------------------------------------------ all versions
+
+
+@pytest.mark.parametrize("path", FROZEN, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_the_models_of_earlier_versions_are_described(path: Path) -> None:
+    folder = find_model(path)
+    lines, found = dict(described(path)), as_json(path)
+    assert found["path"] == str(folder)
+    digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()
+    assert lines["weights"] == f"sha256 {digest}"
+    with safe_open(folder / TENSORS, framework="np") as file:
+        sizes = [math.prod(file.get_slice(name).get_shape()) for name in file.keys()]  # noqa: SIM118
+    assert lines["parameters"] == f"{sum(sizes):,}"
+    assert lines["trained on"].startswith("dataset 58de3d60f484")
+    assert lines["descends from"] == "no other model: trained from random weights"
+    assert lines["checked"] == "every file matches its hash"
+    assert ("run" in found) == ("checkpoints" in lines) == (path.name == "run")
+
+
+def test_there_are_models_of_earlier_versions() -> None:
+    assert {path.parts[-2] for path in FROZEN if path.name == "run"} == {"formats-1", "formats-4"}
+
+
+# ------------------------------------------------------------------------------------- models
+
+
+def test_a_model_in_lines(tmp_path: Path) -> None:
+    folder = model_with(tmp_path / "model", {"provenance": {"dataset": SHA256}}, update=3000)
+    lines = dict(described(folder))
+    assert list(lines) == [
+        "languages",
+        "vocabulary",
+        "shape",
+        "parameters",
+        "update",
+        "trained on",
+        "descends from",
+        "written by",
+        "weights",
+        "on disk",
+        "checked",
+    ]
+    assert lines["languages"] == "en to de"
+    assert lines["vocabulary"] == f"{tiny_codec().source.size} entries, shared, words"
+    assert lines["shape"] == (
+        "6+6 layers, d_model 512, d_ff 2048, 8 heads, d_k 64, d_v 64, post-norm, "
+        "sinusoidal positions, relu, tied embeddings"
+    )
+    assert lines["parameters"] == "8"  # `tied` is stored once
+    assert lines["update"] == "3,000"
+    assert lines["trained on"] == "dataset 0123456789ab"
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json"]
+    size = sum(path.stat().st_size for path in paths)
+    assert lines["on disk"] == f"{size} bytes in {len(paths)} files"
+
+
+def test_two_vocabularies_are_named_with_both_sizes(tmp_path: Path) -> None:
+    folder = model_with(tmp_path / "model", {}, separate_codec())
+    assert value(folder, "vocabulary") == "290 and 275 entries, one per language, sentencepiece"
+
+
+def test_validation_pairs_are_named_where_recorded(tmp_path: Path) -> None:
+    provenance: Json = {"dataset": SHA256, "validation_pairs": 3000}
+    folder = model_with(tmp_path / "model", {"provenance": provenance})
+    assert value(folder, "trained on") == "dataset 0123456789ab, validated on 3,000 pairs"
+
+
+def test_json_is_the_content_of_the_files(tmp_path: Path) -> None:
+    folder = model_with(tmp_path / "model", {})
+    found = as_json(folder)
+    assert list(found) == ["path", "manifest", "config", "codec"]
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    assert {**found["manifest"], "sha256": manifest["sha256"]} == manifest
+    recipe = loads(read_text(folder / "config.toml"), TrainRecipe, "config.toml")
+    assert found["config"] == json.loads(json.dumps(asdict(recipe)))
+    assert found["codec"] == json.loads((folder / "codec" / "codec.json").read_text("utf-8"))
+
+
+# ------------------------------------------------------------------------------------ descent
+
+
+def test_a_line_of_descent_has_a_line_per_ancestor(tmp_path: Path) -> None:
+    fields: dict[str, Json] = {}
+    expected: list[str] = []
+    for number, name in enumerate(("first", "second", "third")):
+        folder = model_with(tmp_path / name, fields, update=1000 * (number + 1))
+        found = describe_model(folder)
+        lineage = line_of_descent(folder, found.manifest, found.codec)
+        digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()
+        expected.insert(0, f"en-de {name}, update {number + 1},000, sha256 {digest[:12]}")
+        fields = {"provenance": {**PROVENANCE, "parents": lineage}}
+    child = model_with(tmp_path / "child", fields)
+    assert values(child, "descends from") == expected
+    assert [one["name"] for one in as_json(child)["manifest"]["provenance"]["parents"]] == [
+        "third",
+        "second",
+        "first",
+    ]
+
+
+def test_no_parents_are_random_weights(tmp_path: Path) -> None:
+    folder = model_with(tmp_path / "model", {"provenance": {**PROVENANCE, "parents": []}})
+    assert values(folder, "descends from") == ["no other model: trained from random weights"]
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [({}, ""), ({"languages": "en-de"}, "en-de ")],
+    ids=["before languages", "today"],
+)
+def test_an_imported_model_descends_from_its_original(
+    languages: dict[str, Json], expected: str, tmp_path: Path
+) -> None:
+    origin: dict[str, Json] = {"imported": "marian", "name": "opus-mt-en-de", "sha256": SHA256}
+    folder = model_with(tmp_path / "model", {"provenance": {**origin, **languages}}, update=0)
+    assert values(folder, "descends from") == [
+        f"{expected}opus-mt-en-de (marian), sha256 0123456789ab"
+    ]
+    assert "trained on" not in dict(described(folder))
+
+
+def test_an_averaged_model_names_its_sources(tmp_path: Path) -> None:
+    sources: Json = [
+        {"name": f"0000{update}", "update": update, "sha256": SHA256} for update in (1000, 2000)
+    ]
+    folder = model_with(tmp_path / "model", {"sources": sources})
+    assert values(folder, "averaged from") == [
+        "00001000, update 1,000, sha256 0123456789ab",
+        "00002000, update 2,000, sha256 0123456789ab",
+    ]
+
+
+def test_control_characters_of_a_name_are_escaped(tmp_path: Path) -> None:
+    parent = {"name": "a\nb\x1b", "sha256": SHA256, "update": None, "languages": "en-de"}
+    folder = model_with(tmp_path / "model", {"provenance": {"parents": [parent]}})
+    assert values(folder, "descends from") == ["en-de a\\nb\\x1b, sha256 0123456789ab"]
+
+
+# --------------------------------------------------------------------------------------- runs
+
+
+def test_a_run_is_described_with_its_best_model(tmp_path: Path) -> None:
+    records = [
+        training(100),
+        validation(100, 2.5, 20.0),
+        training(200),
+        validation(200, 2.75, 18.0),
+    ]
+    run = validated_run(tmp_path / "run", *records, best=[100, 200])
+    lines = dict(described(run))
+    assert list(lines)[:5] == ["checkpoints", "best", "last", "training time", "model"]
+    assert lines["checkpoints"] == "2, updates 100 to 200"
+    assert lines["best"] == "update 100, nll 2.5000, bleu 20.00"
+    assert lines["last"] == "update 200, nll 2.7500, bleu 18.00"
+    assert lines["training time"] == "3m20s"
+    assert lines["model"] == str(run / "checkpoints" / "00000100")
+    assert described(run)[5:] == described(run / "best")
+    assert value(run, "update") == "100"
+    assert value(run / "last", "update") == "200"
+
+
+def test_a_run_without_validations_is_described_with_its_last_model(tmp_path: Path) -> None:
+    run = validated_run(tmp_path / "run", best=[])
+    lines = dict(described(run))
+    assert lines["best"] == "none"
+    assert lines["last"] == "update 200, not validated"
+    assert lines["model"] == str(run / "checkpoints" / "00000200")
+    assert "training time" not in lines
+    assert as_json(run)["run"] == {
+        "checkpoints": [100, 200],
+        "best": None,
+        "last": {"update": 200},
+        "elapsed_s": None,
+    }
+
+
+def test_json_of_a_run_has_the_validations_as_logged(tmp_path: Path) -> None:
+    records = [training(200), validation(100, math.inf), validation(200, 2.75, 18.0)]
+    run = validated_run(tmp_path / "run", *records, best=[100])
+    found = as_json(run)
+    assert list(found) == ["run", "path", "manifest", "config", "codec"]
+    assert found["run"]["best"]["nll"] is None
+    logged = json.loads((run / "metrics.jsonl").read_text("utf-8").split("\n")[2])
+    assert found["run"]["last"] == {key: logged[key] for key in logged if key != "event"}
+    assert found["run"]["elapsed_s"] == 200
+    assert found["manifest"]["update"] == 100
+
+
+# ------------------------------------------------------------------------------------- errors
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(DamagedError) as caught:
+        describe_folder(path, check=False, as_json=False)
+    return str(caught.value)
+
+
+def test_a_run_without_checkpoints_is_one_line(tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path / "run")
+    run.write_recipe(TrainRecipe())
+    assert "run: there is no such checkpoint yet; continue with" in refusal(run.path)
+
+
+def test_a_run_of_damaged_checkpoints_is_one_line(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 100)
+    path = run.model_dir(100) / TENSORS
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert f"{path}: damaged, its content is not what was written" in refusal(run.path)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "config.toml", TENSORS, "codec/shared.txt"])
+def test_a_damaged_file_of_a_model_is_named(name: str, tmp_path: Path) -> None:
+    path = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1)) / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert refusal(tmp_path / "model").startswith(f"{path}: damaged, its content is not what was")
+
+
+def test_a_damaged_manifest_of_another_format_is_named(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "out", "nmtkit-export-marian", 1, overwrite=False):
+        pass
+    path = tmp_path / "out" / "manifest.json"
+    path.write_text(path.read_text("utf-8").replace('"files"', '"provenance": 1, "files"'))
+    assert refusal(tmp_path / "out").startswith(f"{path}: damaged")
+
+
+def test_a_folder_that_may_not_be_listed_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tiny_run(tmp_path / "run", 100)
+    monkeypatch.setattr(Path, "iterdir", refusing(errno.EACCES))
+    with pytest.raises(ResourceError, match="run: Permission denied; get the permission for it"):
+        describe_folder(run.path, check=False, as_json=False)
+
+
+def test_a_damaged_log_is_named(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 100)
+    run.metrics_path.write_text("{}\n")
+    assert "metrics.jsonl:1: not a record of training" in refusal(run.path)
+
+
+def test_a_model_without_weights_is_damaged(tmp_path: Path) -> None:
+    folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
+    (folder / TENSORS).unlink()
+    assert f"{TENSORS}: missing" in refusal(folder)
+
+
+def test_a_missing_path_and_a_file_are_refused(tmp_path: Path) -> None:
+    assert "none: no such folder; check the path" in refusal(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    assert "file: is a file, not a folder; check the path" in refusal(tmp_path / "file")
+
+
+def test_a_folder_without_manifest_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    assert (
+        f"{tmp_path}: has no manifest.json, so it is no dataset, model or run of nmtkit; give one "
+        "of these (`nmtkit import` makes"
+    ) in refusal(tmp_path)
+
+
+def test_an_export_names_the_model_it_was_made_from(tmp_path: Path) -> None:
+    parent: Json = {"name": "base", "sha256": SHA256, "update": 30, "languages": "en-de"}
+    with new_folder(tmp_path / "out", "nmtkit-export-marian", 1, overwrite=False) as staged:
+        staged.fields["provenance"] = {"parents": [parent]}
+    assert refusal(tmp_path / "out").endswith(
+        "out: is of format 'nmtkit-export-marian', no dataset, model or run; give the model it was "
+        "made from, en-de base, update 30, sha256 0123456789ab"
+    )
+
+
+def test_another_format_is_named(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", 100)
+    assert refusal(run.checkpoints_dir / "00000100.state").endswith(
+        "00000100.state: is of format 'nmtkit-training-state', no dataset, model or run; give one"
+    )
+
+
+def test_options_without_effect_are_refused(tmp_path: Path) -> None:
+    model = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
+    with pytest.raises(ConfigError, match="--check has no effect on a model, whose files are alw"):
+        describe_folder(model, check=True, as_json=False)
+    dataset = GOLDEN / "formats-1" / "dataset"
+    with pytest.raises(ConfigError, match="--json has no effect on a dataset; leave it out"):
+        describe_folder(dataset, check=False, as_json=True)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_dataset_is_described(check: bool) -> None:
+    lines = [*describe_folder(GOLDEN / "formats-2" / "dataset", check, as_json=False)]
+    assert "languages    en to de" in lines
+    assert ("checked      every file matches its hash" in lines) == check
