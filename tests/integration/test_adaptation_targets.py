@@ -10,7 +10,7 @@ from tests.architecture.test_readme import check
 from tests.recipes import ADAPTATION, make
 
 CORPUS = "/corpora"
-SCORED = ["scratch", "child", "domain", "mixed"]
+SCORED = ["scratch", "child", "domain", "mixed", "frozen"]
 
 
 def printed(*arguments: str) -> list[str]:
@@ -53,6 +53,7 @@ def test_every_command_exists() -> None:
         ("child", ["parent", "child"]),
         ("domain", ["parent", "child", "domain"]),
         ("mixed", ["parent", "child", "mixed"]),
+        ("frozen", ["parent", "child", "frozen"]),
         ("score", ["parent", *SCORED]),
     ],
 )
@@ -72,6 +73,7 @@ def test_each_stage_begins_with_the_last() -> None:
         "child": ["work/parent"],
         "domain": ["work/seed-1/child"],
         "mixed": ["work/seed-1/child"],
+        "frozen": ["work/seed-1/child"],
     }
 
 
@@ -92,6 +94,13 @@ def test_the_child_and_scratch_differ_only_in_the_weights_that_they_begin_with()
     assert child.replace("seed-1/child", "seed-1/scratch") == found["scratch"]
 
 
+def test_frozen_is_the_domain_with_frozen_embeddings() -> None:
+    found = trained("score")
+    frozen = found["frozen"].replace(" --freeze embeddings", "")
+    assert frozen != found["frozen"]
+    assert frozen.replace("seed-1/frozen", "seed-1/domain") == found["domain"]
+
+
 def test_the_mixed_text_is_that_of_the_domain_with_half_of_the_old_one() -> None:
     found = preprocessed("score")
     texts = {data: re.findall(r"--(train|valid) (\S+)", found[data]) for data in found}
@@ -108,7 +117,7 @@ def test_another_seed_has_its_own_stages_after_the_same_parent() -> None:
     for stage in SCORED:
         assert " --seed 2 " in found[stage]
         assert found[stage].endswith(f" --out work/seed-2/{stage}")
-    for stage in ("domain", "mixed"):
+    for stage in ("domain", "mixed", "frozen"):
         assert " --preset fine-tune --learning-rate 3e-5 --max-updates 300 " in found[stage]
 
 
