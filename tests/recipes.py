@@ -15,6 +15,7 @@ from tests.trees import write_treebank
 ROOT = Path(__file__).parents[1]
 WMT14 = ROOT / "examples" / "wmt14"
 WSJ = ROOT / "examples" / "wsj"
+ADAPTATION = ROOT / "examples" / "adaptation"
 PYTHON = shlex.quote(sys.executable)
 DEADLINE_S = 600
 
