@@ -1,4 +1,4 @@
-"""Training texts from the settings: prefix, weight and tag."""
+"""Texts from the settings: prefix, weight and tag."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,8 +31,20 @@ def training_texts(config: CorpusConfig) -> list[TrainingText]:
     return [TrainingText(prefix, weight, tags.get(prefix, "")) for prefix, weight in weighted]
 
 
+def valid_tag(config: CorpusConfig) -> str:
+    """Return the tag of the validation text, or ""."""
+    return dict(map(_split_tag, config.tag)).get(config.valid, "")
+
+
 def corpus_problems(config: CorpusConfig) -> Iterator[Problem]:
-    """Yield the problems of weights and tags."""
+    """Yield the problems of languages, weights and tags."""
+    language = config.source_lang
+    if language and language == config.target_lang:
+        yield Problem(
+            ("source_lang", "target_lang"),
+            f"source_lang and target_lang are both {language!r}, so both sides are the same file; "
+            "give two languages [corpus.target_lang]",
+        )
     prefixes = []
     for prefix, weight in map(_split_weight, config.train):
         prefixes.append(prefix)
@@ -44,11 +56,11 @@ def corpus_problems(config: CorpusConfig) -> Iterator[Problem]:
             )
     for entry in config.tag:
         prefix, tag = _split_tag(entry)
-        if prefix not in prefixes or not tag or tag.split() != [tag]:
+        if prefix not in (*prefixes, config.valid) or not tag or tag.split() != [tag]:
             yield Problem(
                 ("tag",),
-                f"tag ({entry!r}) must be PREFIX=TAG, with the prefix of a training text as "
-                "--train has it, and a tag without white space, such as bt=<bt> [corpus.tag]",
+                f"tag ({entry!r}) must be PREFIX=TAG, with the prefix of a text as --train or "
+                "--valid has it, and a tag without white space, such as bt=<bt> [corpus.tag]",
             )
 
 

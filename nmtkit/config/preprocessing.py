@@ -93,7 +93,7 @@ class CorpusConfig:
     )
     tag: tuple[str, ...] = setting(
         (),
-        "Token at the beginning of each source line of a training text, such as "
+        "Token at the beginning of each source line of a training or validation text, such as "
         "back-translation=<bt>; may be repeated.",
         metavar="PREFIX=TAG",
     )
@@ -152,13 +152,19 @@ class VocabularyConfig:
     target_vocabulary: str = setting(
         "", "Existing vocabulary of the target; see --source-vocabulary.", metavar="FILE"
     )
+    vocabulary_of: str = setting(
+        "",
+        "Model folder, run or checkpoint, whose vocabularies and tokenizer are used instead; to "
+        "train that model further.",
+        metavar="MODEL",
+    )
     min_count: int = setting(
         1, "Minimum frequency of words; rarer ones become <unk>.", unit="occurrences", minimum=1
     )
     whole_tokens: str = setting(
         "",
         "Tokens, one per line, that SentencePiece keeps whole where they follow a space; such as "
-        "the brackets of `nmtkit trees linearize`.",
+        "the brackets of `nmtkit trees linearize`. --vocabulary-of: appended to its vocabularies.",
         metavar="FILE",
     )
     sample_lines: int = setting(
@@ -167,6 +173,12 @@ class VocabularyConfig:
         unit="lines",
         minimum=1,
     )
+
+
+LEARNING_SETTINGS = tuple(
+    name for name in vars(VocabularyConfig()) if name not in ("vocabulary_of", "whole_tokens")
+)
+"""Settings that have no effect with `vocabulary_of`."""
 
 
 @dataclass(frozen=True, kw_only=True)

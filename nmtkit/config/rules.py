@@ -14,6 +14,7 @@ from nmtkit.config.metrics import (
     unknown_metrics,
 )
 from nmtkit.config.preprocessing import (
+    LEARNING_SETTINGS,
     MIN_ENTRIES,
     SEGMENTATIONS,
     SENTENCEPIECE,
@@ -42,7 +43,7 @@ SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join
 def contradictions(recipe: Recipe) -> Iterator[Problem]:
     """Yield the contradictions among settings that are valid by themselves."""
     if isinstance(recipe, PreprocessRecipe):
-        yield from _corpus(recipe)
+        yield from _filters(recipe)
         yield from corpus_problems(recipe.corpus)
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
@@ -117,14 +118,8 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
         yield from without_effect(recipe, SEARCH_SETTINGS, "without --translate")
 
 
-def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
-    language, ratio = recipe.corpus.source_lang, recipe.filters.max_ratio
-    if language and language == recipe.corpus.target_lang:
-        yield Problem(
-            ("source_lang", "target_lang"),
-            f"source_lang and target_lang are both {language!r}, so both sides are the same file; "
-            "give two languages [corpus.target_lang]",
-        )
+def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
+    ratio = recipe.filters.max_ratio
     if 0 < ratio < 1:
         yield Problem(
             ("max_ratio",),
@@ -135,6 +130,9 @@ def _corpus(recipe: PreprocessRecipe) -> Iterator[Problem]:
 
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     vocabulary = recipe.vocabulary
+    if vocabulary.vocabulary_of:
+        yield from _without_effect(recipe, LEARNING_SETTINGS, "with --vocabulary-of")
+        return
     target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     for names, when in _vocabulary_settingswithout_effect(vocabulary):

@@ -15,6 +15,7 @@ from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.corpus import Pair
 from nmtkit.text.lines import TOO_LONG
+from nmtkit.text.marian import MarianVocabulary
 
 _NUM_EXAMPLES = 3
 _MAX_CHARACTERS = 80
@@ -225,6 +226,7 @@ def unknown_name(description: str) -> str:
     """
     names = re.findall(r"[\w-]+", description)
     titles = {SEGMENTATIONS[name].unknown for name in names if name in SEGMENTATIONS}
+    titles.update("unknown" for name in names if name == MarianVocabulary.segmentation)
     return "unknown" if "unknown" in titles else "bytes"
 
 

@@ -11,12 +11,8 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.corpora import TrainingText, training_texts
-from nmtkit.config.preprocessing import (
-    CorpusConfig,
-    VocabularyConfig,
-    segmentations,
-)
+from nmtkit.config.corpora import TrainingText, training_texts, valid_tag
+from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import (
     Audit,
@@ -31,12 +27,13 @@ from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Pa
 from nmtkit.data.duplicates import find_duplicates
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.filters import HeldOutText
+from nmtkit.data.inherited import fit_warnings, inherited_codec, is_entry
 from nmtkit.data.vocabulary import check_text, make_codec
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.durable import StagedFolder, new_folder
-from nmtkit.text.codec import TextCodec
-from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, chunks
+from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
 
 Report = Callable[[str], None]
@@ -124,12 +121,14 @@ class _Text:
         texts: settings of the training texts.
         corpora: files of the training texts.
         valid: files of the validation text.
+        valid_tag: a token at the beginning of its source lines, or "".
         held_out: held-out text.
     """
 
     texts: Sequence[TrainingText]
     corpora: Sequence[Corpus]
     valid: Corpus
+    valid_tag: str
     held_out: HeldOutText
 
     @staticmethod
@@ -140,6 +139,7 @@ class _Text:
             texts=texts,
             corpora=[_find(text.prefix, recipe.corpus, report) for text in texts],
             valid=_find(recipe.corpus.valid, recipe.corpus, report),
+            valid_tag=valid_tag(recipe.corpus),
             held_out=HeldOutText.of(chain.from_iterable(corpus.pairs() for corpus in held_out)),
         )
 
@@ -159,10 +159,9 @@ def _fill(
     sizes: Sizes,
 ) -> Audit:
     """Write the files of a part of a dataset, and set the fields of its manifest."""
+    inherited = inherited_codec(recipe, report)
     text = _Text.find(recipe, report)
-    check_text(recipe.vocabulary, [text.valid])
-    tags = [tag for tag in dict.fromkeys(one.tag for one in text.texts) if tag]
-    codec = make_codec(recipe, text.corpora, tags, report)
+    codec = _make_codec(recipe, inherited, text, report)
     codec_folder = staged.path / "codec"
     codec_folder.mkdir()
     codec.save(codec_folder)
@@ -176,11 +175,32 @@ def _fill(
     weights = [one.weight for one in text.texts]
     writer = DatasetWriter(staged.path, encoder.id_type, shards, weights)
     corpora = _write_train(text, encoder, workers, writer, report, sizes)
-    valid = _write_valid(text.valid, encoder, writer, sizes)
-    name = unknown_name(_segmentation(recipe.vocabulary))
-    audit = Audit(corpora, text.valid.prefix, valid, name)
+    valid = _write_valid(text, encoder, writer, sizes)
+    audit = Audit(corpora, text.valid.prefix, valid, unknown_name(codec.segmentation))
+    if inherited:
+        for line in fit_warnings(codec, audit.train):
+            report(line)
     staged.fields.update(_describe_dataset(recipe, codec, audit, writer.finish(codec)))
     return audit
+
+
+def _make_codec(
+    recipe: PreprocessRecipe, inherited: TextCodec | None, text: _Text, report: Report
+) -> TextCodec:
+    """Return the inherited codec, or else a new one; the text is checked before it is encoded."""
+    tags = [tag for tag in dict.fromkeys([*(one.tag for one in text.texts), text.valid_tag]) if tag]
+    if inherited is None:
+        check_text(recipe.vocabulary, [text.valid])
+        return make_codec(recipe, text.corpora, tags, report)
+    for tag in tags:
+        if not is_entry(tag, inherited.source):
+            raise ConfigError(
+                f"tag {tag!r} is no entry of the source vocabulary of "
+                f"{recipe.vocabulary.vocabulary_of}; give --whole-tokens a file with this line, or "
+                "use another --tag"
+            )
+    KINDS[inherited.target.kind].check([text.valid, *text.corpora])
+    return inherited
 
 
 def _make_encoder(
@@ -263,11 +283,10 @@ def _check_some_kept(total: PairCounts) -> None:
         )
 
 
-def _write_valid(
-    valid: Corpus, encoder: Encoder, writer: DatasetWriter, sizes: Sizes
-) -> PairCounts:
+def _write_valid(text: _Text, encoder: Encoder, writer: DatasetWriter, sizes: Sizes) -> PairCounts:
     """Write the validation text, and the ids of its pairs that are not empty or too long."""
-    writer.write_valid_text(pair for pair in valid.pairs() if TOO_LONG not in pair)
+    valid, tag = text.valid, text.valid_tag
+    writer.write_valid_text(_tagged(tag, pair) for pair in valid.pairs() if TOO_LONG not in pair)
     encoder = replace(
         encoder,
         filters=valid_filters(encoder.filters),
@@ -278,7 +297,9 @@ def _write_valid(
         part=WHOLE,
     )
     counts = PairCounts.none()
-    for encoded in map(encoder.encode, chunks([valid], sizes.chunk)):
+    for chunk in chunks([valid], sizes.chunk):
+        # The ids are those of the stored text, which translation in training encodes.
+        encoded = encoder.encode(replace(chunk, pairs=[_tagged(tag, one) for one in chunk.pairs]))
         for source, target in encoded.shards.values():
             writer.add_valid(source, target)
         counts += encoded.counts
@@ -288,6 +309,12 @@ def _write_valid(
             f"({_list_dropped(counts)}); check the files, or raise --max-length"
         )
     return counts
+
+
+def _tagged(tag: str, pair: Pair) -> Pair:
+    """Return a pair whose source begins with a tag, if there is one; a blank line has none."""
+    source, target = pair
+    return (f"{tag} {source}", target) if tag and TOO_LONG not in pair and source.strip() else pair
 
 
 def _list_dropped(counts: PairCounts) -> str:
@@ -301,15 +328,9 @@ def _describe_dataset(
         **contents.to_manifest(),
         "source_lang": codec.source_lang,
         "target_lang": codec.target_lang,
-        "segmentation": _segmentation(recipe.vocabulary),
+        "segmentation": codec.segmentation,
         "vocabulary_sizes": {"source": codec.source.size, "target": codec.target.size},
         "is_shared": codec.is_shared,
         "recipe": asdict(recipe),
         "counts": audit.to_manifest(),
     }
-
-
-def _segmentation(config: VocabularyConfig) -> str:
-    """Describe the segmentations of both sides, such as `moses, bpe and words`."""
-    names = " and ".join(dict.fromkeys(segmentations(config)))
-    return names if config.tokenizer == "none" else f"{config.tokenizer}, {names}"

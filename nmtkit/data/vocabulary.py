@@ -88,6 +88,26 @@ def check_text(config: VocabularyConfig, corpora: Sequence[Corpus]) -> None:
         kind.check(corpora)
 
 
+def read_whole_tokens(config: VocabularyConfig) -> list[str]:
+    """Return the distinct tokens of --whole-tokens.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        DataError: a line has several tokens.
+    """
+    if not config.whole_tokens:
+        return []
+    path = Path(config.whole_tokens)
+    tokens = [line.split() for line in read_lines(path)]
+    for number, words in enumerate(tokens, 1):
+        if len(words) > 1:
+            raise DataError(
+                f"{path}:{number}: {len(words)} tokens; give one per line: "
+                "`tr ' ' '\\n' < text | sort -u`"
+            )
+    return [*dict.fromkeys(word for words in tokens for word in words)]
+
+
 def _kinds(config: VocabularyConfig) -> list[Kind]:
     """Return the kinds of the source and target vocabulary."""
     return [KINDS[SEGMENTATIONS[name].vocabulary] for name in segmentations(config)]
@@ -147,7 +167,7 @@ def _learn_subwords(
         f"{num_wanted * len(text.sides)} lines of {text.name}"
     )
     require_address_space(_LEARNER_BYTES, "SentencePiece")
-    symbols = [*symbols, *_whole_tokens(config)]
+    symbols = [*symbols, *(f" {token}" for token in read_whole_tokens(config))]
     # SentencePiece answers no signal while it trains, so another process runs it, to be killed.
     learner: Worker[bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
     try:
@@ -190,18 +210,3 @@ def _size(config: VocabularyConfig, text: _Text) -> tuple[int, str]:
     if text.sides == (_TARGET,):
         return config.target_vocab_size or config.vocab_size, "--target-vocab-size"
     return config.vocab_size, "--vocab-size"
-
-
-def _whole_tokens(config: VocabularyConfig) -> Iterable[str]:
-    """Return the tokens of --whole-tokens, each with a space before."""
-    if not config.whole_tokens:
-        return ()
-    path = Path(config.whole_tokens)
-    tokens = [line.split() for line in read_lines(path)]
-    for number, words in enumerate(tokens, 1):
-        if len(words) > 1:
-            raise DataError(
-                f"{path}:{number}: {len(words)} tokens; give one per line: "
-                "`tr ' ' '\\n' < text | sort -u`"
-            )
-    return dict.fromkeys(f" {word}" for words in tokens for word in words)

@@ -35,7 +35,7 @@ from nmtkit.interop.marian_files import DOWNLOAD_AGAIN, StoredTensors, read_byte
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.marian import MarianVocabulary
+from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 
 _ACTIVATIONS = {stored: own for own, stored in ACTIVATIONS.items()} | {"swish": "silu"}
 SUPPORTED: dict[str, tuple[object, ...]] = {
@@ -222,8 +222,8 @@ def _codec(folder: _Folder) -> TextCodec:
         path = folder.path / name
         vocabularies.append(MarianVocabulary(read_bytes(path), entries.pieces, str(path)))
     return TextCodec(
-        source_lang=str(folder.tokenizer.get("source_lang") or "source"),
-        target_lang=str(folder.tokenizer.get("target_lang") or "target"),
+        source_lang=str(folder.tokenizer.get("source_lang") or UNKNOWN_LANGUAGES[0]),
+        target_lang=str(folder.tokenizer.get("target_lang") or UNKNOWN_LANGUAGES[1]),
         source=vocabularies[0],
         target=vocabularies[1],
         is_shared=folder.is_shared,

@@ -12,6 +12,7 @@ from pathlib import Path
 from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import ANY_TAG, is_closing, is_opening, linearize
 from nmtkit.parsing.trees import Tree, parse_tree, split_words
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.words import Words
@@ -62,6 +63,12 @@ class TreeTokens:
             ConfigError, DataError: see `Words.load`.
         """
         return TreeTokens(Words.load(path))
+
+    @property
+    def segmentation(self) -> str:
+        """Name of the segmentation: with or without tags of words."""
+        known = {ANY_TAG, *map(self.piece, (UNK_ID, BOS_ID, EOS_ID))}
+        return "tagged-trees" if self._tags - known else "trees"
 
     @property
     def data(self) -> bytes:

@@ -34,6 +34,10 @@ class Vocabulary(Protocol):
         """Name of the kind in codec.json."""
 
     @property
+    def segmentation(self) -> str:
+        """Name of the segmentation in the manifest of a dataset."""
+
+    @property
     def suffix(self) -> str:
         """Suffix of the file name."""
 
@@ -186,6 +190,13 @@ class TextCodec:
     def target_type(self) -> TargetType:
         """Type of the target lines, which determines the metrics that can compare them."""
         return KINDS[self.target.kind].target_type
+
+    @property
+    def segmentation(self) -> str:
+        """Description of the segmentation of both sides, such as `moses, bpe and words`."""
+        sides = self.source, self.target
+        names = " and ".join(dict.fromkeys(side.segmentation for side in sides))
+        return f"moses, {names}" if any(isinstance(one, Tokenized) for one in sides) else names
 
     @property
     def fingerprint(self) -> str:

@@ -12,16 +12,27 @@ from pathlib import Path
 
 from nmtkit.errors import RESTORE, DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.subword import SPACE_SYMBOL, load_processor, normalized, word_indices
+from nmtkit.text.subword import (
+    SPACE_SYMBOL,
+    check_whole,
+    load_processor,
+    normalized,
+    unknown_pieces,
+    whole_pieces,
+    word_indices,
+)
+from nmtkit.text.subword_file import with_pieces
 
 _BYTE = "<0x{:02X}>"
 _LANGUAGE_BEGIN, _LANGUAGE_END = ">>", "<<"
+UNKNOWN_LANGUAGES = ("source", "target")
+"""Languages of an imported model whose folder does not name them."""
 
 
 class MarianVocabulary:
     """A SentencePiece model whose ids come from a list; special symbols have nmtkit's ids."""
 
-    kind = "marian"
+    kind = segmentation = "marian"
     suffix = ".model"
 
     def __init__(self, model: bytes, pieces: Sequence[str], name: str) -> None:
@@ -64,6 +75,26 @@ class MarianVocabulary:
         if not is_list or not len({*pieces}) == len(pieces) > EOS_ID:
             raise DamagedError(f"{list_path}: not a list of distinct pieces; {RESTORE}")
         return MarianVocabulary(model, pieces, str(path))
+
+    def with_tokens(self, tokens: Sequence[str]) -> "MarianVocabulary":
+        """Return a vocabulary with further entries at its end, whole where they follow a space.
+
+        A language symbol, such as `>>fra<<`, becomes an entry of the list only.
+
+        Args:
+            tokens: words; those that are entries already are left out.
+
+        Raises:
+            DataError: a token cannot be an entry of this model.
+        """
+        languages = [token for token in tokens if _is_language(token)]
+        words = [token for token in tokens if not _is_language(token)]
+        pieces = whole_pieces(self._processor, words)
+        model = with_pieces(self.model, unknown_pieces(self._processor, pieces))
+        listed = dict.fromkeys([*self._pieces, *languages, *pieces])
+        extended = MarianVocabulary(model, [*listed], "the extended vocabulary")
+        check_whole(tokens, extended.encode)
+        return extended
 
     @property
     def data(self) -> bytes:
@@ -131,6 +162,11 @@ class MarianVocabulary:
         """Return the id of a piece; one spelled like the begin or end symbol is unknown."""
         index = self._ids.get(piece, UNK_ID)
         return UNK_ID if index in (BOS_ID, EOS_ID) else index
+
+
+def _is_language(token: str) -> bool:
+    """Return whether a token is a language symbol: its only end is at its end."""
+    return token.startswith(_LANGUAGE_BEGIN) and token.find(_LANGUAGE_END) == len(token) - 2
 
 
 def _list_path(path: Path) -> Path:

@@ -16,8 +16,10 @@ from typing import Literal
 
 import sentencepiece
 
+from nmtkit.config.problems import shown
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.subword_file import SubwordFile, with_denormalizer, with_pieces
 
 Algorithm = Literal["bpe", "unigram"]
 
@@ -34,8 +36,8 @@ SPACE_SYMBOL = "\u2581"
 _ESCAPED_SPACE_SYMBOL = "\uff3f"
 """Stands for U+2581 of a text; no other text has it after NFKC, which replaces it by `_`."""
 
-_DENORMALIZER = 5
-"""Field number of the rules of decoding in SentencePiece's sentencepiece_model.proto."""
+_LONGEST_PIECE = 7999
+"""Bytes of the longest piece that SentencePiece loads."""
 
 _UNKNOWN = " \u2047 "
 """SentencePiece's text for `<unk>`."""
@@ -115,7 +117,8 @@ class Subword:
             if failures:
                 raise failures[0] from None
             raise _explain(str(error), size, text, size_flag) from None
-        return Subword(model.getvalue() + _decoding_rule(), f"subwords of {text}")
+        data = with_denormalizer(model.getvalue(), _decoding_rule())
+        return Subword(data, f"subwords of {text}")
 
     @staticmethod
     def load(path: Path) -> "Subword":
@@ -134,6 +137,26 @@ class Subword:
     def save(self, path: Path) -> None:
         """Write the model file."""
         path.write_bytes(self.data)
+
+    @cached_property
+    def segmentation(self) -> str:
+        """SentencePiece's algorithm: "bpe", "unigram", "word" or "char"."""
+        return SubwordFile.of(self.data).algorithm
+
+    def with_tokens(self, tokens: Sequence[str]) -> "Subword":
+        """Return a vocabulary with further entries at its end, whole where they follow a space.
+
+        Args:
+            tokens: words; those that are entries already are left out.
+
+        Raises:
+            DataError: a token cannot be an entry of this model.
+        """
+        pieces = whole_pieces(self._processor, tokens)
+        model = with_pieces(self.data, unknown_pieces(self._processor, pieces))
+        extended = Subword(model, "the extended vocabulary")
+        check_whole(tokens, extended.encode)
+        return extended
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
@@ -215,6 +238,50 @@ def normalized(processor: sentencepiece.SentencePieceProcessor, line: str) -> st
     return text.replace(_ESCAPED_SPACE_SYMBOL, literal)
 
 
+def whole_pieces(
+    processor: sentencepiece.SentencePieceProcessor, tokens: Iterable[str]
+) -> list[str]:
+    """Return the pieces of tokens that follow a space, as a model spells its own.
+
+    Raises:
+        DataError: a token is too long, or not one word after the model's normalisation.
+    """
+    words = {token: normalized(processor, token) for token in tokens}
+    for token, word in words.items():
+        if not word or " " in word:
+            raise DataError(
+                f"token {token!r} is {word!r} after the vocabulary's normalisation, not one word; "
+                "leave it out"
+            )
+    pieces = [*dict.fromkeys(_as_in_pieces(f" {word}") for word in words.values())]
+    for piece in pieces:
+        size = len(piece.encode())
+        if size > _LONGEST_PIECE:
+            raise DataError(
+                f"token {shown(piece[1:])} has {size:,} bytes with the symbol for a space, above "
+                f"SentencePiece's {_LONGEST_PIECE:,}; leave it out"
+            )
+    return pieces
+
+
+def unknown_pieces(
+    processor: sentencepiece.SentencePieceProcessor, pieces: Sequence[str]
+) -> list[str]:
+    """Return the pieces that a model lacks."""
+    unknown: int = processor.unk_id()
+    return [piece for piece in pieces if processor.piece_to_id(piece) == unknown]
+
+
+def check_whole(tokens: Iterable[str], encode: Callable[[str], Sequence[int]]) -> None:
+    """Raise DataError for a token that a vocabulary does not encode as one id."""
+    for token in tokens:
+        if len(encode(token)) != 1:
+            raise DataError(
+                f"token {token!r} cannot be one entry of this vocabulary, whose own rules split "
+                "it; leave it out"
+            )
+
+
 @cache
 def _normalizer() -> sentencepiece.SentencePieceNormalizer:
     """Return NFKC's rules, with U+2581 escaped; made once, as it takes a second."""
@@ -225,19 +292,13 @@ def _normalizer() -> sentencepiece.SentencePieceNormalizer:
 
 
 def _decoding_rule() -> bytes:
-    """Return the end of a model file that restores U+2581 when ids are decoded.
-
-    The trainer reads such rules only from a file. A field appended to a Protocol Buffers message
-    is part of it.
-    """
-    rule = sentencepiece.SentencePieceNormalizer(
+    """Return the rule that restores U+2581 when ids are decoded; the trainer takes none."""
+    return sentencepiece.SentencePieceNormalizer(
         norm_map=[(_ESCAPED_SPACE_SYMBOL, SPACE_SYMBOL)],
         add_dummy_prefix=False,
         escape_whitespaces=False,
         remove_extra_whitespaces=False,
     ).serialized_normalizer_spec()
-    assert 2**7 <= len(rule) < 2**14, len(rule)  # sizes of two bytes
-    return bytes([_DENORMALIZER << 3 | 2, len(rule) & 0x7F | 0x80, len(rule) >> 7]) + rule
 
 
 def _as_in_pieces(text: str) -> str:

@@ -8,7 +8,6 @@ https://arxiv.org/abs/1804.10959
 """
 
 import math
-import struct
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,18 +15,9 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import accumulate
 from random import Random
-from typing import Any
 
 from nmtkit.text.subword import SPACE_SYMBOL
-
-_PIECE, _TRAINER = 1, 2
-_PIECE_TEXT, _PIECE_SCORE, _PIECE_TYPE = 1, 2, 3
-_TRAINER_MODEL_TYPE = 3
-"""Field numbers of SentencePiece's sentencepiece_model.proto."""
-
-_NORMAL = 1
-_UNIGRAM, _BPE = 1, 2
-"""Values of the types of pieces and of models in that file."""
+from nmtkit.text.subword_file import SubwordFile
 
 _CACHED_LATTICES = 2**14
 """Words whose lattices are cached, a few kilobytes each."""
@@ -45,12 +35,12 @@ class SubwordSampler:
             model: its bytes; `can_sample` holds.
             alpha: above 0; see the module.
         """
-        contents = _ModelFile.of(model)
+        contents = SubwordFile.of(model)
         self._texts = contents.texts
         ids = {text: index for index, text in enumerate(contents.texts) if text is not None}
         self._spans_are_words = not any(SPACE_SYMBOL in text[1:] for text in ids)
         self._segmenter: _Dropout | _Lattices
-        if contents.model_type == _BPE:
+        if contents.algorithm == "bpe":
             self._segmenter = _Dropout(ids, contents.scores, alpha)
         else:
             self._segmenter = _Lattices(ids, contents.scores, alpha)
@@ -91,7 +81,7 @@ class SubwordSampler:
 
 def can_sample(model: bytes) -> bool:
     """Return whether a SentencePiece model has several segmentations of a text: BPE, unigram."""
-    return _ModelFile.of(model).model_type in (_BPE, _UNIGRAM)
+    return SubwordFile.of(model).algorithm in ("bpe", "unigram")
 
 
 class _Dropout:
@@ -193,62 +183,3 @@ class _Lattices:
             sums.append(largest + math.log(weights[-1]) if weights else -math.inf)
             lattice.append(_LastPieces(pieces, weights))
         return lattice
-
-
-@dataclass(frozen=True)
-class _ModelFile:
-    """Contents of a SentencePiece model file.
-
-    Attributes:
-        model_type: `_BPE`, `_UNIGRAM` or another.
-        texts: the piece of each id; None unless its type is normal.
-        scores: the score of each id.
-    """
-
-    model_type: int
-    texts: list[str | None]
-    scores: list[float]
-
-    @staticmethod
-    def of(model: bytes) -> "_ModelFile":
-        model_type = _UNIGRAM  # the default of the format
-        texts: list[str | None] = []
-        scores: list[float] = []
-        for number, value in _fields(memoryview(model)):
-            if number == _TRAINER:
-                model_type = dict(_fields(value)).get(_TRAINER_MODEL_TYPE, model_type)
-            elif number == _PIECE:
-                piece = dict(_fields(value))
-                is_normal = piece.get(_PIECE_TYPE, _NORMAL) == _NORMAL
-                texts.append(str(piece[_PIECE_TEXT], "utf-8") if is_normal else None)
-                scores.append(*struct.unpack("<f", piece.get(_PIECE_SCORE, bytes(4))))
-        return _ModelFile(model_type, texts, scores)
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """Yield the number and value of each field of a Protocol Buffers message.
-
-    Source: https://protobuf.dev/programming-guides/encoding
-    """
-    place = 0
-
-    def number() -> int:
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = message[place]
-            place += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while place < len(message):
-        key = number()
-        kind = key & 7
-        if kind == 0:
-            yield key >> 3, number()
-            continue
-        size = number() if kind == 2 else {1: 8, 5: 4}[kind]
-        yield key >> 3, message[place : place + size]
-        place += size

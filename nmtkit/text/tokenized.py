@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
+from nmtkit.errors import DataError
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
@@ -33,6 +34,26 @@ class Tokenized:
         self.unknown_ids = vocabulary.unknown_ids
         self._lang = lang
         self._moses = Moses(lang)
+
+    @property
+    def segmentation(self) -> str:
+        """Name of the segmentation of the tokens."""
+        return self.vocabulary.segmentation
+
+    def with_tokens(self, tokens: Sequence[str]) -> "Tokenized":
+        """Return a vocabulary with further entries at its end.
+
+        Raises:
+            DataError: the tokeniser splits or changes a token, or it cannot be an entry.
+        """
+        for token in tokens:
+            found = tokenize(self._moses, token)
+            if found != token:
+                raise DataError(
+                    f"token {token!r} is {found!r} after Moses' tokenisation of {self._lang}; "
+                    "leave it out (a tag such as <bt> at the start of a line is kept)"
+                )
+        return Tokenized(self.vocabulary.with_tokens(tokens), self._lang)
 
     @property
     def data(self) -> bytes:

@@ -18,7 +18,7 @@ _SPECIAL_WORDS = ("<unk>", "<s>", "</s>")
 class Words:
     """Words and their ids; tokens spelled like a special symbol are unknown."""
 
-    kind = "words"
+    kind = segmentation = "words"
     suffix = ".txt"
     unknown_ids = frozenset({UNK_ID})
 
@@ -82,6 +82,20 @@ class Words:
                 raise DataError(f"{path}:{number}: {problem}")
             seen.add(word)
         return Words(words)
+
+    def with_tokens(self, tokens: Sequence[str]) -> "Words":
+        """Return a vocabulary with further entries at its end.
+
+        Args:
+            tokens: words; those that are entries already are left out.
+
+        Raises:
+            DataError: a token is a special symbol.
+        """
+        for token in tokens:
+            if not self.is_valid_entry(token):
+                raise DataError(f"token {token!r} is a special symbol; leave it out")
+        return Words([*dict.fromkeys([*self._words[len(_SPECIAL_WORDS) :], *tokens])])
 
     @property
     def data(self) -> bytes:

@@ -1,8 +1,9 @@
 import re
+from dataclasses import replace
 
 import pytest
 
-from nmtkit.config.corpora import TrainingText, corpus_problems, training_texts
+from nmtkit.config.corpora import TrainingText, corpus_problems, training_texts, valid_tag
 from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.config.toml import build
@@ -51,6 +52,13 @@ def test_bad_weights_and_tags_are_refused(train: str, tag: tuple[str, ...], expe
     values = {"source_lang": "en", "target_lang": "de", "valid": "dev"}
     with pytest.raises(ConfigError, match=re.escape(expected)):
         build(PreprocessRecipe, {**values, "train": (train,), "tag": tag})
+
+
+def test_a_tag_may_be_of_the_validation_text() -> None:
+    config = CorpusConfig(train=("a",), valid="dev", tag=("dev=<bt>", "a=<x>"))
+    assert not list(corpus_problems(config))
+    assert valid_tag(config) == "<bt>"
+    assert valid_tag(replace(config, tag=("a=<x>",))) == ""
 
 
 def test_good_weights_and_tags_are_accepted() -> None:

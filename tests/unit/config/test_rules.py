@@ -31,6 +31,25 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "max_ratio (0.5) must be at least 1, or 0 to keep all pairs: it is the length of "
             "the longer side divided by that of the shorter [filters.max_ratio]",
         ),
+        *(
+            (
+                {"vocabulary_of": "parent", name: value},
+                f"{name} ({value}) has no effect with --vocabulary-of; leave it out "
+                f"[vocabulary.{name}]",
+            )
+            for name, value in {
+                "segmentation": "words",
+                "target_segmentation": "words",
+                "tokenizer": "moses",
+                "vocab_size": 100,
+                "target_vocab_size": 100,
+                "separate_vocabularies": True,
+                "source_vocabulary": "s.model",
+                "target_vocabulary": "t.model",
+                "min_count": 2,
+                "sample_lines": 10,
+            }.items()
+        ),
         (
             {"min_count": 2},
             "min_count (2) has no effect where no vocabulary of words is learnt; leave it out "
@@ -140,6 +159,8 @@ def test_contradictory_settings_of_preprocessing_are_refused(
         {**OWN_TARGET, "vocab_size": 600, "segmentation": "unigram"},
         {"target_vocabulary": "t", "target_segmentation": "words", "vocab_size": 600},
         {**BOTH_GIVEN, "segmentation": "words", "target_segmentation": "bpe"},
+        {"vocabulary_of": "parent"},
+        {"vocabulary_of": "parent", "whole_tokens": "tokens"},
     ],
 )
 def test_consistent_settings_of_preprocessing_are_accepted(values: Mapping[str, Value]) -> None:

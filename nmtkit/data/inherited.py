@@ -1,0 +1,143 @@
+"""The codec of a model, for a dataset on which the model is trained further."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from nmtkit.config.preprocessing import CorpusConfig
+from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.audit import PairCounts, unknown_name
+from nmtkit.data.vocabulary import read_whole_tokens
+from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.storage.manifest import MANIFEST, load
+from nmtkit.storage.model_description import FORMAT, describe_model
+from nmtkit.storage.model_path import find_model
+from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
+from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
+from nmtkit.text.subword import SPACE_SYMBOL, Subword
+from nmtkit.text.tokenized import Tokenized
+from nmtkit.text.words import Words
+
+_MOST_UNKNOWN = 0.05
+"""Share of unknown tokens above which a warning is printed.
+
+Bytes and `<unk>` are below 0.1 % of the text that a vocabulary was learnt from.
+"""
+
+_CAUSES = {
+    "bytes": "whose characters are of another language or script",
+    "unknown": "of another language or script, or segmented in another way",
+}
+"""The usual causes of unknown tokens, by their names in the table of counts."""
+
+
+def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> TextCodec | None:
+    """Return the codec of the model of --vocabulary-of with further tokens; None without the model.
+
+    Args:
+        recipe: settings of `nmtkit preprocess`.
+        report: receives a line about the tokens that are added to each vocabulary.
+
+    Raises:
+        DamagedError: there is no model, or it is damaged.
+        ConfigError: the model is of other languages, or the file of tokens cannot be read.
+        DataError: a token cannot be an entry.
+    """
+    config = recipe.vocabulary
+    if not config.vocabulary_of:
+        return None
+    path = Path(config.vocabulary_of)
+    codec = _in_languages(_read_codec(path), recipe.corpus, path)
+    if not config.whole_tokens:
+        return codec
+    tokens = read_whole_tokens(config)
+    try:
+        return _with_tokens(codec, tokens, report)
+    except DataError as error:
+        raise DataError(f"{config.whole_tokens}: {error}") from error
+
+
+def fit_warnings(codec: TextCodec, counts: PairCounts) -> Iterator[str]:
+    """Yield a warning for each side of the training text that the vocabulary does not fit."""
+    sides = (("source", codec.source, counts.source), ("target", codec.target, counts.target))
+    for side, vocabulary, found in sides:
+        if found.unknown > _MOST_UNKNOWN * found.tokens:
+            name = unknown_name(vocabulary.segmentation)
+            yield (
+                f"warning: {found.unknown / found.tokens:.1%} of the {side}'s tokens are {name}, "
+                f"above {_MOST_UNKNOWN:.0%}: the model's vocabulary does not fit a text "
+                f"{_CAUSES[name]}; check the files and --{side}-lang, or learn a vocabulary for "
+                "a new model"
+            )
+
+
+def is_entry(word: str, vocabulary: Vocabulary) -> bool:
+    """Return whether a vocabulary has an entry for a word, with or without the space before it."""
+    ids = vocabulary.encode(word)
+    pieces = [one for one in map(vocabulary.piece, ids) if one != SPACE_SYMBOL]
+    return len(pieces) == 1 and vocabulary.unknown_ids.isdisjoint(ids)
+
+
+def _read_codec(path: Path) -> TextCodec:
+    folder = find_model(path)
+    if (folder / MANIFEST).is_file():
+        found = load(folder).get("format")
+        if found != FORMAT:
+            raise DamagedError(
+                f"{path}: is of format {found!r}, not a model; give a model folder, a checkpoint "
+                "or a run, such as the one that it was made from or for"
+            )
+    return describe_model(folder).codec
+
+
+def _in_languages(codec: TextCodec, config: CorpusConfig, path: Path) -> TextCodec:
+    """Return a model's codec for a text, which must be of the model's languages."""
+    wanted = config.source_lang, config.target_lang
+    found = codec.source_lang, codec.target_lang
+    if all(
+        own == lang or (side.kind == MarianVocabulary.kind and own == unknown)
+        for own, lang, side, unknown in zip(
+            found, wanted, (codec.source, codec.target), UNKNOWN_LANGUAGES, strict=True
+        )
+    ):
+        return replace(codec, source_lang=wanted[0], target_lang=wanted[1])
+    source, target = found
+    remedy = (
+        "or a model of the other direction"
+        if wanted == (target, source)
+        else f"with files PREFIX.{source} and PREFIX.{target} (rename or link those of the text)"
+    )
+    raise ConfigError(
+        f"{path}: the model translates {source} to {target}, and the text is {wanted[0]} to "
+        f"{wanted[1]}; give -s {source} -t {target}, {remedy} [vocabulary.vocabulary_of]"
+    )
+
+
+def _with_tokens(
+    codec: TextCodec, tokens: Sequence[str], report: Callable[[str], None]
+) -> TextCodec:
+    """Return a codec with further tokens in its vocabularies of text, not in others."""
+    source = _extended(codec.source, tokens)
+    is_one = codec.target is codec.source
+    target = source if is_one else _extended(codec.target, tokens)
+    extended = replace(codec, source=source, target=target)
+    changes = {
+        "shared" if codec.is_shared else "source": (codec.source, extended.source),
+        **({} if codec.is_shared else {"target": (codec.target, extended.target)}),
+    }
+    for name, (old, new) in changes.items():
+        if KINDS[old.kind].target_type == "text":
+            added = new.size - old.size
+            known = len(tokens) - added
+            report(
+                f"added {added} of {len(tokens)} whole tokens to the {name} vocabulary; "
+                f"{known} {'was an entry' if known == 1 else 'were entries'} already"
+            )
+    return extended
+
+
+def _extended(vocabulary: Vocabulary, tokens: Sequence[str]) -> Vocabulary:
+    if KINDS[vocabulary.kind].target_type != "text":
+        return vocabulary
+    assert isinstance(vocabulary, Subword | Words | MarianVocabulary | Tokenized), vocabulary
+    return vocabulary.with_tokens(tokens)

@@ -1,0 +1,387 @@
+"""Datasets with the vocabularies of a model, compared with the model's own codec."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.preprocessing import VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.audit import PairCounts, SideCounts, describe
+from nmtkit.data.binary import Dataset, Part
+from nmtkit.data.inherited import fit_warnings
+from nmtkit.data.joining import join
+from nmtkit.data.prepare import Sizes, prepare_part
+from nmtkit.errors import ConfigError, DamagedError, DataError
+from nmtkit.parsing.trees import format_tree, parse_tree
+from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.text.codec import TextCodec, tokenized
+from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
+from nmtkit.text.subword import Subword
+from nmtkit.text.words import Words
+from tests.conversions import write_random_model
+from tests.tiny import (
+    TRAIN_LINES,
+    VALID_LINES,
+    prepared,
+    silent,
+    tiny_codec,
+    tiny_corpus,
+    tiny_recipe,
+    write_lines,
+)
+from tests.trees import TREEBANK
+
+LINES = (*TRAIN_LINES, *map(str.upper, TRAIN_LINES), "bad cab", "(a b), c.", "<bt> x")
+GOLDEN = Path("tests/golden")
+TAG = "<bt>"
+
+
+@cache
+def subwords(algorithm: Any) -> TextCodec:
+    shared = Subword.train(LINES, algorithm, 295 if algorithm == "bpe" else 290, "x")
+    return TextCodec("en", "de", shared, shared, is_shared=True)
+
+
+@cache
+def separate() -> TextCodec:
+    source = Subword.train(LINES, "bpe", 295, "x")
+    return TextCodec("en", "de", source, tiny_codec().target, is_shared=False)
+
+
+@cache
+def moses() -> TextCodec:
+    shared = tiny_codec().source
+    assert isinstance(shared, Words)
+    sides = tokenized(shared, "en"), tokenized(shared, "de")
+    return TextCodec("en", "de", sides[0], sides[1], is_shared=True)
+
+
+@cache
+def marian() -> TextCodec:
+    """Return a codec of two models that segment differently, with one list of ids."""
+    models = [
+        Subword.train(lines, "unigram", 275, "x")
+        for lines in (TRAIN_LINES, [line.upper() for line in TRAIN_LINES])
+    ]
+    pieces = dict.fromkeys(one.piece(index) for one in models for index in range(3, one.size))
+    known = [piece for piece in pieces if not piece.startswith("<0x")]
+    listed = ["<unk>", "<pad>", "</s>", *known, ">>fra<<"]
+    sides = [MarianVocabulary(one.data, listed, "x") for one in models]
+    return TextCodec("en", "de", sides[0], sides[1], is_shared=True)
+
+
+CODECS: dict[str, Callable[[], TextCodec]] = {
+    "bpe": lambda: subwords("bpe"),
+    "unigram": lambda: subwords("unigram"),
+    "words": tiny_codec,
+    "bpe and words": separate,
+    "moses, words": moses,
+    "marian": marian,
+}
+"""Codecs of models by the manifest's description of their segmentation."""
+
+
+def model(folder: Path, codec: TextCodec, name: str = "parent") -> str:
+    write_random_model(folder / name, codec, {})
+    return str(folder / name)
+
+
+def recipe_of(folder: Path, parent: str, **vocabulary: Any) -> PreprocessRecipe:
+    config = VocabularyConfig(vocabulary_of=parent, **vocabulary)
+    return replace(tiny_recipe(*tiny_corpus(folder)), vocabulary=config)
+
+
+def tokens_in(folder: Path, *tokens: str) -> str:
+    return str(write_lines(folder / "tokens", tokens))
+
+
+def with_tag(recipe: PreprocessRecipe, prefix: str, tag: str) -> PreprocessRecipe:
+    return replace(recipe, corpus=replace(recipe.corpus, tag=(f"{prefix}={tag}",)))
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_the_codec_of_a_dataset_is_the_model_s(tmp_path: Path, name: str) -> None:
+    codec = CODECS[name]()
+    prepared(recipe_of(tmp_path, model(tmp_path, codec)), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    assert dataset.codec.fingerprint == codec.fingerprint
+    (shard,) = dataset.train
+    found = sorted((shard.source[i].tolist(), shard.target[i].tolist()) for i in range(len(shard)))
+    expected = [(codec.encode_source(x), codec.encode_target(x.upper())) for x in TRAIN_LINES]
+    assert found == sorted(expected)
+    assert dataset.manifest["segmentation"] == name
+    column = "bytes" if name in ("bpe", "unigram") else "unknown"
+    assert any(column in line for line in describe(tmp_path / "data", check=True))
+
+
+@pytest.mark.parametrize("folder", sorted(GOLDEN.glob("formats-*/**/codec")), ids=str)
+def test_codecs_of_earlier_versions_are_inherited(tmp_path: Path, folder: Path) -> None:
+    codec = replace(TextCodec.load(folder), source_lang="en", target_lang="de")
+    prepared(recipe_of(tmp_path, model(tmp_path, codec)), tmp_path / "data")
+    assert Dataset.open(tmp_path / "data").codec.fingerprint == codec.fingerprint
+
+
+@pytest.mark.parametrize("keeps_tags", [False, True])
+def test_a_parser_s_codec_takes_tokens_in_its_source_only(tmp_path: Path, keeps_tags: bool) -> None:
+    trees = TreeTokens.count(map(parse, TREEBANK), keeps_tags)
+    words = Words([*{word for one in TREEBANK for word in parse(one).words()}])
+    parent = model(tmp_path, TextCodec("en", "de", words, trees, is_shared=False))
+    recipe = recipe_of(tmp_path, parent, whole_tokens=tokens_in(tmp_path, "<bt>", "(NEW"))
+    for name in ("train", "valid"):
+        write_lines(tmp_path / f"{name}.en", [" ".join(parse(one).words()) for one in TREEBANK])
+        write_lines(tmp_path / f"{name}.de", [format_tree(parse(one)) for one in TREEBANK])
+    reports: list[str] = []
+    prepared(recipe, tmp_path / "data", reports.append)
+    assert reports[0].startswith("added 2 of 2 whole tokens to the source vocabulary; 0 were")
+    assert not any("target vocabulary" in line for line in reports)
+    dataset = Dataset.open(tmp_path / "data")
+    assert dataset.codec.source.size == words.size + 2
+    assert dataset.codec.target.data == trees.data
+    segmentation = "tagged-trees" if keeps_tags else "trees"
+    assert dataset.manifest["segmentation"] == f"words and {segmentation}"
+    write_lines(tmp_path / "train.de", ["(A b c)"] * len(TREEBANK))
+    with pytest.raises(DataError, match=r"train\.de:1: "):
+        prepared(recipe, tmp_path / "other")
+
+
+def parse(tree: str) -> Any:
+    return parse_tree(tree, "text")
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_appended_tokens_are_one_id_each_and_the_others_keep_theirs(
+    tmp_path: Path, name: str
+) -> None:
+    codec = CODECS[name]()
+    known = codec.source.piece(codec.encode_source("c")[0]).removeprefix("\u2581")
+    tokens = [TAG, "NASA", "XYZ", known]
+    reports: list[str] = []
+    recipe = recipe_of(
+        tmp_path, model(tmp_path, codec), whole_tokens=tokens_in(tmp_path, *tokens, TAG, "")
+    )
+    prepared(recipe, tmp_path / "data", reports.append)
+    found = Dataset.open(tmp_path / "data").codec
+    assert found.is_shared == codec.is_shared
+    for own, old in ((found.source, codec.source), (found.target, codec.target)):
+        entries = [old.piece(index) for index in range(old.size)]
+        assert [own.piece(index) for index in range(old.size)] == entries
+        for line in LINES:
+            if not any(f" {token}" in f" {line}" for token in tokens):
+                assert own.encode(line) == old.encode(line)
+        for token in tokens:
+            (index,) = own.encode(token)
+            assert (index >= old.size) == (own.piece(index) not in entries)
+            assert index not in own.unknown_ids
+        text = f"{TAG} NASA XYZ {known} NASA"
+        assert len(own.encode(text)) == 5
+        assert own.decode(own.encode(text)) == own.normalize(text) == text
+        assert own.word_indices(own.encode(text)) == [0, 1, 2, 3, 4]
+    side = "shared" if codec.is_shared else "source"
+    expected = f"added 3 of 4 whole tokens to the {side} vocabulary; 1 was an entry already"
+    assert reports[0] == expected
+
+
+def test_a_symbol_for_a_space_stays_text_in_an_extended_vocabulary() -> None:
+    old = Subword.train(LINES, "bpe", 295, "x")
+    extended = old.with_tokens([TAG])
+    for line in ("a\u2581b", f"\u2581 {TAG} \u2581b", f"a {TAG}b \uff3f"):
+        assert extended.decode(extended.encode(line)) == extended.normalize(line)
+        assert extended.normalize(line) == old.normalize(line)
+
+
+def test_languages_may_be_added_to_marian_s_list(tmp_path: Path) -> None:
+    recipe = recipe_of(
+        tmp_path, model(tmp_path, marian()), whole_tokens=tokens_in(tmp_path, ">>deu<<", ">>fra<<")
+    )
+    prepared(recipe, tmp_path / "data")
+    source = Dataset.open(tmp_path / "data").codec.source
+    assert source.encode(">>deu<< a b") == [marian().source.size, *marian().source.encode("a b")]
+    assert source.size == marian().source.size + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "expected"),
+    [
+        ("words", "</s>", "token '</s>' is a special symbol; leave it out"),
+        ("bpe", "\u200b", r"token '\\u200b' is '' after the vocabulary's normalisation, not one w"),
+        (
+            "unigram",
+            8000 * "x",
+            "token 'x+\\.\\.\\. has 8,003 bytes with the symbol for a space, above",
+        ),
+        ("marian", "\u200b", r"token '\\u200b' is '' after the vocabulary's normalisation"),
+        ("moses, words", "(NP", r"token '\(NP' is '\( NP' after Moses' tokenisation of en;"),
+    ],
+)
+def test_a_token_that_cannot_be_an_entry_is_named(
+    tmp_path: Path, name: str, token: str, expected: str
+) -> None:
+    recipe = recipe_of(
+        tmp_path, model(tmp_path, CODECS[name]()), whole_tokens=tokens_in(tmp_path, token)
+    )
+    with pytest.raises(DataError, match=f"/tokens: ({expected})"):
+        prepared(recipe, tmp_path / "data")
+
+
+# ------------------------------------------------------------------------------------ languages
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "expected"),
+    [
+        (
+            ("de", "en"),
+            ("en", "de"),
+            "parent: the model translates de to en, and the text is en to de; give -s de -t en, "
+            "or a model of the other direction [vocabulary.vocabulary_of]",
+        ),
+        (
+            ("eng", "deu"),
+            ("en", "de"),
+            "parent: the model translates eng to deu, and the text is en to de; give -s eng "
+            "-t deu, with files PREFIX.eng and PREFIX.deu (rename or link those of the text)",
+        ),
+        (UNKNOWN_LANGUAGES, ("en", "de"), "translates source to target, and the text is en to"),
+    ],
+)
+def test_another_language_is_refused_before_the_text_is_read(
+    tmp_path: Path, own: tuple[str, str], wanted: tuple[str, str], expected: str
+) -> None:
+    codec = replace(tiny_codec(), source_lang=own[0], target_lang=own[1])
+    recipe = recipe_of(tmp_path, model(tmp_path, codec))
+    corpus = replace(recipe.corpus, source_lang=wanted[0], target_lang=wanted[1])
+    reports: list[str] = []
+    with pytest.raises(ConfigError) as caught:
+        prepared(replace(recipe, corpus=corpus), tmp_path / "data", reports.append)
+    assert expected in str(caught.value)
+    assert not reports
+
+
+@pytest.mark.parametrize("own", [UNKNOWN_LANGUAGES, ("en", "target"), ("source", "de")])
+def test_an_imported_model_without_languages_has_those_of_the_text(
+    tmp_path: Path, own: tuple[str, str]
+) -> None:
+    parent = model(tmp_path, replace(marian(), source_lang=own[0], target_lang=own[1]))
+    prepared(recipe_of(tmp_path, parent), tmp_path / "data")
+    codec = Dataset.open(tmp_path / "data").codec
+    assert (codec.source_lang, codec.target_lang) == ("en", "de")
+
+
+# ------------------------------------------------------------------------- what is not a model
+
+
+def test_a_dataset_is_not_a_model(tmp_path: Path) -> None:
+    prepared(tiny_recipe(*tiny_corpus(tmp_path)), tmp_path / "parent")
+    with pytest.raises(
+        DamagedError, match="parent: is of format 'nmtkit-dataset', not a model; give a model fold"
+    ):
+        prepared(recipe_of(tmp_path, str(tmp_path / "parent")), tmp_path / "data")
+
+
+def test_a_damaged_model_is_named(tmp_path: Path) -> None:
+    parent = Path(model(tmp_path, tiny_codec()))
+    (parent / "codec" / "shared.txt").write_text("x\n")
+    with pytest.raises(DamagedError, match=r"shared\.txt"):
+        prepared(recipe_of(tmp_path, str(parent)), tmp_path / "data")
+    with pytest.raises(DamagedError, match="absent: no such folder; check the path"):
+        prepared(recipe_of(tmp_path, str(tmp_path / "absent")), tmp_path / "data")
+    with pytest.raises(DamagedError, match=r"train\.en: is a file, not a folder"):
+        prepared(recipe_of(tmp_path, str(tmp_path / "train.en")), tmp_path / "data")
+
+
+# ------------------------------------------------------------------------------ text that fits
+
+
+def counts(source: SideCounts, target: SideCounts) -> PairCounts:
+    return replace(PairCounts.none(), read=10, source=source, target=target)
+
+
+@pytest.mark.parametrize("unknown", [0, 5, 6])
+def test_more_unknown_tokens_than_5_percent_are_a_warning(unknown: int) -> None:
+    found = list(
+        fit_warnings(separate(), counts(SideCounts(100, unknown, 9), SideCounts(100, 0, 9)))
+    )
+    assert len(found) == (unknown > 5)
+    assert not list(fit_warnings(separate(), PairCounts.none()))
+
+
+def test_a_text_that_does_not_fit_is_a_warning_with_side_share_and_cause(tmp_path: Path) -> None:
+    recipe = recipe_of(tmp_path, model(tmp_path, separate()))
+    write_lines(tmp_path / "train.en", ["\u0431\u0432"] * len(TRAIN_LINES))
+    reports: list[str] = []
+    prepared(recipe, tmp_path / "data", reports.append)
+    (warning,) = [line for line in reports if "warning" in line]
+    # Each line has a space symbol, 2 characters of 2 bytes, and the end symbol.
+    assert warning == (
+        "warning: 66.7% of the source's tokens are bytes, above 5%: the model's vocabulary does "
+        "not fit a text whose characters are of another language or script; check the files and "
+        "--source-lang, or learn a vocabulary for a new model"
+    )
+    write_lines(tmp_path / "train.de", ["X Y"] * len(TRAIN_LINES))
+    prepared(recipe, tmp_path / "other", reports.append)
+    assert "66.7% of the target's tokens are unknown" in reports[-1] + "".join(reports)
+
+
+# -------------------------------------------------------------------------------- other options
+
+
+def test_parts_with_an_inherited_codec_are_joined_into_the_dataset_of_one_call(
+    tmp_path: Path,
+) -> None:
+    tokens = tokens_in(tmp_path, TAG)
+    recipe = recipe_of(tmp_path, model(tmp_path, subwords("bpe")), whole_tokens=tokens)
+    sizes = Sizes(shard=3)
+    for number in (1, 2):
+        out = tmp_path / f"part-{number}"
+        prepare_part(recipe, Part(number, 2), out, 1, False, silent, sizes)
+    join([tmp_path / "part-1", tmp_path / "part-2"], tmp_path / "joined", False, silent)
+    prepared(recipe, tmp_path / "data", sizes=sizes)
+    joined, whole = Dataset.open(tmp_path / "joined"), Dataset.open(tmp_path / "data")
+    assert joined.manifest == whole.manifest  # it has the hash of every file
+
+
+@pytest.mark.parametrize(
+    ("name", "tag", "added"),
+    [(name, TAG, [TAG]) for name in CODECS] + [("marian", ">>fra<<", [">>deu<<"])],
+)
+def test_a_tagged_validation_text_has_the_ids_of_its_stored_lines(
+    tmp_path: Path, name: str, tag: str, added: list[str]
+) -> None:
+    codec = CODECS[name]()
+    recipe = recipe_of(tmp_path, model(tmp_path, codec), whole_tokens=tokens_in(tmp_path, *added))
+    write_lines(tmp_path / "valid.en", [*VALID_LINES, "", "  b, (c)."])
+    write_lines(tmp_path / "valid.de", [*map(str.upper, VALID_LINES), "A", "B"])
+    prepared(with_tag(recipe, recipe.corpus.valid, tag), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    text = (tmp_path / "data" / "valid.source.txt").read_text("utf-8").split("\n")[:-1]
+    assert text == [*(f"{tag} {line}" for line in VALID_LINES), "", f"{tag}   b, (c)."]
+    stored = [dataset.valid.source[i].tolist() for i in range(len(dataset.valid))]
+    assert stored == [dataset.codec.encode_source(line) for line in text if line]
+    assert {one[0] for one in stored} == {dataset.codec.source.encode(tag)[0]}
+    (shard,) = dataset.train
+    index = dataset.codec.source.encode(tag)[0]
+    assert all(index not in shard.source[i] for i in range(len(shard)))
+
+
+@pytest.mark.parametrize("name", CODECS)
+@pytest.mark.parametrize("text", ["train", "valid"])
+def test_a_tag_must_be_an_entry_of_an_inherited_vocabulary(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    recipe = recipe_of(tmp_path, model(tmp_path, CODECS[name]()))
+    with pytest.raises(
+        ConfigError, match=r"tag '<new>' is no entry of the source vocabulary of .*parent; give"
+    ):
+        prepared(with_tag(recipe, str(tmp_path / text), "<new>"), tmp_path / "data")
+
+
+def test_the_manifest_names_the_model(tmp_path: Path) -> None:
+    parent = model(tmp_path, tiny_codec())
+    prepared(recipe_of(tmp_path, parent), tmp_path / "data")
+    manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
+    assert manifest["recipe"]["vocabulary"]["vocabulary_of"] == parent
