@@ -135,7 +135,7 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
         return
     target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
-    for names, when in _vocabulary_settingswithout_effect(vocabulary):
+    for names, when in _vocabulary_settings_without_effect(vocabulary):
         yield from without_effect(recipe, names, when)
     if target.no_tokenizer and vocabulary.tokenizer != "none":
         yield Problem(
@@ -158,7 +158,7 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
         )
 
 
-def _vocabulary_settingswithout_effect(
+def _vocabulary_settings_without_effect(
     vocabulary: VocabularyConfig,
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield names of settings that have no effect here, and the reason for the message."""

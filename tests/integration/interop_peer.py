@@ -1,12 +1,15 @@
 """What the tests of conversions ask of the real libraries: run by an interpreter that has them.
 
-python -m tests.integration.interop_peer ACTION FOLDER [MAX_LENGTH_OFFSET]
+python -m tests.integration.interop_peer make-marian FOLDER ACTIVATION shared|separate
+python -m tests.integration.interop_peer encode-marian FOLDER
+python -m tests.integration.interop_peer translate-marian|translate-ctranslate2 FOLDER OFFSET
 
 It reads lines and prints a JSON list.
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +26,27 @@ def make_marian(folder: Path) -> list[str]:
     from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
     folder.mkdir()
-    pieces: dict[str, None] = {"</s>": None, "<unk>": None}
-    for name, lines in (("source", LINES), ("target", [line.upper() for line in LINES])):
-        with (folder / f"{name}.spm").open("wb") as stream:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(lines),
-                model_writer=stream,
-                model_type="unigram",
-                vocab_size=30,
-                hard_vocab_limit=False,
-                minloglevel=2,
-            )
-        model = sentencepiece.SentencePieceProcessor(str(folder / f"{name}.spm"))
-        pieces.update(dict.fromkeys(map(model.id_to_piece, range(3, model.get_piece_size()))))
-    vocabulary = {piece: index for index, piece in enumerate([*pieces, LANGUAGE, "<pad>"])}
-    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    activation, is_shared = sys.argv[3], sys.argv[4] == "shared"
+    pieces = [
+        _write_sentencepiece(folder / f"{name}.spm", lines)
+        for name, lines in (("source", LINES), ("target", [line.upper() for line in LINES]))
+    ]
+    if is_shared:
+        listed = {"vocab": ["</s>", "<unk>", *pieces[0], *pieces[1], LANGUAGE, "<pad>"]}
+    else:
+        source, target = (["</s>", "<unk>", "<pad>", *own] for own in pieces)
+        listed = {"vocab": [*source, LANGUAGE], "target_vocab": target}
+    ids = {name: {one: i for i, one in enumerate(dict.fromkeys(of))} for name, of in listed.items()}
+    for name, entries in ids.items():
+        (folder / f"{name}.json").write_text(json.dumps(entries), encoding="utf-8")
+    vocabulary, *others = ids.values()
     padding = vocabulary["<pad>"]
     torch.manual_seed(1)
     marian = MarianMTModel(
         MarianConfig(
             vocab_size=len(vocabulary),
+            decoder_vocab_size=len(others[0] if others else vocabulary),
+            share_encoder_decoder_embeddings=is_shared,
             d_model=SHAPE["model_size"],
             encoder_layers=SHAPE["encoder_layers"],
             decoder_layers=SHAPE["decoder_layers"],
@@ -50,7 +54,7 @@ def make_marian(folder: Path) -> list[str]:
             decoder_attention_heads=SHAPE["heads"],
             encoder_ffn_dim=SHAPE["feed_forward_size"],
             decoder_ffn_dim=SHAPE["feed_forward_size"],
-            activation_function="swish",
+            activation_function=activation,
             scale_embedding=True,
             max_position_embeddings=512,
             pad_token_id=padding,
@@ -63,9 +67,28 @@ def make_marian(folder: Path) -> list[str]:
     torch.nn.init.normal_(marian.final_logits_bias)
     marian.generation_config.bad_words_ids = [[padding]]
     marian.save_pretrained(folder)
-    files = (str(folder / name) for name in ("source.spm", "target.spm", "vocab.json"))
-    MarianTokenizer(*files, source_lang="eng", target_lang="deu").save_pretrained(folder)
+    files = (
+        folder / name for name in ("source.spm", "target.spm", *(f"{one}.json" for one in ids))
+    )
+    MarianTokenizer(
+        *map(str, files), source_lang="eng", target_lang="deu", separate_vocabs=not is_shared
+    ).save_pretrained(folder)
     return sorted(path.name for path in folder.iterdir())
+
+
+def _write_sentencepiece(path: Path, lines: Sequence[str]) -> list[str]:
+    """Learn a model from lines; returns its pieces without special symbols."""
+    with path.open("wb") as stream:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=stream,
+            model_type="unigram",
+            vocab_size=30,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+    model = sentencepiece.SentencePieceProcessor(str(path))
+    return [model.id_to_piece(index) for index in range(3, model.get_piece_size())]
 
 
 def encode_marian(folder: Path) -> list[list[str]]:
@@ -97,15 +120,18 @@ def translate_ctranslate2(folder: Path) -> list[str]:
         sentencepiece.SentencePieceProcessor(str(folder / name))
         for name in ("source.spm", "target.spm")
     )
+    begin = json.loads((folder / "config.json").read_bytes())["decoder_start_token"]
     translations = []
     for line in standard_input():
-        pieces = source.encode_as_pieces(line)
+        text = line.removeprefix(LANGUAGE)
+        symbols = [LANGUAGE] if text != line else []
+        pieces = [*symbols, *source.encode_as_pieces(text)]
         limit = len(pieces) + int(sys.argv[3])
         (found,) = translator.translate_batch(
             [pieces],
             beam_size=1,
             max_decoding_length=limit,
-            suppress_sequences=[["<s>"]],
+            suppress_sequences=[[begin]],
         )
         translations.append(target.decode_pieces(found.hypotheses[0]))
     return translations
