@@ -79,12 +79,12 @@ def learning_rate(update: int, model_size: int, config: TrainingConfig) -> float
     return SCHEDULES[config.schedule](update, model_size, config)
 
 
-def highest_learning_rate(model_size: int, config: TrainingConfig) -> float:
-    """Return the highest learning rate of a run that reaches --max-updates.
+def highest_learning_rate(model_size: int, config: TrainingConfig, num_updates: int) -> float:
+    """Return the highest learning rate of a run with a number of updates.
 
     It is the peak, at the end of warm-up; a shorter run ends before the peak.
     """
-    return learning_rate(min(config.warmup_updates, config.max_updates), model_size, config)
+    return learning_rate(min(config.warmup_updates, num_updates), model_size, config)
 
 
 def normalize_and_clip_gradients(

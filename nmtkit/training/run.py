@@ -20,7 +20,6 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import check_budget
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import Log, ValidationRecord
@@ -32,6 +31,7 @@ from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
+from nmtkit.training.announcement import announce
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution, eos_batch
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
@@ -50,7 +50,6 @@ from nmtkit.training.micro_batches import (
     read_increases,
 )
 from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import highest_learning_rate
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
 from nmtkit.training.stopping import StopRequest
@@ -131,7 +130,7 @@ def train(
             train_state.copy_from_first(ranks)
             ranks.run_on_first(lambda: folder.write_recipe(recipe))
             trainer = make_trainer(context, train_state, history)
-            _announce(trainer)
+            announce(trainer)
             if describe is not None:
                 reporter.message(describe(recipe.model, dataset.codec))
             reporter.start(recipe.training.max_updates, progress.update, validations)
@@ -354,34 +353,6 @@ def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def _announce(trainer: Trainer) -> None:
-    """Report the sizes of model and data, the devices, and where the run continues."""
-    context, progress = trainer.context, trainer.train_state.progress
-    recipe, dataset = context.recipe, context.dataset
-    parameters = sum(p.numel() for p in trainer.train_state.model.parameters())
-    peak = highest_learning_rate(recipe.model.model_size, recipe.training)
-    precision = context.execution.precision or torch.float32
-    context.reporter.message(
-        f"parameters={parameters} pairs={dataset.num_train_pairs} "
-        f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
-        f"peak_learning_rate={peak:.3g} "
-        f"device={context.device} ranks={context.ranks.size} threads={torch.get_num_threads()} "
-        f"micro_batches={trainer.micro_batches.at(progress.update + 1)} "
-        f"precision={str(precision).removeprefix('torch.')} "
-        f"attention={_attention(recipe.model, context.device, precision)} "
-        f"compile={'on' if context.execution.is_compiled else 'off'}"
-    )
-    max_updates, warmup = recipe.training.max_updates, recipe.training.warmup_updates
-    if max_updates < warmup:
-        context.reporter.message(
-            f"the run ends within its warm-up of {warmup:,} updates, with a learning rate of "
-            f"{peak:.3g}: max_updates is {max_updates:,}; give more --max-updates, or fewer "
-            "--warmup-updates in a new run"
-        )
-    if progress.update:
-        context.reporter.message(f"continuing after update {progress.update}")
-
-
 def _fit(trainer: Trainer) -> None:
     """Train to the end; nothing is written after the lock is released."""
     context, progress = trainer.context, trainer.train_state.progress
@@ -390,10 +361,3 @@ def _fit(trainer: Trainer) -> None:
             trainer.begin()
         trainer.fit()
     context.reporter.message(f"done after update {progress.update}")
-
-
-def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:
-    """Return the implementation of self-attention: flash, windowed or padded."""
-    if flash.is_supported(device, precision, config.head_sizes, config.attention_dropout):
-        return "flash"
-    return "windowed" if config.window else "padded"

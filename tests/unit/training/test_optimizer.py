@@ -111,7 +111,7 @@ def test_the_highest_learning_rate_is_that_of_the_updates_of_a_run(
 ) -> None:
     config = replace(DECAYING, schedule=schedule, max_updates=max_updates)
     rates = [learning_rate(update, 64, config) for update in range(1, max_updates + 1)]
-    assert highest_learning_rate(64, config) == max(rates)
+    assert highest_learning_rate(64, config, config.max_updates) == max(rates)
 
 
 def test_three_updates_follow_the_formula_of_adam() -> None:

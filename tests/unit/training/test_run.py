@@ -11,7 +11,7 @@ from nmtkit.training import run
 from nmtkit.training.memory_search import WorstCases
 from nmtkit.training.subword_sampling import SubwordSampling
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
-from tests.training import logged, run_context, trainer_of
+from tests.training import run_context, trainer_of
 
 UPDATE_TOKENS = 60
 
@@ -69,24 +69,3 @@ def test_the_memory_search_uses_the_lengths_of_sampled_texts(
             assert after.sum() > 1.2 * before.sum()
         else:
             assert (after == before).all()
-
-
-@pytest.mark.parametrize(("max_updates", "is_short"), [(1, True), (3, True), (4, False)])
-def test_the_announced_peak_is_the_highest_rate_logged(
-    max_updates: int,
-    is_short: bool,
-    data: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    recipe = tiny_train_recipe(max_updates=max_updates, dropout=0.0)
-    run.train(recipe, data, tmp_path)
-    start, _, _ = capsys.readouterr().err.partition("event=start")
-    peak = f"{max(one['learning_rate'] for one in logged(tmp_path, 'training')):.3g}"
-    assert f" peak_learning_rate={peak} " in start
-    message = (
-        f"the run ends within its warm-up of 4 updates, with a learning rate of {peak}: "
-        f"max_updates is {max_updates}; give more --max-updates, or fewer --warmup-updates in a "
-        "new run"
-    )
-    assert (message in start) == is_short
