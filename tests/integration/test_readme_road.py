@@ -24,6 +24,12 @@ SMALLER = {
 }
 """Options that make a printed command quick; of repeated options the last counts."""
 
+SMALLER_FROM_A_MODEL = {
+    "preprocess": "--workers 1",
+    "train": "--max-epochs 1 --max-length-ratio 0 --max-length-offset 3 --device cpu --threads 1",
+}
+"""The same for commands whose model or vocabulary is given."""
+
 LIBRARIES = {"ctranslate2": "ctranslate2", "marian": "transformers"}
 
 
@@ -35,7 +41,8 @@ def printed_commands() -> Iterator[str]:
 
 def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     name = line.split()[1]
-    smaller = re.sub(r"(?=( [<>] .*)?$)", f" {SMALLER.get(name, '')}", line, count=1)
+    settings = SMALLER_FROM_A_MODEL if re.search("--(from|vocabulary-of) ", line) else SMALLER
+    smaller = re.sub(r"(?=( [<>] .*)?$)", f" {settings.get(name, '')}", line, count=1)
     shell = f'nmtkit() {{ "{sys.executable}" -m nmtkit_cli "$@"; }}; {smaller}'
     return subprocess.run(
         ["bash", "-c", shell],
@@ -54,7 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "corpus").mkdir()
     tiny_corpus(root / "corpus")
     for language in ("en", "de"):
-        shutil.copy(root / f"corpus/valid.{language}", root / f"test.{language}")
+        for name in ("test", "mine", "mine-dev"):
+            shutil.copy(root / f"corpus/valid.{language}", root / f"{name}.{language}")
     for name in ("baseline.de", "new.de"):
         shutil.copy(root / "test.de", root / name)
     write_marian(random_model(shared_codec(), {}), root / "opus-mt-en-de")
@@ -76,7 +84,7 @@ def test_the_road_as_printed_works_in_order(folder: Path) -> None:
             assert done.returncode == 0, f"{line}: {done.stderr}"
     assert names == [
         *("preprocess", "train", "average-checkpoints", "translate", "score", "score", "score"),
-        *("export", "import", "export"),
+        *("export", "import", "export", "preprocess", "train"),
     ]
 
 
