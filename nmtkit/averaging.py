@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.model_description import TENSORS, describe_model, identify
+from nmtkit.storage.model_description import TENSORS, ancestors, describe_model, identify
 from nmtkit.storage.model_folder import (
     LoadedModel,
     make_model,
@@ -63,12 +63,28 @@ def average(
     newest = _newest(sources)
     origin: dict[str, Json] = {
         "update": _update(newest),
-        "provenance": newest.manifest["provenance"],
-        "sources": [identify(one.folder, one.manifest) for one in sources],
+        "provenance": _common_provenance(newest, sources),
+        "sources": [_identify(one) for one in sources],
     }
     described = describe_model(newest.folder)
     mean = with_ties(_mean(sources), described)
     write_model(out, mean, described.recipe, described.codec, {**origin, **fields}, overwrite)
+
+
+def _identify(source: _Source) -> Json:
+    """Return the identity of a source and, if it began with another model, its line of descent."""
+    parents = ancestors(source.manifest)
+    own = identify(source.folder, source.manifest)
+    return {**own, "parents": parents} if parents else own
+
+
+def _common_provenance(newest: _Source, sources: Sequence[_Source]) -> Json:
+    """Return the provenance of the newest source, without a line of descent that others lack."""
+    provenance: dict[str, Json] = newest.manifest["provenance"]
+    parents = ancestors(newest.manifest)
+    if all(ancestors(source.manifest) == parents for source in sources):
+        return provenance
+    return {name: value for name, value in provenance.items() if name != "parents"}
 
 
 def load_mean(folders: Sequence[Path], device: torch.device) -> LoadedModel:

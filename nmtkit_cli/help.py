@@ -16,11 +16,11 @@ from nmtkit_cli.streams import counted
 COMMON: Mapping[str, tuple[str, ...]] = {
     "preprocess": (
         "source_lang", "target_lang", "train", "valid", "out", "vocab_size", "segmentation",
-        "separate_vocabularies", "max_length", "drop_duplicates", "workers", "overwrite", "config",
-        "print_config",
+        "separate_vocabularies", "vocabulary_of", "max_length", "drop_duplicates", "workers",
+        "overwrite", "config", "print_config",
     ),
     "train": (
-        "out", "preset", "config", "max_updates", "max_minutes", "schedule", "learning_rate_scale",
+        "out", "preset", "config", "parent", "max_updates", "max_minutes", "schedule",
         "learning_rate", "warmup_updates", "update_tokens", "max_tokens", "dropout", "save_every",
         "validate_every", "device", "devices", "print_config",
     ),

@@ -18,7 +18,7 @@ _OPTIONS = (
         "parent",
         type=click.Path(path_type=Path),
         metavar="MODEL",
-        help="Begin with the weights of a model, such as a run; it also sets [model].",
+        help="Begin with the weights and the shape of a model folder, run or checkpoint.",
     ),
     click.option(
         "--update-vocabulary",

@@ -122,7 +122,13 @@ def recipe_from(
     given = {**from_file, **flags}
     if preset is None:
         return build(recipe_type, inherited, given)
-    inherited = inherited if preset in WITHOUT_SHAPE else {}
+    if preset not in WITHOUT_SHAPE:
+        inherited = {}
+    elif not inherited and config is None:
+        raise ConfigError(
+            f"preset {preset!r} is for training that begins with a model; give --from, or choose "
+            "another --preset"
+        )
     return build(recipe_type, inherited, _effective(PRESETS[preset], {**inherited, **given}), given)
 
 

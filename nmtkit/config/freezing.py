@@ -61,6 +61,6 @@ def freezing_problems(training: TrainingConfig, model: ModelConfig) -> Iterator[
             yield Problem(
                 ("freeze", f"{layers.stack}_layers"),
                 f"freeze ({part!r}): the layers of the {layers.stack} are 1 to "
-                f"{num_layers[layers.stack]}; give one of them, or a range such as "
-                f"{layers.stack}.1-{num_layers[layers.stack]} [training.freeze]",
+                f"{num_layers[layers.stack]}; give one of them, such as {layers.stack}.1, or a "
+                "range of them [training.freeze]",
             )

@@ -303,7 +303,7 @@ class CheckpointConfig:
     )
     keep: int = setting(
         5,
-        "Number of newest checkpoints of --save-every to keep.",
+        "Number of newest checkpoints of --save-every and --every-epoch to keep.",
         minimum=1,
         on_resume="free",
     )

@@ -9,12 +9,11 @@ from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import PairCounts, unknown_name
 from nmtkit.data.vocabulary import read_whole_tokens
-from nmtkit.errors import ConfigError, DamagedError, DataError
-from nmtkit.storage.manifest import MANIFEST, load
-from nmtkit.storage.model_description import FORMAT, describe_model
+from nmtkit.errors import ConfigError, DataError
+from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_path import find_model
 from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
-from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
+from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import SPACE_SYMBOL, Subword
 from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
@@ -49,7 +48,7 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
     if not config.vocabulary_of:
         return None
     path = Path(config.vocabulary_of)
-    codec = _in_languages(_read_codec(path), recipe.corpus, path)
+    codec = _in_languages(describe_model(find_model(path)).codec, recipe.corpus, path)
     if config.whole_tokens:
         tokens = read_whole_tokens(config)
         try:
@@ -86,28 +85,11 @@ def _is_entry(word: str, vocabulary: Vocabulary) -> bool:
     return len(pieces) == 1 and vocabulary.unknown_ids.isdisjoint(ids)
 
 
-def _read_codec(path: Path) -> TextCodec:
-    folder = find_model(path)
-    if (folder / MANIFEST).is_file():
-        found = load(folder).get("format")
-        if found != FORMAT:
-            raise DamagedError(
-                f"{path}: is of format {found!r}, not a model; give a model folder, a checkpoint "
-                "or a run"
-            )
-    return describe_model(folder).codec
-
-
 def _in_languages(codec: TextCodec, config: CorpusConfig, path: Path) -> TextCodec:
     """Return a model's codec for a text, which must be of the model's languages."""
     wanted = config.source_lang, config.target_lang
     found = codec.source_lang, codec.target_lang
-    if all(
-        own == lang or (side.kind == MarianVocabulary.kind and own == unknown)
-        for own, lang, side, unknown in zip(
-            found, wanted, (codec.source, codec.target), UNKNOWN_LANGUAGES, strict=True
-        )
-    ):
+    if codec.accepts_languages(*wanted):
         return replace(codec, source_lang=wanted[0], target_lang=wanted[1])
     source, target = found
     remedy = (

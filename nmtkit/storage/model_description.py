@@ -14,7 +14,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
-from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.durable import format_of, read_manifest
 from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
 from nmtkit.storage.model_path import find_model
 from nmtkit.storage.reading import check_is_file
@@ -48,21 +48,30 @@ def describe_model(folder: Path) -> Description:
             f"{folder}: is not an nmtkit model, it has no {MANIFEST}; give the folder of a model, "
             "a checkpoint or a run (pickled weights, such as *.pt and *.bin, are not read)"
         )
+    found = format_of(folder)
+    if found not in (None, FORMAT):
+        raise DamagedError(
+            f"{folder}: is of format {found!r}, not a model; give a model folder, a checkpoint or a "
+            "run"
+        )
     manifest = read_manifest(folder, FORMAT, VERSION)
     verify_files(folder, manifest)
-    config_path = folder / CONFIG
+    return Description(manifest, _read_recipe(folder), TextCodec.load(folder / CODEC))
+
+
+def _read_recipe(folder: Path) -> TrainRecipe:
+    path = folder / CONFIG
     try:
-        check_is_file(config_path)
-        recipe = loads(read_text(config_path), TrainRecipe, str(config_path))
+        check_is_file(path)
+        return loads(read_text(path), TrainRecipe, str(path))
     except FileNotFoundError:
-        raise missing_file_error(config_path) from None
+        raise missing_file_error(path) from None
     except ConfigError as error:
         raise DamagedError(f"{error}; {RESTORE} with this version of nmtkit") from error
-    return Description(manifest, recipe, TextCodec.load(folder / CODEC))
 
 
 def shape_from(parent: Path, run_dir: Path | None) -> ModelConfig:
-    """Return the [model] settings of a run that begins with a model.
+    """Return the [model] settings of a run that begins with a model; hashes are not checked.
 
     Args:
         parent: the model; it is not needed any more if the run has a checkpoint.
@@ -75,19 +84,38 @@ def shape_from(parent: Path, run_dir: Path | None) -> ModelConfig:
     if run_dir is not None and is_run(run_dir) and RunFolder(run_dir).newest_model() is not None:
         with suppress(FileNotFoundError):
             return RunFolder(run_dir).read_recipe().model
-    return describe_model(find_model(parent)).recipe.model
+    folder = find_model(parent)
+    read_manifest(folder, FORMAT, VERSION)
+    return _read_recipe(folder).model
+
+
+def weights_of(path: Path) -> list[str]:
+    """Return the hashes of the weights of a model, or of a run's checkpoints, the best one first.
+
+    Nothing is returned for a model that is missing or damaged.
+    """
+    found = []
+    with suppress(DamagedError):
+        folders = [find_model(path), *(RunFolder(path).model_dirs() if is_run(path) else [])]
+        for folder in folders:
+            manifest = read_manifest(folder, FORMAT, VERSION)
+            found.append(str(identify(folder, manifest)["sha256"]))
+    return found
 
 
 def identify(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
     """Return the name of a model folder, its update, and the hash of its weights.
+
+    A checkpoint has the name of its run.
 
     Raises:
         DamagedError: the manifest has no weights.
     """
     if TENSORS not in manifest["files"]:
         raise DamagedError(f"{folder / TENSORS}: missing; {RESTORE}")
+    named = folder.absolute()
     return {
-        "name": folder.absolute().name,
+        "name": named.parent.parent.name if named.parent.name == CHECKPOINTS else named.name,
         "update": manifest.get("update"),
         "sha256": manifest["files"][TENSORS]["sha256"],
     }
@@ -98,8 +126,6 @@ def line_of_descent(
 ) -> list[dict[str, Json]]:
     """Return a model and its ancestors, nearest first: the `parents` of models made from it.
 
-    A checkpoint has the name of its run.
-
     Args:
         folder: the model folder.
         manifest, codec: its manifest and codec.
@@ -107,11 +133,8 @@ def line_of_descent(
     Raises:
         DamagedError: the manifest has no weights.
     """
-    own, named = identify(folder, manifest), folder.absolute()
-    if named.parent.name == CHECKPOINTS:
-        own["name"] = named.parent.parent.name
-    own["languages"] = f"{codec.source_lang}-{codec.target_lang}"
-    return [own, *ancestors(manifest)]
+    languages = f"{codec.source_lang}-{codec.target_lang}"
+    return [{**identify(folder, manifest), "languages": languages}, *ancestors(manifest)]
 
 
 def ancestors(manifest: Mapping[str, Any]) -> list[dict[str, Json]]:

@@ -17,7 +17,7 @@ from nmtkit.parsing.linearize import complete, summarize_repairs
 from nmtkit.parsing.vocabulary import TreeTokens, check_parses
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.corpus import Corpus
-from nmtkit.text.marian import MarianVocabulary
+from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
@@ -185,6 +185,22 @@ class TextCodec:
         The second value is None for blank lines and for plain text, which cannot be malformed.
         """
         return KINDS[self.target.kind].complete(text, source_line)
+
+    def accepts_languages(self, source: str, target: str) -> bool:
+        """Return whether these are the languages, as far as they are known.
+
+        An imported model need not name its languages.
+        """
+        return all(
+            own == lang or (side.kind == MarianVocabulary.kind and own == unknown)
+            for own, lang, side, unknown in zip(
+                (self.source_lang, self.target_lang),
+                (source, target),
+                (self.source, self.target),
+                UNKNOWN_LANGUAGES,
+                strict=True,
+            )
+        )
 
     @property
     def target_type(self) -> TargetType:

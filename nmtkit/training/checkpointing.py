@@ -106,7 +106,7 @@ class Saver:
     def is_scheduled(self) -> bool:
         """Return whether --save-every or --every-epoch schedules a checkpoint after this update.
 
-        Not after update 0, whose weights are another model's.
+        Update 0 is none of its checkpoints.
         """
         progress = self._train_state.progress
         is_epoch_end = self._config.every_epoch and progress.ends_epoch

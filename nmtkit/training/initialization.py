@@ -19,14 +19,15 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import (
-    TENSORS,
     Description,
     ancestors,
     describe_model,
     line_of_descent,
+    weights_of,
 )
 from nmtkit.storage.model_folder import read_parameters, restore_parameters
 from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import CONFIG
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.subword import SPACE_SYMBOL
@@ -36,6 +37,7 @@ _PARAMETERS = {
     "target": {"target_embedding.tokens.weight", "projection.weight", "output_bias"},
 }
 """The parameters with a row per entry of each side's vocabulary; some may be tied."""
+_PARAMETERS["shared"] = _PARAMETERS["source"] | _PARAMETERS["target"]
 
 _SUBWORD_KINDS = {"sentencepiece", "marian"}
 
@@ -51,6 +53,22 @@ class Parent:
 
     path: Path
     updates_vocabulary: bool = False
+
+
+@dataclass(frozen=True)
+class _Match:
+    """The rows of a vocabulary that stand for an entry of another one.
+
+    Attributes:
+        rows: several if the vocabulary splits the entry; none if it does not know all of its text.
+        is_equal: the row is of an equal entry.
+    """
+
+    rows: list[int]
+    is_equal: bool
+
+
+_NEW = _Match([], False)
 
 
 @dataclass(frozen=True)
@@ -74,15 +92,15 @@ class Origin:
         dataset: Dataset,
         resumable: Resumable | None,
     ) -> "Origin":
-        """Return the origin of a run: a checkpoint, or else a parent, or else random weights.
+        """Return the origin of a run: its parent, or random weights.
 
         Args:
             parent: the model that the run is to begin with, if any.
             run_dir: the folder of the run, for messages.
             config: the model to train.
             dataset: the dataset to train on.
-            resumable: the checkpoint from which the run continues, if any. The parent is then not
-                needed, but must be the same if it exists.
+            resumable: the checkpoint from which the run continues, if any. It has all weights, so
+                nothing is copied. The parent is then not needed, but must be the same if it exists.
 
         Raises:
             DamagedError: there is no parent, or it is damaged.
@@ -98,8 +116,7 @@ class Origin:
         folder = find_model(parent.path)
         described = describe_model(folder)
         _check_shape(parent.path, described.recipe.model, config)
-        if not parent.updates_vocabulary:
-            _check_codec(parent.path, described.codec, dataset)
+        _check_codec(parent, described.codec, dataset)
         return Origin(
             [*line_of_descent(folder, described.manifest, described.codec)],
             partial(_copy_weights, folder, described, dataset.codec),
@@ -120,42 +137,50 @@ def _check_shape(path: Path, parent: ModelConfig, config: ModelConfig) -> None:
     ]
     if changed:
         raise ConfigError(
-            f"{path}: the model has another shape: {', '.join(changed)}; leave these settings out, "
-            "because --from sets them [model]"
+            f"{path}: the model has another shape: {', '.join(changed)}; leave out these "
+            "settings or their preset, because --from sets them [model]"
         )
 
 
-def _check_codec(path: Path, parent: TextCodec, dataset: Dataset) -> None:
-    codec = dataset.codec
-    if codec.fingerprint != parent.fingerprint:
+def _check_codec(parent: Parent, own: TextCodec, dataset: Dataset) -> None:
+    codec, path = dataset.codec, parent.path
+    is_equal = codec.fingerprint == own.fingerprint
+    is_of_languages = own.accepts_languages(codec.source_lang, codec.target_lang)
+    if is_equal and is_of_languages and parent.updates_vocabulary:
+        raise ConfigError(
+            f"{path}: the model has the vocabulary and the languages of {dataset.folder}, so "
+            "--update-vocabulary has no effect; leave it out"
+        )
+    if parent.updates_vocabulary:
+        return
+    if not is_equal:
         raise ConfigError(
             f"{path}: the model has another vocabulary than {dataset.folder}; preprocess with "
             f"--vocabulary-of {path}, or give --update-vocabulary to copy the rows of equal entries"
         )
-    languages, own = (f"{one.source_lang} to {one.target_lang}" for one in (codec, parent))
-    if languages != own:
+    if not is_of_languages:
         raise ConfigError(
-            f"{path}: the model translates {own}, and {dataset.folder} is {languages}; give "
-            "another dataset, or --update-vocabulary to train the model for other languages"
+            f"{path}: the model translates {own.source_lang} to {own.target_lang}, and "
+            f"{dataset.folder} is {codec.source_lang} to {codec.target_lang}; give another "
+            "dataset, or --update-vocabulary to train the model for other languages"
         )
 
 
 def _check_same_parent(parent: Parent, parents: Sequence[Json], run_dir: Path) -> None:
+    """Refuse another parent; one that is gone or damaged is not needed any more."""
     if not parents:
         raise ConfigError(
             f"{run_dir}: this run began with random weights; leave out --from to continue it, or "
             "choose another --out"
         )
-    if not parent.path.exists():
-        return
-    manifest, known = describe_model(find_model(parent.path)).manifest, parents[0]
-    found = manifest["files"][TENSORS]["sha256"]
+    known = parents[0]
     assert isinstance(known, Mapping)
-    if found != known["sha256"]:
+    found = weights_of(parent.path)
+    if found and known["sha256"] not in found:
         raise ConfigError(
-            f"{parent.path}: is not the model that {run_dir} began with: the sha256 of its weights "
-            f"is {found}, and that of {known['name']} was {known['sha256']}; restore it, or "
-            "choose another --out"
+            f"{parent.path}: is not the model that {run_dir} began with: the sha256 of the weights "
+            f"is {found[0]}, and that of {known['name']} was {known['sha256']}; to continue the "
+            f"run, give --config {run_dir / CONFIG} instead of --from; else choose another --out"
         )
 
 
@@ -163,58 +188,57 @@ def _copy_weights(
     folder: Path, described: Description, codec: TextCodec, model: Transformer
 ) -> Iterator[str]:
     """Copy the weights of a model folder into a model with this codec; yield lines to report."""
-    tensors = read_parameters(folder, described)
+    tensors, own = read_parameters(folder, described), described.codec
     yield f"weights from {folder}"
-    if codec.fingerprint != described.codec.fingerprint:
+    if codec.fingerprint != own.fingerprint:
         weights = model.state_dict()
-        for side in ("source", "target"):
-            ids = [*_equivalents(getattr(codec, side), getattr(described.codec, side))]
-            yield f"{side} entries: {_counted(ids)}"
+        sides = {"source": (codec.source, own.source), "target": (codec.target, own.target)}
+        if codec.is_shared and own.is_shared:
+            sides = {"shared": sides["source"]}
+        for side, (new, old) in sides.items():
+            rows = _matching_rows(new, old)
+            yield f"{side} entries: {_counted(rows)}"
             for name in weights.keys() & tensors.keys() & _PARAMETERS[side]:
-                _copy_rows(tensors[name], weights[name], ids)
+                _copy_rows(tensors[name], weights[name], rows)
                 tensors[name] = weights[name]
     restore_parameters(model, tensors, folder)
 
 
-def _equivalents(new: Vocabulary, old: Vocabulary) -> Iterator[list[int]]:
-    """Yield, for each entry of a vocabulary, the ids of another whose rows stand for it.
-
-    One id for an equal entry, several for one that the other splits, none where all text of the
-    entry is unknown to the other.
-    """
-    is_comparable = {new.kind, old.kind} <= _SUBWORD_KINDS or new.kind == old.kind
-    ids = {old.piece(index): index for index in range(old.size)} if is_comparable else {}
-    for index in range(new.size):
-        piece = new.piece(index)
-        if index <= EOS_ID:
-            yield [index]
-        elif piece in ids:
-            yield [ids[piece]]
-        else:
-            yield _split(piece, old) if is_comparable and index not in new.unknown_ids else []
+def _matching_rows(new: Vocabulary, old: Vocabulary) -> list[_Match]:
+    """Return, for each entry of a vocabulary, the rows of another that stand for it."""
+    if new.kind != old.kind and not {new.kind, old.kind} <= _SUBWORD_KINDS:
+        return [_Match([index], True) if index <= EOS_ID else _NEW for index in range(new.size)]
+    ids = {old.piece(index): index for index in range(old.size)}
+    return [_match(index, new, old, ids) for index in range(new.size)]
 
 
-def _split(piece: str, old: Vocabulary) -> list[int]:
-    """Return the ids of the text of an entry; none if any of them is unknown."""
-    ids = old.encode(piece.replace(SPACE_SYMBOL, " "))
-    if ids and not piece.startswith(SPACE_SYMBOL) and old.piece(ids[0]) == SPACE_SYMBOL:
-        del ids[0]  # an entry inside words follows no space
-    return ids if old.unknown_ids.isdisjoint(ids) else []
+def _match(index: int, new: Vocabulary, old: Vocabulary, ids: Mapping[str, int]) -> _Match:
+    piece = new.piece(index)
+    if index <= EOS_ID:
+        return _Match([index], True)
+    if piece in ids:
+        return _Match([ids[piece]], True)
+    if index in new.unknown_ids:
+        return _NEW
+    parts = old.encode(piece.replace(SPACE_SYMBOL, " "))
+    if parts and not piece.startswith(SPACE_SYMBOL) and old.piece(parts[0]) == SPACE_SYMBOL:
+        del parts[0]  # an entry inside words follows no space
+    return _Match(parts, False) if old.unknown_ids.isdisjoint(parts) else _NEW
 
 
-def _copy_rows(old: Tensor, new: Tensor, ids: Sequence[Sequence[int]]) -> None:
-    """Set the rows of new entries (V, ...) with ids to the mean of these old rows."""
-    for index, of_entry in enumerate(ids):
-        if len(of_entry) == 1:
-            new[index] = old[of_entry[0]]
-        elif of_entry:
-            new[index] = old[list(of_entry)].mean(0)
+def _copy_rows(old: Tensor, new: Tensor, matches: Sequence[_Match]) -> None:
+    """Set the rows (V, ...) of new entries to the mean of the matching old rows, if any."""
+    for index, match in enumerate(matches):
+        if len(match.rows) == 1:
+            new[index] = old[match.rows[0]]
+        elif match.rows:
+            new[index] = old[match.rows].mean(0)
 
 
-def _counted(ids: Sequence[Sequence[int]]) -> str:
-    copied = sum(len(one) == 1 for one in ids)
-    averaged = sum(len(one) > 1 for one in ids)
+def _counted(matches: Sequence[_Match]) -> str:
+    num_equal = sum(match.is_equal for match in matches)
+    num_split = sum(bool(match.rows) for match in matches) - num_equal
     return (
-        f"{copied} of {len(ids)} are copied, {averaged} are means of subwords, "
-        f"{len(ids) - copied - averaged} are new"
+        f"{num_equal} of {len(matches)} are copied, {num_split} are means of subwords, "
+        f"{len(matches) - num_equal - num_split} are new"
     )

@@ -57,8 +57,8 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
     scheduled = newest_scheduled(_open(run), count)
     if len(scheduled) < count:
         raise ConfigError(
-            f"{run}: has {len(scheduled)} checkpoints made by --save-every, fewer than {count}; "
-            "ask for fewer, or train with a smaller --save-every or a larger --keep"
+            f"{run}: has {len(scheduled)} scheduled checkpoints, fewer than {count}; ask for "
+            "fewer, or train with a smaller --save-every or a larger --keep"
         )
     return [one.path for one in scheduled]
 
@@ -81,13 +81,15 @@ def best_checkpoints(run: Path, count: int, report: Callable[[str], None]) -> li
     kept = {one.update: one.path for one in list_checkpoints(folder)}
     metric = describe_model(find_model(run)).recipe.validation.best_metric
     history = ValidationHistory(metric, MetricsLog(folder.metrics_path).validations())
-    validated = [update for update in history.best_first() if update in kept]
+    # Update 0 is the model that the run began with.
+    best_first = [update for update in history.best_first() if update > 0]
+    validated = [update for update in best_first if update in kept]
     if len(validated) < count:
         raise ConfigError(
             f"{run}: has {len(validated)} checkpoints that were validated, fewer than {count}; "
             "ask for fewer, or train with a smaller --validate-every or a larger --keep-best"
         )
-    pruned = [update for update in history.best_first()[:count] if update not in kept]
+    pruned = [update for update in best_first[:count] if update not in kept]
     if pruned:
         report(
             f"{run}: validation was better after updates {', '.join(map(str, pruned))}, whose "

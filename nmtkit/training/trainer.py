@@ -88,7 +88,7 @@ class Trainer:
         self._last_refresh = context.clock()
 
     def begin(self) -> None:
-        """Save and validate the weights before the first update, which another run trained.
+        """Save and validate update 0: the weights before the first update.
 
         Raises:
             StoppedError, InterruptedByUserError, ResourceError, LostRankError,
@@ -119,7 +119,7 @@ class Trainer:
             self._after_update()
         if self.meter.num_updates:
             self._log_training()
-        if self.train_state.progress.update:  # a new run begins with the same state
+        if self.train_state.progress.update:  # update 0 is saved by `begin` or not at all
             self.context.ranks.run_on_first(self.saver.save_now)
         if self._is_complete() and self._needs_validation():
             self._validate()

@@ -42,8 +42,8 @@ def test_parts_of_the_model_are_accepted(part: str) -> None:
         ("", "no part ''; known are: embeddings"),
         (
             "encoder.7",
-            "freeze ('encoder.7'): the layers of the encoder are 1 to 6; give one of them, or a "
-            "range such as encoder.1-6 [training.freeze]",
+            "freeze ('encoder.7'): the layers of the encoder are 1 to 6; give one of them, such "
+            "as encoder.1, or a range of them [training.freeze]",
         ),
         ("decoder.5", "freeze ('decoder.5'): the layers of the decoder are 1 to 4; give"),
         ("decoder.3-5", "freeze ('decoder.3-5'): the layers of the decoder are 1 to 4"),

@@ -41,7 +41,7 @@ def test_another_format_is_no_model(tmp_path: Path) -> None:
     with new_folder(tmp_path / "data", "nmtkit-dataset", 1, overwrite=False):
         pass
     with pytest.raises(
-        DamagedError, match="data: is of format 'nmtkit-dataset', not 'nmtkit-model'"
+        DamagedError, match="data: is of format 'nmtkit-dataset', not a model; give a model folder"
     ):
         describe_model(tmp_path / "data")
 

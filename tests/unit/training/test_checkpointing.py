@@ -98,7 +98,7 @@ def test_a_save_by_time_is_made_when_none_was_for_long_and_averaging_does_not_co
     # Of those made by time, only one that is among the two newest stays.
     assert saved(tmp_path) == [(4, True), (7, False), (8, True)]
     assert [path.name for path in last_checkpoints(tmp_path, 2)] == ["00000004", "00000008"]
-    with pytest.raises(ConfigError, match="has 2 checkpoints made by --save-every, fewer than"):
+    with pytest.raises(ConfigError, match="has 2 scheduled checkpoints, fewer than"):
         last_checkpoints(tmp_path, 3)
 
 
@@ -294,6 +294,8 @@ def another_value(field: Field) -> Value:
         return not field.default
     if field.setting.choices:
         return next(one for one in field.setting.choices if one != field.default)
+    if field.kind is tuple:
+        return ("encoder",)
     if field.kind is str:
         return METRICS[field.name]
     assert isinstance(field.default, int | float), f"{field.name} is of a new kind"

@@ -1,6 +1,7 @@
 """A model that begins with another's weights computes the same, also with more entries."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,12 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.storage.checkpoint import Resumable, write_checkpoint
 from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
 from nmtkit.training.initialization import Origin, Parent, no_weights
@@ -74,9 +77,9 @@ def begin(
     """Return a new model that began with a parent, the same model as it was, and the report."""
     before, model = model_of(codec, 2, config), model_of(codec, 2, config)
     with_codec = replace(dataset, codec=codec)
-    origin = Origin.find(
-        Parent(parent, updates_vocabulary=True), parent / "run", config, with_codec, None
-    )
+    is_equal = describe_model(parent).codec.fingerprint == codec.fingerprint
+    own = Parent(parent, updates_vocabulary=not is_equal)
+    origin = Origin.find(own, parent / "run", config, with_codec, None)
     return model, before, [*origin.copy_to(model)]
 
 
@@ -167,7 +170,7 @@ def test_a_subword_that_the_parent_splits_has_the_mean_of_the_parts(
     old = Subword.train(text, "bpe", 276, "text")
     new = Subword.train([f"{line} dach ahad" for line in text], "bpe", 300, "text")
     parent = write_parent(tmp_path / "parent", shared(old)).output_weight
-    model, _, (_, line, _) = begin(tmp_path / "parent", shared(new), dataset)
+    model, _, (_, line) = begin(tmp_path / "parent", shared(new), dataset)
     known = {old.piece(index): index for index in range(old.size)}
     num_means = 0
     for index in range(new.size):
@@ -191,8 +194,8 @@ def test_entries_of_words_and_of_subwords_are_not_compared(
 ) -> None:
     write_parent(tmp_path / "parent", shared(Words(["a", "b", "c"])))
     subwords = shared(Subword.train([*WORDS], "bpe", 269, "text"))
-    model, before, (_, line, _) = begin(tmp_path / "parent", subwords, dataset)
-    assert line == "source entries: 3 of 269 are copied, 0 are means of subwords, 266 are new"
+    model, before, (_, line) = begin(tmp_path / "parent", subwords, dataset)
+    assert line == "shared entries: 3 of 269 are copied, 0 are means of subwords, 266 are new"
     assert torch.equal(model.output_weight[3:], before.output_weight[3:])
 
 
@@ -283,7 +286,7 @@ def test_another_shape_is_refused_and_another_dropout_is_not(
         new: Any = texts.get(name, not old if isinstance(old, bool) else old * 2 or 2)
         with pytest.raises(ConfigError) as raised:
             Origin.find(parent, tmp_path, changed(name, new), dataset, None)
-        expected = f"parent: the model has another shape: {name} ({new}) must be {old}; leave these"
+        expected = f"parent: the model has another shape: {name} ({new}) must be {old}; leave out"
         assert expected in str(raised.value)
 
 
@@ -304,7 +307,56 @@ def test_other_languages_need_the_option(dataset: Dataset, tmp_path: Path) -> No
         ConfigError, match=r"the model translates fr to de, and .*data is en to de; .*--update"
     ):
         Origin.find(Parent(tmp_path / "parent"), tmp_path, CONFIG, dataset, None)
-    begin(tmp_path / "parent", dataset.codec, dataset)
+    parent = Parent(tmp_path / "parent", updates_vocabulary=True)
+    assert Origin.find(parent, tmp_path, CONFIG, dataset, None).parents
+
+
+def test_an_imported_model_without_languages_is_of_any(dataset: Dataset, tmp_path: Path) -> None:
+    subwords = Subword.train([*WORDS], "bpe", 269, "text")
+    pieces = ["<unk>", "<pad>", "</s>", *map(subwords.piece, range(3, 269))]
+    vocabulary = MarianVocabulary(subwords.data, pieces, "model")
+    codec = TextCodec("source", "target", vocabulary, vocabulary, is_shared=True)
+    write_parent(tmp_path / "parent", codec)
+    named = replace(dataset, codec=replace(codec, source_lang="en", target_lang="de"))
+    assert Origin.find(Parent(tmp_path / "parent"), tmp_path, CONFIG, named, None).parents
+
+
+def test_an_update_of_an_equal_vocabulary_has_no_effect(dataset: Dataset, tmp_path: Path) -> None:
+    write_parent(tmp_path / "parent", dataset.codec)
+    parent = Parent(tmp_path / "parent", updates_vocabulary=True)
+    with pytest.raises(ConfigError, match=r"--update-vocabulary has no effect; leave it out"):
+        Origin.find(parent, tmp_path, CONFIG, dataset, None)
+
+
+@pytest.mark.parametrize("rest", ["nothing", "an empty folder", "a damaged model"])
+def test_a_run_that_continues_needs_no_intact_parent(
+    rest: str, dataset: Dataset, tmp_path: Path
+) -> None:
+    if rest == "an empty folder":
+        (tmp_path / "parent").mkdir()
+    if rest == "a damaged model":
+        write_parent(tmp_path / "parent", dataset.codec)
+        (tmp_path / "parent" / "config.toml").write_text("", encoding="utf-8")
+    resumable = resumable_with({"parents": [{"name": "first", "sha256": "ab"}]})
+    parent = Parent(tmp_path / "parent")
+    origin = Origin.find(parent, tmp_path / "run", CONFIG, dataset, resumable)
+    assert origin.copy_to is no_weights
+
+
+def test_a_parent_run_may_have_trained_on(dataset: Dataset, tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path / "night")
+    recipe, snapshot = TrainRecipe(model=CONFIG), tiny_snapshot(5, is_scheduled=True)
+    own = replace(snapshot, recipe=recipe, codec=dataset.codec)
+    weights = model_of(dataset.codec, 1).state_dict()
+    write_checkpoint(run, replace(own, model=weights))
+    parents = Origin.find(Parent(run.path), tmp_path, CONFIG, dataset, None).parents
+    resumable = resumable_with({"parents": parents})
+    weights = model_of(dataset.codec, 2).state_dict()
+    write_checkpoint(run, replace(own, update=6, model=weights))
+    assert Origin.find(Parent(run.path), tmp_path, CONFIG, dataset, resumable).parents == parents
+    shutil.rmtree(run.model_dir(5))
+    with pytest.raises(ConfigError, match="night: is not the model"):
+        Origin.find(Parent(run.path), tmp_path, CONFIG, dataset, resumable)
 
 
 def test_a_damaged_parent_is_refused(dataset: Dataset, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_too_few_checkpoints_is_an_error_with_their_number(tmp_path: Path) -> No
     tiny_run(tmp_path / "run", 1, 2)
     with pytest.raises(
         ConfigError,
-        match="run: has 2 checkpoints made by --save-every, fewer than 3; ask for fewer, or tr",
+        match="run: has 2 scheduled checkpoints, fewer than 3; ask for fewer, or tr",
     ):
         last_checkpoints(tmp_path / "run", 3)
 
@@ -270,7 +270,7 @@ def test_the_best_mean_is_written_with_all_results(
         {"last": number, "nll": loss, "scores": {"bleu": bleu}, "signatures": {"bleu": "signed"}}
         for number, (loss, bleu) in zip((1, 2, 5), results, strict=True)
     ]
-    assert [int(one["name"]) for one in describe_model(out).manifest["sources"]] == updates(chosen)
+    assert [one["update"] for one in describe_model(out).manifest["sources"]] == updates(chosen)
     average(last_checkpoints(run, count), tmp_path / "expected", {}, overwrite=False)
     expected = read_tensors(tmp_path / "expected")
     written = read_tensors(out)
@@ -304,7 +304,7 @@ def test_more_than_there_are_is_an_error_before_anything_is_tried(
     run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_validations(monkeypatch)
-    with pytest.raises(ConfigError, match=r"run: has 6 checkpoints made .*, fewer than 7; ask"):
+    with pytest.raises(ConfigError, match=r"run: has 6 scheduled checkpoints, fewer than 7; ask"):
         average_best_count(run, [1, 7], data, tmp_path / "out", False, pytest.fail)
     assert not (tmp_path / "out").exists()
 
