@@ -43,6 +43,12 @@ def describe_model(folder: Path) -> Description:
     Raises:
         DamagedError: it is not a model folder, it is damaged, or its version is newer.
     """
+    manifest = _read_manifest(folder)
+    verify_files(folder, manifest)
+    return Description(manifest, _read_recipe(folder), TextCodec.load(folder / CODEC))
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
     if folder.is_dir() and not (folder / MANIFEST).exists():
         raise DamagedError(
             f"{folder}: is not an nmtkit model, it has no {MANIFEST}; give the folder of a model, "
@@ -51,12 +57,10 @@ def describe_model(folder: Path) -> Description:
     found = format_of(folder)
     if found not in (None, FORMAT):
         raise DamagedError(
-            f"{folder}: is of format {found!r}, not a model; give a model folder, a checkpoint or a "
-            "run"
+            f"{folder}: is of format {found!r}, not a model; give a model folder, a checkpoint or "
+            "a run"
         )
-    manifest = read_manifest(folder, FORMAT, VERSION)
-    verify_files(folder, manifest)
-    return Description(manifest, _read_recipe(folder), TextCodec.load(folder / CODEC))
+    return read_manifest(folder, FORMAT, VERSION)
 
 
 def _read_recipe(folder: Path) -> TrainRecipe:
@@ -85,7 +89,7 @@ def shape_from(parent: Path, run_dir: Path | None) -> ModelConfig:
         with suppress(FileNotFoundError):
             return RunFolder(run_dir).read_recipe().model
     folder = find_model(parent)
-    read_manifest(folder, FORMAT, VERSION)
+    _read_manifest(folder)
     return _read_recipe(folder).model
 
 

@@ -191,7 +191,7 @@ def test_the_command_takes_the_shape_from_the_model(data: Path, tmp_path: Path) 
         (
             ("--from", "{data}"),
             4,
-            "data: is of format 'nmtkit-dataset', not a model; give a model folder",
+            "data: is of format 'nmtkit-dataset', not a model; give a",
         ),
         (("--from", "nowhere"), 4, "nowhere: no such folder; check the path"),
         (
