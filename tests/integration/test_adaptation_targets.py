@@ -118,7 +118,7 @@ def test_another_seed_has_its_own_stages_after_the_same_parent() -> None:
         assert " --seed 2 " in found[stage]
         assert found[stage].endswith(f" --out work/seed-2/{stage}")
     for stage in ("domain", "mixed", "frozen"):
-        assert " --preset fine-tune --learning-rate 3e-5 --max-updates 300 " in found[stage]
+        assert " --preset fine-tune --learning-rate 3e-5 --max-epochs 0 --max-updates 500 " in found[stage]
 
 
 def test_both_test_sets_are_translated_and_scored_by_each_stage() -> None:
