@@ -134,6 +134,30 @@ def test_the_manifest_names_the_sources_and_follows_the_newest(tmp_path: Path) -
     ]
 
 
+@pytest.mark.parametrize("others", [("p", "p"), ("q", "p"), ("q", "q"), ("", "p")])
+def test_a_line_of_descent_is_kept_only_if_all_sources_have_it(
+    others: tuple[str, str], tmp_path: Path
+) -> None:
+    parents = {name: [{"name": name, "sha256": name}] for name in ("p", "q")}
+    folders = []
+    for update, name in enumerate((*others, "p"), 1):
+        provenance: Json = {**PROVENANCE, **({"parents": parents[name]} if name else {})}
+        fields: dict[str, Json] = {"update": update, "provenance": provenance}
+        folders.append(tmp_path / f"n{update}")
+        write_model(
+            folders[-1], tiny_tensors(update), TrainRecipe(), tiny_codec(), fields, overwrite=False
+        )
+    average(folders, tmp_path / "out", {}, overwrite=False)
+    manifest = describe_model(tmp_path / "out").manifest
+    is_common = others == ("p", "p")
+    assert manifest["provenance"] == {
+        **PROVENANCE,
+        **({"parents": parents["p"]} if is_common else {}),
+    }
+    of_sources = [source.get("parents") for source in manifest["sources"]]
+    assert of_sources == [parents.get(name) for name in (*others, "p")]
+
+
 def test_the_manifest_has_the_fields_of_the_caller(tmp_path: Path) -> None:
     folder = tiny_model_folder(tmp_path / "one", 1, tiny_tensors(1))
     average([folder], tmp_path / "out", {"tried": [{"last": 1}]}, overwrite=False)
