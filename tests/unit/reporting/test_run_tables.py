@@ -149,6 +149,8 @@ def other_value(field: Field) -> Value:
     """Return a value that is not the default, permitted or not."""
     if field.kind is bool:
         return not field.default
+    if isinstance(field.default, tuple):
+        return ("encoder",)
     if isinstance(field.default, str):
         return field.default + " "
     assert isinstance(field.default, int | float), f"{field.name} is of a new kind"
