@@ -96,12 +96,14 @@ def shape_from(parent: Path, run_dir: Path | None) -> ModelConfig:
 def weights_of(path: Path) -> list[str]:
     """Return the hashes of the weights of a model, or of a run's checkpoints, the best one first.
 
-    Nothing is returned for a model that is missing or damaged.
+    A model that is missing or damaged is left out.
     """
+    folders = RunFolder(path).model_dirs() if is_run(path) else []
     found = []
     with suppress(DamagedError):
-        folders = [find_model(path), *(RunFolder(path).model_dirs() if is_run(path) else [])]
-        for folder in folders:
+        folders = [find_model(path), *folders]
+    for folder in folders:
+        with suppress(DamagedError):
             manifest = read_manifest(folder, FORMAT, VERSION)
             found.append(str(identify(folder, manifest)["sha256"]))
     return found

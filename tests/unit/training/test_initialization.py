@@ -353,6 +353,8 @@ def test_a_parent_run_may_have_trained_on(dataset: Dataset, tmp_path: Path) -> N
     resumable = resumable_with({"parents": parents})
     weights = model_of(dataset.codec, 2).state_dict()
     write_checkpoint(run, replace(own, update=6, model=weights))
+    write_checkpoint(run, replace(own, update=4, model=weights))
+    (run.model_dir(4) / "manifest.json").write_text("{}", encoding="utf-8")
     assert Origin.find(Parent(run.path), tmp_path, CONFIG, dataset, resumable).parents == parents
     shutil.rmtree(run.model_dir(5))
     with pytest.raises(ConfigError, match="night: is not the model"):
