@@ -108,11 +108,12 @@ class Saver:
 
         Update 0 is none of its checkpoints.
         """
-        progress = self._train_state.progress
-        is_epoch_end = self._config.every_epoch and progress.ends_epoch
-        return progress.update > 0 and (
-            is_epoch_end or progress.update % self._config.save_every == 0
-        )
+        update = self._train_state.progress.update
+        return update > 0 and (self.is_epoch_end() or update % self._config.save_every == 0)
+
+    def is_epoch_end(self) -> bool:
+        """Return whether --every-epoch asks for a checkpoint and a validation after this update."""
+        return self._config.every_epoch and self._train_state.progress.ends_epoch
 
     def is_due(self) -> bool:
         """Return whether to save: scheduled, or the last save is --save-minutes ago."""

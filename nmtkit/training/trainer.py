@@ -347,10 +347,9 @@ class Trainer:
         return needs_validation(self.context.recipe, self.train_state.progress, self.history)
 
     def _is_validation_due(self) -> bool:
-        recipe, progress = self.context.recipe, self.train_state.progress
-        is_epoch_end = recipe.checkpoints.every_epoch and progress.ends_epoch
+        every = self.context.recipe.validation.validate_every
         return self._needs_validation() and (
-            is_epoch_end or progress.update % recipe.validation.validate_every == 0
+            self.saver.is_epoch_end() or self.train_state.progress.update % every == 0
         )
 
 
