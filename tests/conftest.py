@@ -1,4 +1,4 @@
-"""What all tests share: a tiny dataset, a run, and no time limits, outer make or fsync."""
+"""What all tests share: a tiny dataset, a run, one folder, no time limits, outer make or fsync."""
 
 import os
 import signal
@@ -35,6 +35,14 @@ def _without_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "fsync", lambda _: None)
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _in_the_same_folder() -> Iterator[None]:
+    """Check that no test leaves this process in another folder: later tests would fail there."""
+    before = Path.cwd()
+    yield
+    assert Path.cwd() == before
 
 
 @pytest.fixture(scope="session")

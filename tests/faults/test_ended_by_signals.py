@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,16 +76,14 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def act(root: Path, line: str) -> None:
     """Run a command line in a folder; SystemExit with its exit code, unless it is 0."""
-    os.chdir(root)
-    if code := run(line.split()):
+    with chdir(root):
+        code = run(line.split())
+    if code:
         sys.exit(code)
 
 
 @pytest.mark.parametrize("line", COMMANDS.values(), ids=COMMANDS)
-def test_it_leaves_nothing_unfinished(
-    line: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_it_leaves_nothing_unfinished(line: str, inputs: Path, tmp_path: Path) -> None:
     before, complete = tmp_path / "before", tmp_path / "complete"
     for folder in (before, complete):
         shutil.copytree(inputs, folder)
