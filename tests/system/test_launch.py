@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -153,7 +154,10 @@ def test_the_store_of_the_ranks_listens_only_on_the_loopback_interface(
 
 def places_of_listeners(pid: int) -> list[str]:
     """Return the addresses on which a process listens, in the kernel's notation."""
-    files = (str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    files = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            files.append(str(entry.readlink()))
     sockets = {file.removeprefix("socket:[").removesuffix("]") for file in files}
     tables = (Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
     rows = [line.split() for table in tables for line in table.splitlines()[1:]]
