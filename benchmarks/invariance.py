@@ -18,7 +18,7 @@ from benchmarks.common import print_json, print_table
 from nmtkit.config.schema import OutputConfig, RuntimeConfig, TranslateRecipe, TranslationConfig
 from nmtkit.decoding.requests import Answer, Request, Translation
 from nmtkit.decoding.workers import open_translator
-from nmtkit.text.lines import decode_lines, open_bytes
+from nmtkit.text.lines import decode_lines, numbered_chunks, open_bytes
 
 NEAR = 1e-4
 """Scores that differ by less are all but equal."""
@@ -101,7 +101,8 @@ def translate(model: Path, way: Way, lines: Sequence[str]) -> list[Translation]:
         random.Random(1).shuffle(order)
     translator = open_translator([model], way.recipe, print)
     requests = [Request(lines[index]) for index in order]
-    answers: list[Answer] = [one for chunk in translator.answer_all(requests) for one in chunk]
+    results = translator.answer_all(numbered_chunks(requests, way.recipe.translation.chunk_lines))
+    answers: list[Answer] = [answer for result in results for answer in result.answers]
     by_index = dict(zip(order, answers, strict=True))
     return [by_index[index].translations[0] for index in range(len(lines))]
 

@@ -53,7 +53,7 @@ class Progress:
         self._num_lines += num_lines
         self._num_tokens += num_tokens
         now = self._clock()
-        if now - self._reported > REPORT_S:
+        if num_lines and now - self._reported > REPORT_S:
             self._reported = now
             self._report()
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import chain
 
 from nmtkit.config.corpora import corpus_problems
@@ -30,6 +31,7 @@ from nmtkit.config.schema import (
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
+    SamplingConfig,
     ScoreRecipe,
     SearchConfig,
     TrainRecipe,
@@ -37,6 +39,7 @@ from nmtkit.config.schema import (
 )
 from nmtkit.config.training_rules import training_problems
 
+SAMPLING_SETTINGS = tuple(one.name for one in fields(SamplingConfig) if one.name != "sample")
 SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
 
 
@@ -64,7 +67,7 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     if recipe.sampling.sample:
         yield from without_effect(recipe, ("beam",), "with --sample, which draws --n-best")
     else:
-        yield from without_effect(recipe, ("temperature", "top_k", "top_p"), "without --sample")
+        yield from without_effect(recipe, SAMPLING_SETTINGS, "without --sample")
         if output.n_best > search.beam:
             yield Problem(
                 ("n_best", "beam"),

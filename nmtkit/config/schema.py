@@ -171,6 +171,12 @@ class SamplingConfig:
         minimum=1e-6,
         maximum=1,
     )
+    epsilon_cutoff: float = setting(
+        0.0,
+        "Never sample tokens below this probability, such as 0.02, except the likeliest; 0 = off.",
+        minimum=0,
+        maximum=1,
+    )
 
 
 OUTPUT_FORMATS = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from nmtkit.config.schema import TranslationConfig
-from nmtkit.decoding.requests import Answer
+from nmtkit.decoding.requests import BatchResult
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
@@ -95,16 +95,16 @@ class LineSplitter:
 
 
 def with_warnings(
-    chunks: Iterable[list[Answer]], warn: Callable[[str], None]
-) -> Iterator[list[Answer]]:
-    """Yield answers; warn of the first line that was too long, and at the end of the others."""
+    results: Iterable[BatchResult], warn: Callable[[str], None]
+) -> Iterator[BatchResult]:
+    """Yield results; warn of the first line that was too long, and at the end of the others."""
     num_warnings = 0
-    for chunk in chunks:
-        for warning in filter(None, (answer.warning for answer in chunk)):
+    for result in results:
+        for warning in filter(None, (answer.warning for answer in result.answers)):
             num_warnings += 1
             if num_warnings == 1:
                 warn(warning)
-        yield chunk
+        yield result
     if num_warnings > 1:
         lines = "line was" if num_warnings == 2 else "lines were"
         warn(f"and {num_warnings - 1:,} more {lines} too long and treated in the same way")

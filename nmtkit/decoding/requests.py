@@ -1,7 +1,8 @@
 """Requests to a translator, and its answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from nmtkit.decoding.annotations import Annotations, join_annotations
@@ -61,6 +62,75 @@ class Answer:
     request: Request
     translations: Sequence[Translation]
     warning: str = ""
+
+
+Chunk = tuple[int, Sequence[Request]]
+"""Lines that are read and sorted by length together; the number of the first one, from 1."""
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """The lines that a batch has finished.
+
+    Attributes:
+        answers: the answers that are final, and all before them too, in the order of the lines.
+        num_lines: number of lines that the batch has finished, in any order.
+        num_tokens: target tokens of their best translations.
+    """
+
+    answers: Sequence[Answer]
+    num_lines: int
+    num_tokens: int
+
+
+class ChunkAnswers:
+    """The answers to a chunk of lines, whose parts are translated in any order."""
+
+    def __init__(
+        self,
+        num_parts: Sequence[int],
+        complete: Callable[[int, list[list[Translation]]], Answer],
+    ) -> None:
+        """Begin with no translation.
+
+        Args:
+            num_parts: number of parts of each line; 0 for a blank line.
+            complete: returns the answer to a line, given its place and the n-best list of each of
+                its parts.
+        """
+        self._complete = complete
+        self._line_of = [line for line, count in enumerate(num_parts) for _ in range(count)]
+        self._firsts = [0, *accumulate(num_parts)]
+        self._num_missing = list(num_parts)
+        self._found: list[list[Translation]] = [[] for _ in self._line_of]
+        self._waiting: dict[int, Answer] = {}
+        self._next = 0
+
+    def add_blank(self) -> BatchResult:
+        """Finish the lines that have no part."""
+        return self._finish([line for line, count in enumerate(self._num_missing) if not count])
+
+    def add(self, parts: Sequence[int], found: Sequence[list[Translation]]) -> BatchResult:
+        """Add the n-best lists of a batch of parts, each given by its place in the chunk."""
+        finished = []
+        for part, translations in zip(parts, found, strict=True):
+            self._found[part] = translations
+            line = self._line_of[part]
+            self._num_missing[line] -= 1
+            if not self._num_missing[line]:
+                finished.append(line)
+        return self._finish(finished)
+
+    def _finish(self, lines: Sequence[int]) -> BatchResult:
+        for line in lines:
+            first, end = self._firsts[line : line + 2]
+            self._waiting[line] = self._complete(line, self._found[first:end])
+        num_tokens = sum(self._waiting[line].translations[0].num_tokens for line in lines)
+        answers = []
+        while self._next in self._waiting:
+            answers.append(self._waiting.pop(self._next))
+            self._next += 1
+        return BatchResult(answers, len(lines), num_tokens)
 
 
 def join_n_best(n_best_lists: Sequence[Sequence[Translation]]) -> list[Translation]:

@@ -1,11 +1,12 @@
 """Sampling: translations drawn at random, token by token.
 
-Each token is drawn from the model's distribution after temperature, top-k and top-p. The random
-numbers are a function of the seed, the line's key, the number of the sample and the position. So
-samples depend neither on the batch nor on the device, except through rounding.
+Each token is drawn from the model's distribution after temperature, top-k, top-p and the epsilon
+cutoff, in this order. The random numbers are a function of the seed, the line's key, the number of
+the sample and the position. So samples depend neither on the batch nor on the device, except
+through rounding.
 
-Source: Holtzman et al. 2020 (arXiv 1904.09751) for top-p, Fan et al. 2018 (arXiv 1805.04833) for
-top-k.
+Source: Fan et al. 2018 (arXiv 1805.04833) for top-k, Holtzman et al. 2020 (arXiv 1904.09751) for
+top-p, Hewitt et al. 2022 (arXiv 2210.15191, section 4) for the epsilon cutoff.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class SamplingSpec:
     """Sampling settings, seed and keys of a batch of B sentences.
 
     Attributes:
-        config: temperature, top-k and top-p.
+        config: temperature, top-k, top-p and epsilon cutoff.
         seed: seed of all random numbers.
         keys: (B,) int64, a unique number for each sentence.
         num_samples: W, the number of translations per sentence.
@@ -49,7 +50,7 @@ def sample(
     config: SearchConfig,
     constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
-    """Draw translations; scores are the model's, without temperature, top-k and top-p.
+    """Draw translations; scores are the model's, without these settings.
 
     Args:
         step, state, max_lengths, constraints: as for `beam_search`.
@@ -101,7 +102,7 @@ def _constrained(
 
 
 def _sampling_probs(log_probs: Tensor, config: SamplingConfig) -> Tensor:
-    """Apply temperature, top-k and top-p; return float64 probabilities (B, W, V), unnormalised."""
+    """Return the float64 probabilities (B, W, V) to draw from, unnormalised."""
     scaled = log_probs.double() / config.temperature
     if 0 < config.top_k < scaled.shape[-1]:
         least = scaled.topk(config.top_k).values[:, :, -1:]
@@ -111,6 +112,10 @@ def _sampling_probs(log_probs: Tensor, config: SamplingConfig) -> Tensor:
         ordered, order = probs.sort(descending=True, stable=True)
         is_outside = ordered.cumsum(-1) - ordered >= config.top_p
         probs = torch.zeros_like(probs).scatter_(2, order, ordered.masked_fill(is_outside, 0.0))
+    if config.epsilon_cutoff:
+        probs = probs / probs.sum(-1, keepdim=True)
+        highest = probs.amax(-1, keepdim=True)  # kept, even if it is below the cutoff
+        probs = probs.masked_fill(probs < highest.clamp(max=config.epsilon_cutoff), 0.0)
     return probs
 
 

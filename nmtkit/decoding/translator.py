@@ -1,13 +1,12 @@
-"""Translator: reads lines ahead in chunks, translates them in batches, answers in order.
+"""Translator: translates chunks of lines in batches, and answers in order.
 
-Each input line has exactly one answer. The caller reads and writes files and formats, and flushes
-the output.
+Each input line has exactly one answer. The caller reads chunks, and writes files and formats.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import repeat
 
 import torch
 from torch import Tensor
@@ -20,7 +19,15 @@ from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.long_lines import LineSplitter, with_warnings
 from nmtkit.decoding.output_forms import output_form
-from nmtkit.decoding.requests import Answer, Request, Translation, join_n_best
+from nmtkit.decoding.requests import (
+    Answer,
+    BatchResult,
+    Chunk,
+    ChunkAnswers,
+    Request,
+    Translation,
+    join_n_best,
+)
 from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
@@ -96,31 +103,35 @@ class Translator:
         """
         if isinstance(lines, str):
             raise ConfigError("translate: takes lines, and was given one string; put it in a list")
-        for chunk in self.answer_all(map(Request, lines)):
-            for answer in chunk:
+        config = self._recipe.translation
+        chunks = numbered_chunks(map(Request, lines), 1 if config.stream else config.chunk_lines)
+        for result in self.answer_all(chunks):
+            for answer in result.answers:
                 yield answer.translations[0].text
 
-    def answer_all(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
-        """Yield the answers to requests in order, a chunk at a time.
+    def answer_all(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
+        """Translate chunks of lines; yield the result of each batch.
 
-        The next chunk is read when the answers to this one have been consumed.
+        The answers of all results together are in the order of the lines. A chunk is read when the
+        results of the one before have been consumed.
         """
-        config = self._recipe.translation
-        chunks = numbered_chunks(requests, 1 if config.stream else config.chunk_lines)
-        answers = (self.answer(chunk, first_number) for first_number, chunk in chunks)
-        yield from with_warnings(answers, self._warn)
+        results = (result for first, chunk in chunks for result in self.answer_chunk(chunk, first))
+        yield from with_warnings(results, self._warn)
+
+    def answer(self, requests: Sequence[Request], first_number: int) -> list[Answer]:
+        """Translate a chunk of lines; `answer_chunk` without its steps."""
+        results = self.answer_chunk(requests, first_number)
+        return [answer for result in results for answer in result.answers]
 
     @torch.inference_mode()
-    def answer(self, requests: Sequence[Request], first_number: int) -> list[Answer]:
+    def answer_chunk(self, requests: Sequence[Request], first_number: int) -> Iterator[BatchResult]:
         """Translate a chunk of lines, in batches of sentences of similar length.
+
+        Each answer has the n best translations of its line; a blank line has one blank translation.
 
         Args:
             requests: any number of requests.
             first_number: the number of the first line, for messages and for sampling.
-
-        Returns:
-            the answer to each request, with its n best translations; a blank line has one blank
-            translation.
 
         Raises:
             DataError: a line is too long, its prefix does not fit, or no translation is permitted.
@@ -139,21 +150,17 @@ class Translator:
             )
         ]
         parts = [part for parts_of_line in parts_of_lines for part in parts_of_line]
-        found: list[list[Translation]] = [[] for _ in parts]
+
+        def complete(place: int, found: list[list[Translation]]) -> Answer:
+            return self._completed(requests[place], join_n_best(found), lines[place].warning)
+
+        answers = ChunkAnswers([*map(len, parts_of_lines)], complete)
+        yield answers.add_blank()
         config, width = self._recipe.translation, self._width()
         lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
         limits = scale_limit(config.max_tokens, width), scale_limit(config.batch_size, width)
         for batch in batches_by_length(lengths, *limits):
-            answers = self._translate([parts[index] for index in batch])
-            for index, translations in zip(batch, answers, strict=True):
-                found[index] = translations
-        remaining = iter(found)
-        return [
-            self._completed(
-                request, join_n_best(list(islice(remaining, len(line.parts)))), line.warning
-            )
-            for request, line in zip(requests, lines, strict=True)
-        ]
+            yield answers.add(batch, self._translate([parts[index] for index in batch]))
 
     @property
     def target_kind(self) -> str:

@@ -1,11 +1,12 @@
 """Translation by several processes, each with its own device."""
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,51 @@ import torch
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.long_lines import with_warnings
-from nmtkit.decoding.requests import Answer, Request
+from nmtkit.decoding.requests import Answer, BatchResult, Chunk, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
-from nmtkit.runtime.workers import Worker
+from nmtkit.runtime.workers import Worker, wait_for_any
 from nmtkit.text.codec import KINDS
-from nmtkit.text.lines import numbered_chunks
 
 Message = list[Any]
-"""What a worker sends: the kind of its target vocabulary, once loaded; answers."""
+"""What a worker sends: the kind of its target vocabulary, once loaded; the result of a batch."""
+
+_CHUNKS_AHEAD = 2
+"""Chunks that are read before the results of the first one are complete."""
+
+
+class _Part:
+    """A worker's part of a chunk.
+
+    Attributes:
+        requests: its lines.
+        answers: the answers so far, in order.
+        error: the error that ended its translation.
+    """
+
+    def __init__(self, requests: Sequence[Request], first_number: int) -> None:
+        self.requests = requests
+        self.answers: list[Answer] = []
+        self.error: NmtkitError | None = None
+        self._first_number = first_number
+        self._num_taken = 0
+
+    @property
+    def is_finished(self) -> bool:
+        """All lines are translated, or an error has occurred."""
+        return self.error is not None or len(self.answers) == len(self.requests)
+
+    def message(self) -> tuple[list[Request], int]:
+        """Return what its worker receives."""
+        # Other keys of a JSON line need not be pickled: this process writes the output.
+        return [replace(one, others={}) for one in self.requests], self._first_number
+
+    def take(self) -> list[Answer]:
+        """Return the answers since the last call, with the requests as they were given."""
+        first, self._num_taken = self._num_taken, len(self.answers)
+        found = slice(first, self._num_taken)
+        pairs = zip(self.answers[found], self.requests[found], strict=True)
+        return [replace(answer, request=request) for answer, request in pairs]
 
 
 class Workers:
@@ -54,46 +91,82 @@ class Workers:
         for number in range(num_workers):
             self._workers.append(Worker(_serve, partial(_lost, number)))
             self._workers[-1].send((number, paths, replace(recipe, runtime=runtime)))
-        self._target_kind: str = self._receive()[0]
+        # Dictionaries keep their order: that of the parts of a chunk.
+        self._work: dict[Worker[Message], deque[_Part]] = {one: deque() for one in self._workers}
+        self._target_kind: str = {worker.receive()[0] for worker in self._workers}.pop()
 
-    def answer_all(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
-        """Yield the answers to requests in order, a chunk at a time, divided among the workers.
+    def answer_all(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
+        """Translate chunks of lines, each divided among the workers; yield each batch's result.
+
+        The answers of all results together are in the order of the lines. The next chunk is read
+        before the results of one are complete, so that no worker waits for another.
 
         Raises:
             DataError: as for `Translator.answer_all`.
             LostRankError: a process died.
         """
-        yield from with_warnings(self._divided(requests), self._warn)
+        self._drop_unfinished()
+        yield from with_warnings(self._results(chunks), self._warn)
 
-    def _divided(self, requests: Iterable[Request]) -> Iterator[list[Answer]]:
+    def _results(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
+        divided: deque[list[_Part]] = deque()
+        for first, chunk in chunks:
+            divided.append(self._divide(chunk, first))
+            # A single line is from somebody who waits for its translation.
+            if len(divided) == _CHUNKS_AHEAD or len(chunk) == 1:
+                yield from self._finish(divided.popleft())
+        for parts in divided:
+            yield from self._finish(parts)
+
+    def _divide(self, chunk: Sequence[Request], first: int) -> list[_Part]:
+        """Add a part of a chunk to the work of each worker."""
         size = len(self._workers)
-        for first, chunk in numbered_chunks(requests, self._recipe.translation.chunk_lines):
-            bounds = [len(chunk) * number // size for number in range(size + 1)]
-            for worker, begin, end in zip(self._workers, bounds[:-1], bounds[1:], strict=True):
-                # Other keys of a JSON line need not be pickled: this process writes the output.
-                part = [replace(request, others={}) for request in chunk[begin:end]]
-                worker.send((part, first + begin))
-            yield [
-                replace(answer, request=request)
-                for request, answer in zip(chunk, self._receive(), strict=True)
-            ]
+        bounds = [len(chunk) * number // size for number in range(size + 1)]
+        parts = [_Part(chunk[begin:end], first + begin) for begin, end in pairwise(bounds)]
+        for worker, part in zip(self._work, parts, strict=True):
+            if part.requests:
+                self._work[worker].append(part)
+                if len(self._work[worker]) == 1:
+                    worker.send(part.message())
+        return parts
+
+    def _finish(self, parts: Sequence[_Part]) -> Iterator[BatchResult]:
+        """Yield all results until these parts are translated, and their answers in order."""
+        for part in parts:
+            yield BatchResult(part.take(), 0, 0)
+            while not part.is_finished:
+                for worker in wait_for_any([one for one, parts in self._work.items() if parts]):
+                    result = self._receive_result(worker)
+                    yield replace(result, answers=part.take())
+            if part.error:
+                raise part.error
+
+    def _receive_result(self, worker: Worker[Message]) -> BatchResult:
+        """Receive the result of a batch; if it was the last of a part, send the next part."""
+        work = self._work[worker]
+        result = BatchResult((), 0, 0)
+        try:
+            (result,) = worker.receive()
+        except NmtkitError as error:
+            work[0].error = error
+        work[0].answers += result.answers
+        if work[0].is_finished:
+            work.popleft()
+            if work:
+                worker.send(work[0].message())
+        return result
+
+    def _drop_unfinished(self) -> None:
+        """Wait for the parts that are left over after an error."""
+        for worker, parts in self._work.items():
+            while len(parts) > 1:
+                parts.pop()
+            while parts:
+                self._receive_result(worker)
 
     def summarize(self, repair_counts: Counter[bool | None]) -> str:
         """Return the line of `Translator.summarize`."""
         return KINDS[self._target_kind].summarize(repair_counts)
-
-    def _receive(self) -> list[Any]:
-        """Join the next list of each worker; raise the first error when all have answered."""
-        received: list[Any] = []
-        errors: list[NmtkitError] = []
-        for worker in self._workers:
-            try:
-                received += worker.receive()
-            except NmtkitError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
-        return received
 
 
 def open_translator(
@@ -125,11 +198,10 @@ def _serve(connection: "Connection[Message | Exception, Any]") -> None:
         requests, first_number = connection.recv()
         try:
             with _errors_of_torch():
-                answers = translator.answer(requests, first_number)
+                for result in translator.answer_chunk(requests, first_number):
+                    connection.send([result])
         except NmtkitError as error:
             connection.send(error)
-        else:
-            connection.send(answers)
 
 
 def _no_warning(message: str) -> None:

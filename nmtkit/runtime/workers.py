@@ -10,10 +10,10 @@ import atexit
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
@@ -33,6 +33,9 @@ class Worker(Generic[Received]):
 
     It may run ahead of the receiver by the messages that fit into a pipe, and one more. It is
     killed when the thread that started it ends.
+
+    Attributes:
+        connection: this process's end of the pipe.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Worker(Generic[Received]):
             lost: returns the error to raise when the process ends early, given its exit code.
         """
         self._lost = lost
-        self._connection, workers_end = multiprocessing.Pipe()
+        self.connection, workers_end = multiprocessing.Pipe()
         # What it works with is sent later: as an argument, it would block the start of a child
         # that dies early.
         self._process = _start(serve, workers_end)
@@ -59,7 +62,7 @@ class Worker(Generic[Received]):
     def send(self, message: object) -> None:
         """Send it something; if it is gone, `receive` raises why."""
         with suppress(OSError):
-            self._connection.send(message)
+            self.connection.send(message)
 
     def receive(self) -> Received:
         """Wait for its next message.
@@ -69,7 +72,7 @@ class Worker(Generic[Received]):
             MemoryError, OSError: the worker raised it.
         """
         try:
-            received: Received | Exception = self._connection.recv()
+            received: Received | Exception = self.connection.recv()
         except (EOFError, OSError):
             self._process.join()
             raise self._lost(self._process.exitcode) from None
@@ -79,10 +82,17 @@ class Worker(Generic[Received]):
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
-        self._connection.close()
+        self.connection.close()
         self._process.kill()
         self._process.join()
         atexit.unregister(self._process.kill)
+
+
+def wait_for_any(workers: Collection[Worker[Received]]) -> list[Worker[Received]]:
+    """Wait until some of these workers have sent a message or ended; return those, in order."""
+    by_connection = {worker.connection: worker for worker in workers}
+    ready = wait(by_connection)
+    return [worker for connection, worker in by_connection.items() if connection in ready]
 
 
 def ended_early(remedy: str) -> Callable[[int | None], ResourceError]:

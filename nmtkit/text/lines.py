@@ -160,16 +160,25 @@ def one_line(text: str) -> str:
     return text.translate(_LINE_ENDS_TO_SPACES)
 
 
-def numbered_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[int, list[Item]]]:
-    """Yield chunks of at most `size` items, each with the number of its first item, from 1.
+def numbered_chunks(
+    items: Iterable[Item], size: int, first_size: int | None = None
+) -> Iterator[tuple[int, list[Item]]]:
+    """Yield chunks of items, each with the number of its first item, from 1.
 
     A chunk is read only when it is requested.
+
+    Args:
+        items: read as needed.
+        size: largest number of items per chunk.
+        first_size: items of the first chunk; each further chunk has 4 times as many, up to `size`.
+            None = `size`.
     """
     remaining = iter(items)
-    number = 1
-    while chunk := list(islice(remaining, size)):
+    number, next_size = 1, min(first_size or size, size)
+    while chunk := list(islice(remaining, next_size)):
         yield number, chunk
         number += len(chunk)
+        next_size = min(4 * next_size, size)
 
 
 class _OwningGzipFile(gzip.GzipFile):

@@ -149,6 +149,7 @@ def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
         (["--n-best", "5", "--output-format", "json"], "n_best (5) must be at most beam (4)"),
         (["--sample", "--beam", "2"], "beam (2) has no effect with --sample"),
         (["--top-k", "2"], "top_k (2) has no effect without --sample"),
+        (["--epsilon-cutoff", "0.02"], "epsilon_cutoff (0.02) has no effect without --sample"),
         (
             ["--scores", "--output-format", "json"],
             "scores (True) has no effect without --output-format text",

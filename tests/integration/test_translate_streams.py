@@ -19,7 +19,7 @@ from tests.tiny import tiny_codec, tiny_model
 COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
 LINES = (b"a b c\n", b"\n", b"d\n")
 DEADLINE_S = 60
-REPORT = r"translated (\d) lines, [\d.,]+ lines/s, [\d.,]+ target tokens/s"
+REPORT = r"translated (\d) lines?, [\d.,]+ lines/s, [\d.,]+ target tokens/s"
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_in_a_pipe_a_stream_answers_each_line_before_the_next_is_written(model: 
     assert answers[1] == b"\n" != answers[0]
 
 
-@pytest.mark.parametrize(("report_s", "num_reports"), [(-1.0, 2), (60.0, 0)])
+@pytest.mark.parametrize(("report_s", "num_reports"), [(-1.0, 3), (60.0, 0)])
 def test_a_long_translation_reports_progress_and_speed(
     model: Path,
     report_s: float,
@@ -97,4 +97,4 @@ def test_a_long_translation_reports_progress_and_speed(
     reports = captured.err.splitlines()
     assert len(reports) == num_reports
     counts = [re.fullmatch(REPORT, line) for line in reports]
-    assert [int(found[1]) for found in counts if found] == [2, 3][:num_reports]
+    assert [int(found[1]) for found in counts if found] == [1, 2, 3][:num_reports]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,10 +16,11 @@ import pytest
 
 import nmtkit
 from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
-from nmtkit.decoding.requests import Answer, Request
+from nmtkit.decoding.requests import Answer, BatchResult, Request
 from nmtkit.decoding.workers import Workers, _serve
 from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model
+from nmtkit.text.lines import numbered_chunks
 from nmtkit_cli import command_line
 from tests.launching import children, is_running, wait_for
 from tests.tiny import tiny_codec, tiny_model
@@ -44,12 +46,21 @@ def workers(model: Path) -> Workers:
     return Workers([model], recipe, print, 2)
 
 
+def answers(workers: Workers, requests: list[Request]) -> list[Answer]:
+    """Return the answers to a chunk."""
+    return [answer for result in workers.answer_all([(1, requests)]) for answer in result.answers]
+
+
 def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
     requests = [Request(line) for line in LINES]
     recipe = TranslateRecipe(output=OutputConfig(n_best=2, output_format="json"))
-    (expected,) = nmtkit.load(model, recipe=recipe).answer_all(requests)
-    for _ in range(2):
-        (found,) = workers.answer_all(requests)
+    expected = nmtkit.load(model, recipe=recipe).answer(requests, 1)
+    for size in (100, 25, 9, 3, 1):
+        results = list(workers.answer_all(numbered_chunks(requests, size)))
+        found = [answer for result in results for answer in result.answers]
+        assert sum(result.num_lines for result in results) == len(requests)
+        num_tokens = sum(answer.translations[0].num_tokens for answer in found)
+        assert sum(result.num_tokens for result in results) == num_tokens
         assert [answer.request for answer in found] == requests
         for one, other in zip(found, expected, strict=True):
             for first, second in zip(one.translations, other.translations, strict=True):
@@ -60,7 +71,7 @@ def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: 
 
 def test_other_keys_of_a_line_are_not_sent_to_workers(workers: Workers) -> None:
     unsendable = {"id": threading.Lock()}
-    ((answer,),) = workers.answer_all([Request("a", others=unsendable)])
+    (answer,) = answers(workers, [Request("a", others=unsendable)])
     assert answer.request.others is unsendable
 
 
@@ -75,10 +86,38 @@ def test_after_an_error_of_one_worker_all_answer_the_next_requests(
     refused = Request("", target_prefix="A")
     for number, asked in enumerate(([refused, Request("a")], [Request("a"), refused]), 1):
         with pytest.raises(DataError, match=f"line {number}: target_prefix for a blank source"):
-            list(workers.answer_all(asked))
-    ((first, second),) = workers.answer_all([Request("a"), Request("")])
+            answers(workers, asked)
+    first, second = answers(workers, [Request("a"), Request("")])
     assert (first.request.source, second.request.source) == ("a", "")
     assert second.translations[0].text == ""
+
+
+def test_an_error_comes_after_the_answers_before_it(workers: Workers) -> None:
+    chunks = [(1, [Request("a")] * 8), (9, [Request("a")] * 7 + [Request("", target_prefix="A")])]
+    results = workers.answer_all(chunks)
+    num_answers = 0
+    while num_answers < 8 + 4:  # the first worker's part of the second chunk is before the line
+        num_answers += len(next(results).answers)
+    with pytest.raises(DataError, match="line 16: target_prefix for a blank source"):
+        list(results)
+
+
+def test_the_next_chunk_is_read_before_one_is_complete_but_not_behind_a_single_line(
+    workers: Workers,
+) -> None:
+    num_read = 0
+
+    def chunks(size: int) -> Iterator[tuple[int, list[Request]]]:
+        nonlocal num_read
+        for num_read in range(1, 6):
+            yield num_read * size, [Request("a b c")] * size
+
+    for size, num_ahead in ((8, 2), (1, 1)):
+        num_answers = 0
+        for result in workers.answer_all(chunks(size)):
+            num_answers += len(result.answers)
+            assert num_read <= num_answers // size + num_ahead
+        assert num_answers == 5 * size
 
 
 @pytest.mark.parametrize(
@@ -96,7 +135,7 @@ def test_a_worker_reports_an_error_and_continues(
     class Failing:
         target_kind = "words"
 
-        def answer(self, requests: list[Request], first_number: int) -> list[Answer]:
+        def answer_chunk(self, requests: list[Request], first_number: int) -> list[BatchResult]:
             del requests, first_number
             raise error
 
@@ -177,7 +216,7 @@ def test_a_worker_that_dies_is_reported(model: Path) -> None:
     dying = Workers([model], TranslateRecipe(), print, 2)
     dying._workers[1]._process.kill()
     with pytest.raises(LostRankError, match=r"^translating process 1 died .* fewer --devices"):
-        list(dying.answer_all([Request("a"), Request("b")]))
+        answers(dying, [Request("a"), Request("b")])
 
 
 def is_computing(worker: int) -> bool:

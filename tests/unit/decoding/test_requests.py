@@ -1,9 +1,20 @@
-"""Translations of the parts of a line, joined."""
+"""Translations of the parts of a line, joined; the answers of a chunk, in order."""
 
 from array import array
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nmtkit.decoding.annotations import Annotations
-from nmtkit.decoding.requests import Translation, join, join_n_best
+from nmtkit.decoding.requests import (
+    Answer,
+    ChunkAnswers,
+    Request,
+    Translation,
+    join,
+    join_n_best,
+)
 
 
 def translation(text: str, log_prob: float) -> Translation:
@@ -46,3 +57,34 @@ def test_a_line_in_one_part_is_that_part_and_one_without_parts_is_empty() -> Non
     only = [translation("a", -1.0)]
     assert join_n_best([only]) == only
     assert [one.text for one in join_n_best([])] == [""]
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.randoms(use_true_random=False))
+def test_answers_come_in_order_as_soon_as_all_lines_before_are_finished(
+    num_parts: list[int], random: Random
+) -> None:
+    def complete(line: int, found: list[list[Translation]]) -> Answer:
+        text = " ".join(one[0].text for one in found)
+        return Answer(Request(str(line)), [Translation(text, 0.0, 0.0, len(found))])
+
+    parts = [(line, place) for line, count in enumerate(num_parts) for place in range(count)]
+    order = random.sample(range(len(parts)), len(parts))
+    answers = ChunkAnswers(num_parts, complete)
+    results = [answers.add_blank()]
+    translated: set[int] = set()
+    while order:
+        batch, order = order[:3], order[3:]
+        found_now = [[Translation(str(parts[part]), 0.0, 0.0, 1)] for part in batch]
+        results.append(answers.add(batch, found_now))
+        translated |= set(batch)
+        missing = {line for part, (line, _) in enumerate(parts) if part not in translated}
+        num_ready = sum(len(result.answers) for result in results)
+        assert num_ready == min(missing, default=len(num_parts))
+        assert sum(result.num_lines for result in results) == len(num_parts) - len(missing)
+    found = [answer for result in results for answer in result.answers]
+    assert [answer.request.source for answer in found] == [*map(str, range(len(num_parts)))]
+    assert [answer.translations[0].text for answer in found] == [
+        " ".join(str((line, place)) for place in range(count))
+        for line, count in enumerate(num_parts)
+    ]
+    assert sum(result.num_tokens for result in results) == len(parts)

@@ -97,6 +97,23 @@ def test_top_p_draws_among_the_fewest_that_have_the_probability() -> None:
     assert chi_square(counts, expected) < QUANTILES[1]
 
 
+def test_the_epsilon_cutoff_drops_tokens_below_it_except_the_likeliest() -> None:
+    tables = Tables(torch.full((1, 7, 6), -50.0), (2,))
+    wanted = {0: 0.5, 3: 0.25, 4: 0.15, 5: 0.1}
+    for token, prob in wanted.items():
+        tables.logits[0, 0, token] = math.log(prob)
+    for epsilon, tokens in ((0.05, set(wanted)), (0.12, {0, 3, 4}), (0.2, {0, 3}), (0.9, {0})):
+        counts = first_tokens(tables, SamplingConfig(sample=True, epsilon_cutoff=epsilon))
+        assert set(counts) == tokens
+    counts = first_tokens(tables, SamplingConfig(sample=True, epsilon_cutoff=0.2))
+    assert chi_square(counts, torch.tensor([2 / 3, 0, 0, 1 / 3, 0, 0])) < QUANTILES[1]
+    # The probabilities are those after temperature (0.725, 0.181, 0.065, 0.029), and after top-p.
+    cold = SamplingConfig(sample=True, temperature=0.5, epsilon_cutoff=0.04)
+    assert set(first_tokens(tables, cold)) == {0, 3, 4}
+    nucleus = SamplingConfig(sample=True, top_p=0.6, epsilon_cutoff=0.3)
+    assert set(first_tokens(tables, nucleus)) == {0, 3}
+
+
 def test_later_tokens_follow_the_distribution_of_their_prefix() -> None:
     tables = random_tables(6, (3,), vocabulary=4)
     (hypotheses,) = draw(tables, SamplingConfig(sample=True), MANY)
@@ -114,9 +131,9 @@ def test_later_tokens_follow_the_distribution_of_their_prefix() -> None:
     assert total == pytest.approx(1, abs=0.01)
 
 
-def test_scores_do_not_depend_on_temperature_top_k_and_top_p() -> None:
+def test_scores_do_not_depend_on_the_settings_of_sampling() -> None:
     tables = random_tables(7, (3, 5, 4), vocabulary=5)
-    config = SamplingConfig(sample=True, temperature=0.5, top_k=3, top_p=0.9)
+    config = SamplingConfig(sample=True, temperature=0.5, top_k=3, top_p=0.9, epsilon_cutoff=0.01)
     for sentence, hypotheses in enumerate(draw(tables, config, 20)):
         for one in hypotheses:
             assert one.ids[-1] == EOS_ID

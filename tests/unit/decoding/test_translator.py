@@ -125,9 +125,21 @@ def test_nothing_is_read_beyond_a_chunk() -> None:
 
 
 def test_chunks_have_the_given_length_except_the_last() -> None:
-    requests = [Request("a")] * 10
-    chunks = translator(TranslationConfig(chunk_lines=4)).answer_all(requests)
-    assert [len(chunk) for chunk in chunks] == [4, 4, 2]
+    batches: list[tuple[int, ...]] = []
+    translate(["a"] * 10, TranslationConfig(chunk_lines=4), batches)
+    assert [len(batch) for batch in batches] == [4, 4, 2]
+
+
+def test_the_result_of_each_batch_has_its_lines_and_the_answers_that_are_final() -> None:
+    requests = [Request(line) for line in ("a", "b c", "", "d e f", "g")]
+    results = list(
+        translator(TranslationConfig(batch_size=1)).answer_all(
+            [(1, requests[:4]), (5, requests[4:])]
+        )
+    )
+    assert [result.num_lines for result in results] == [1, 1, 1, 1, 0, 1]
+    found = [[answer.request for answer in result.answers] for result in results]
+    assert found == [[], [], [], requests[:4], [], requests[4:]]
 
 
 def test_batches_hold_similar_lengths_longest_first_within_both_limits() -> None:
@@ -241,7 +253,7 @@ def test_a_model_in_training_mode_is_refused() -> None:
 def answers(recipe: TranslateRecipe, requests: list[Request]) -> list[Answer]:
     codec = tiny_codec()
     under_test = Translator([tiny_model(codec)], codec, recipe, print)
-    return [answer for chunk in under_test.answer_all(requests) for answer in chunk]
+    return under_test.answer(requests, 1)
 
 
 @pytest.mark.parametrize("n_best", [1, 3])

@@ -61,9 +61,8 @@ def test_forced_prefixes_count_as_sources_do() -> None:
 def test_a_stream_is_answered_line_by_line() -> None:
     recipe = TranslateRecipe(translation=TranslationConfig(stream=True))
     numbers = count(1)
-    requests = (Request("a") for _ in numbers)
-    chunks = translator(recipe).answer_all(requests)
-    assert len(next(chunks)) == 1
+    translations = translator(recipe).translate("a" for _ in numbers)
+    next(translations)
     assert next(numbers) == 2
 
 

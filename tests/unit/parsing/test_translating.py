@@ -55,7 +55,7 @@ def leaves(tree: str) -> list[str]:
 def test_a_line_is_answered_by_a_tree_of_its_words(
     seed: int, constraints: ConstraintsConfig
 ) -> None:
-    (answers,) = parser(seed, constraints=constraints).answer_all(map(Request, LINES))
+    answers = parser(seed, constraints=constraints).answer([*map(Request, LINES)], 1)
     for line, answer in zip(LINES, answers, strict=True):
         for one in answer.translations:
             assert leaves(one.text) == [escape(word) for word in split_words(line)]

@@ -157,7 +157,7 @@ def test_a_worker_without_a_receiver_ends_silently(
 ) -> None:
     worker: Worker[int] = Worker(serve, DO_WITHOUT)
     (process,) = multiprocessing.active_children()
-    worker._connection.close()
+    worker.connection.close()
     process.join(DEADLINE_S)
     assert process.exitcode == 0
     assert capfd.readouterr() == ("", "")

@@ -282,6 +282,15 @@ def test_all_chunks_except_the_last_are_full_and_have_the_number_of_their_first_
     assert all(1 <= len(chunk) <= size for _, chunk in chunks)
 
 
+def test_chunks_grow_by_a_factor_of_4_up_to_their_size() -> None:
+    def sizes(size: int, first_size: int) -> list[int]:
+        return [len(chunk) for _, chunk in numbered_chunks(range(1000), size, first_size)]
+
+    assert sizes(400, 10) == [10, 40, 160, 400, 390]
+    assert sizes(400, 1000) == [400, 400, 200]
+    assert sizes(1, 64) == [1] * 1000
+
+
 def test_a_chunk_is_read_only_when_requested() -> None:
     items = iter(range(10))
     chunks = numbered_chunks(items, 3)
