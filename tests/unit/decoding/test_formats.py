@@ -176,6 +176,11 @@ def test_a_malformed_line_is_named(line: str, what: str) -> None:
         next(requests)
 
 
+def test_an_error_counts_lines_from_the_first_one() -> None:
+    with pytest.raises(DataError, match=r"^x, line 8: not an object"):
+        list(read_requests(['{"source": "a"}', "[]"], JSON, "x", first_line=7))
+
+
 def test_the_settings_name_exactly_the_existing_formats() -> None:
     fields = fields_of(TranslateRecipe)
     assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS) == tuple(LINE_BYTES)
