@@ -198,6 +198,7 @@ class CorpusTranslation:
     def finish(self) -> None:
         """Let the output appear under its name."""
         if not self._work.num_lines and not self._num_done:
+            self.begin()
             self._write_chunk()
         assert self._num_done == self._num_chunks, (self._num_done, self._num_chunks)
         self._file.publish()

@@ -154,6 +154,13 @@ def test_the_outputs_of_the_shards_are_that_of_the_whole(
         corpus.work()
 
 
+def test_an_empty_text_is_finished_without_being_begun(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path, 0)
+    with corpus.opened() as (translation, _):
+        translation.finish()
+    assert corpus.output.read_bytes() == b""
+
+
 def test_each_chunk_is_a_member_of_a_compressed_output_without_a_time(corpus: Corpus) -> None:
     corpus.output = corpus.output.with_suffix(".gz")
     members = corpus.translate().split(b"\x1f\x8b\x08\x00\x00\x00\x00\x00")
