@@ -32,7 +32,7 @@ from nmtkit.storage.disk_changes import (
 )
 from nmtkit.storage.disk_errors import creation_errors, disk_errors
 from nmtkit.storage.durable import replace_file
-from nmtkit.storage.hidden_names import LOCK, PARTIAL, hidden_name
+from nmtkit.storage.hidden_names import LOCK, hidden_name
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.reading import read_file
 
@@ -63,7 +63,6 @@ class GrowingFile:
         self._num_bytes, self._hash = 0, hashlib.sha256()
         self._recorded_hash = self._hash.hexdigest()
         self._descriptor: int | None = None
-        remove_all(hidden_name(self.manifest, PARTIAL))  # of a killed `replace_file`
         self._read_manifest()
         if not self._is_published():
             self._check_final()

@@ -195,31 +195,30 @@ def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_
         ("--input text --output text", "text: is both input and output; give another --output"),
         ("--input text --output .", ".: exists and is not a plain file, so it is not replaced; ch"),
         ("--input text --output /dev/full", "/dev/full: exists and is not a plain file, so it is"),
-        ("--input text --output text/out", "text/out: Not a directory"),
+        ("--input text --output text/out", "text/out: File exists"),
     ],
 )
-def test_wrong_use_is_refused_before_torch_is_loaded(
+def test_wrong_use_is_refused_and_changes_nothing(
     arguments: str, what: str, inputs: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "text").write_bytes((inputs / "text").read_bytes())
+    shutil.copyfile(inputs / "text", tmp_path / "text")
+    code, message = refusal(inputs / "model1", *arguments.split(), folder=tmp_path)
+    assert code == 2
+    assert what in message
+    assert names_in(tmp_path) == ["text"]
+
+
+def test_files_are_checked_before_torch_is_loaded(inputs: Path, tmp_path: Path) -> None:
     without_torch = (
         "import sys; sys.modules['torch'] = None; from nmtkit_cli.command_line import run; "
         "sys.exit(run(sys.argv[1:]))"
     )
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", without_torch, "translate", str(inputs / "model1")),
-            *(*arguments.split(), *CHUNK),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
-    assert what in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert names_in(tmp_path) == ["text"]
+    files = ("--input", inputs / "text", "--output", tmp_path / "out", "--shard", "1/6")
+    command: list[str | Path] = [sys.executable, "-c", without_torch, "translate"]
+    line = [*command, inputs / "model1", *files, *CHUNK]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("nmtkit: error: --shard 1/6: ")
 
 
 def test_a_stream_of_files_is_refused(inputs: Path) -> None:
