@@ -32,9 +32,8 @@ def command(recipe: AttentionRecipe, model: Path) -> None:
     The page has all layers and heads of every sentence. It is one file, which a browser shows
     without a network.
     """
-    from nmtkit.decoding.formats import LINE_BYTES
     from nmtkit.reporting.attention.view import show
-    from nmtkit.text.lines import decode_lines
+    from nmtkit.text.lines import LINE_BYTES, decode_lines
 
     max_bytes = LINE_BYTES[recipe.view.input_format]
     lines = decode_lines(standard_input(), INPUT, "replace", warn, max_bytes)

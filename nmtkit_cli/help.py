@@ -25,9 +25,9 @@ COMMON: Mapping[str, tuple[str, ...]] = {
         "validate_every", "device", "devices", "print_config",
     ),
     "translate": (
-        "beam", "length_penalty", "n_best", "input_format", "output_format", "scores",
-        "alignments", "stream", "batch_size", "max_tokens", "device", "devices", "threads",
-        "config",
+        "source", "target", "shard", "beam", "length_penalty", "n_best", "input_format",
+        "output_format", "scores", "alignments", "stream", "batch_size", "max_tokens", "device",
+        "devices", "threads", "config",
     ),
     "score": (
         "reference", "metric", "language_pair", "test_set", "confidence", "paired_bs", "paired_ar",

@@ -22,18 +22,21 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 """Half of a character: JSON can escape it (RFC 8259, section 8.2), UTF-8 cannot encode it."""
 
 
-def read_requests(lines: Iterable[str], output: OutputConfig, name: str) -> Iterator[Request]:
+def read_requests(
+    lines: Iterable[str], output: OutputConfig, name: str, first_line: int = 1
+) -> Iterator[Request]:
     """Turn input lines into requests.
 
     Args:
         lines: input lines.
         output: settings with their format.
         name: name of the input, for messages.
+        first_line: number of the first line, for messages.
 
     Raises:
         DataError: a line is not a JSON object of the format.
     """
-    return INPUT_FORMATS[output.input_format](lines, name)
+    return INPUT_FORMATS[output.input_format](lines, name, first_line)
 
 
 def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
@@ -85,12 +88,12 @@ def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]
     return values
 
 
-def _text_requests(lines: Iterable[str], _name: str) -> Iterator[Request]:
+def _text_requests(lines: Iterable[str], _name: str, _first_line: int) -> Iterator[Request]:
     return map(Request, lines)
 
 
-def _json_requests(lines: Iterable[str], name: str) -> Iterator[Request]:
-    for number, line in enumerate(lines, 1):
+def _json_requests(lines: Iterable[str], name: str, first_line: int) -> Iterator[Request]:
+    for number, line in enumerate(lines, first_line):
         yield _request(line, f"{name}, line {number}")
 
 
@@ -194,16 +197,13 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
     return values
 
 
-INPUT_FORMATS: dict[str, Callable[[Iterable[str], str], Iterator[Request]]] = {
+INPUT_FORMATS: dict[str, Callable[[Iterable[str], str, int], Iterator[Request]]] = {
     "text": _text_requests,
     "json": _json_requests,
 }
-"""Functions from lines, and the name of the input, to requests."""
+"""Functions from lines, the name of the input, and the number of the first line, to requests.
 
-LINE_BYTES: dict[str, int] = {"text": MAX_LINE_BYTES, "json": 2**25}
-"""Longest line of each input format, in bytes.
-
-An object may hold the attention of a line of 1024 tokens, at 20 bytes per weight.
+`LINE_BYTES` in nmtkit/text/lines.py has the longest line of each.
 """
 
 OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {

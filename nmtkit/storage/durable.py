@@ -1,40 +1,38 @@
 """Atomic writes: files and folders appear complete or not at all, whenever the process is killed.
 
-Only this module creates, renames or deletes files that users see. Exceptions are logs, which grow
-line by line. A folder is written in four steps: write the files under a hidden name, sync and hash
-them, write the manifest, rename the folder into place.
+Only this module and `growing_file` create, rename or delete files that users see. Exceptions are
+logs, which grow line by line. A folder is written in four steps: write the files under a hidden
+name, sync and hash them, write the manifest, rename the folder into place.
 
 Hidden names next to NAME begin with `.NAME.nmtkit-`: `partial` (being written), `old` (being
 replaced), `removed` (being deleted), `lock` (held by the writer). The next writer of NAME deletes
 what a killed writer left.
-
-No name is written through a link, because somebody else may have put it there: new files are
-created exclusively, and a log or lock must be a plain file. Folders may be reached through links.
 """
 
 # Every change on disk is a call of `os`, so that tests can stop the process before each one.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH105, PTH106, PTH108, PTH116, PTH208
+# ruff: noqa: PTH101, PTH102, PTH104, PTH105, PTH108, PTH208
 
-import errno
-import fcntl
 import os
-import socket
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage import manifest as manifests
+from nmtkit.storage.disk_changes import (
+    held,
+    make_folders,
+    open_plain,
+    remove_all,
+    sync,
+    write_new,
+)
 from nmtkit.storage.disk_errors import creation_errors, disk_errors
 from nmtkit.storage.hidden_names import LOCK, OLD, PARTIAL, REMOVED, hidden_name, visible_name
 from nmtkit.storage.manifest import Json
-
-_NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
-"""Errors of opening a link, a folder, or a pipe or socket that nobody reads."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ def new_folder(
     """
     with disk_errors(final):
         with creation_errors(final):
-            _make_folders(final.absolute().parent)
-        with _held(hidden_name(final, LOCK), final):
+            make_folders(final.absolute().parent)
+        with held(hidden_name(final, LOCK), final):
             _clear_leftovers(final)
             check_is_free(final, format, overwrite)
             staged = StagedFolder(hidden_name(final, PARTIAL), {})
@@ -151,14 +149,14 @@ def replace_file(path: Path, data: bytes) -> None:
             raise ConfigError(f"{path}: exists and is not a file; choose another name")
         partial = hidden_name(path, PARTIAL)
         try:
-            _remove(partial)
-            _write(partial, data)
+            remove_all(partial)
+            write_new(partial, data)
             os.replace(partial, path)
         except BaseException:
             with block_stop_signals(), suppress(OSError):
                 os.unlink(partial)
             raise
-        _sync(path.absolute().parent)
+        sync(path.absolute().parent)
 
 
 def open_log(path: Path) -> BinaryIO:
@@ -169,7 +167,7 @@ def open_log(path: Path) -> BinaryIO:
         ConfigError: the path is impossible.
     """
     with disk_errors(path):
-        return os.fdopen(_open_plain(path, os.O_WRONLY | os.O_APPEND), "ab", buffering=0)
+        return os.fdopen(open_plain(path, os.O_WRONLY | os.O_APPEND), "ab", buffering=0)
 
 
 def make_folder(path: Path) -> None:
@@ -179,7 +177,7 @@ def make_folder(path: Path) -> None:
         ConfigError, ResourceError: as `new_folder`.
     """
     with disk_errors(path), creation_errors(path):
-        _make_folders(path.absolute())
+        make_folders(path.absolute())
 
 
 def remove(path: Path) -> None:
@@ -203,7 +201,7 @@ def remove_leftovers(parent: Path) -> None:
             name = visible_name(entry)
             if name is not None:
                 _clear_leftovers(parent / name)
-                _remove(parent / entry)
+                remove_all(parent / entry)
 
 
 @contextmanager
@@ -214,16 +212,8 @@ def locked(folder: Path) -> Iterator[None]:
         ConfigError: another process holds it; the message names that process.
         ResourceError: the folder cannot be written to.
     """
-    with disk_errors(folder), _held(folder / ".lock", folder):
+    with disk_errors(folder), held(folder / ".lock", folder):
         yield
-
-
-def _make_folders(path: Path) -> None:
-    """Make a folder and its missing parents, and sync each, so that they survive a power cut."""
-    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
-    os.makedirs(path, exist_ok=True)
-    for folder in reversed(missing):
-        _sync(folder.parent)
 
 
 def _seal(staged: StagedFolder, format: str, version: int) -> None:
@@ -231,11 +221,11 @@ def _seal(staged: StagedFolder, format: str, version: int) -> None:
     mode = staged.path.stat().st_mode & 0o666  # the default mode of new files
     for path in manifests.files_in(staged.path):
         os.chmod(path, mode)  # safetensors writes files that only their owner can read
-        _sync(path)
+        sync(path)
     manifest = manifests.describe(staged.path, format, version, staged.fields)
-    _write(staged.path / manifests.MANIFEST, manifest)
+    write_new(staged.path / manifests.MANIFEST, manifest)
     for parent, _, _ in os.walk(staged.path):
-        _sync(Path(parent))
+        sync(Path(parent))
 
 
 def _publish(staged: Path, final: Path) -> None:
@@ -244,13 +234,13 @@ def _publish(staged: Path, final: Path) -> None:
     if os.path.lexists(final):
         os.rename(final, old)
     os.rename(staged, final)
-    _sync(staged.parent)
+    sync(staged.parent)
     _retire(old, hidden_name(final, REMOVED))
 
 
 def _undo_interrupted_replacement(folder: Path) -> None:
     if _is_interrupted_replacement(folder):
-        with _held(hidden_name(folder, LOCK), folder):
+        with held(hidden_name(folder, LOCK), folder):
             _clear_leftovers(folder)
 
 
@@ -264,118 +254,15 @@ def _clear_leftovers(final: Path) -> None:
     old = hidden_name(final, OLD)
     if _is_interrupted_replacement(final):
         os.rename(old, final)
-        _sync(old.parent)
-    _remove(hidden_name(final, PARTIAL))
+        sync(old.parent)
+    remove_all(hidden_name(final, PARTIAL))
     _retire(old, hidden_name(final, REMOVED))
-
-
-@contextmanager
-def _held(lock: Path, path: Path) -> Iterator[None]:
-    """Hold a lock file; if its holder is killed, the system releases the lock, the file stays."""
-    descriptor = None
-    try:
-        with block_stop_signals(), creation_errors(path):
-            descriptor = _acquire(lock, path)
-        yield
-    finally:
-        if descriptor is not None:
-            with block_stop_signals():
-                with suppress(OSError):
-                    os.unlink(lock)
-                os.close(descriptor)
-
-
-def _acquire(lock: Path, path: Path) -> int:
-    """Return the descriptor of the locked file at `lock`, where other processes look for it."""
-    while True:
-        descriptor = _open_plain(lock, os.O_RDWR)
-        try:
-            _lock(descriptor, path)
-            if _is_at(descriptor, lock):
-                return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # the previous holder deleted the file after it was opened here
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(descriptor, 1024).decode(errors="replace") or "another process"
-        raise ConfigError(
-            f"{path}: in use by {holder}; wait until it ends or stop it, then try again"
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _open_plain(path: Path, flags: int) -> int:
-    """Return the descriptor of a file that no other path leads to; it is created if missing.
-
-    A link is not followed, and a pipe not waited for: ResourceError.
-    """
-    try:
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    except OSError as error:
-        if error.errno in _NO_FILE:
-            raise _not_plain_error(path) from error
-        raise
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        os.close(descriptor)
-        raise _not_plain_error(path)
-    return descriptor
-
-
-def _not_plain_error(path: Path) -> ResourceError:
-    return ResourceError(
-        f"{path}: not written to, because it is a symbolic or hard link, pipe, device or folder; "
-        "replace it by a copy of its own (`cp FILE COPY && mv COPY FILE`), or delete it"
-    )
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a new file and sync it."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o666)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(descriptor)
-
-
-def _sync(path: Path) -> None:
-    """Flush the content of a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _retire(path: Path, removed: Path) -> None:
     """Rename a path to `removed`, if it exists, and delete it there."""
-    _remove(removed)
+    remove_all(removed)
     if os.path.lexists(path):
         os.rename(path, removed)
-        _sync(removed.parent)
-        _remove(removed)
-
-
-def _remove(path: Path) -> None:
-    """Delete a file, or a folder file by file, if it exists."""
-    if path.is_dir() and not path.is_symlink():
-        for entry in os.listdir(path):
-            _remove(path / entry)
-        os.rmdir(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+        sync(removed.parent)
+        remove_all(removed)

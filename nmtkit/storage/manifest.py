@@ -1,6 +1,7 @@
-"""The manifest of a folder: its format, and the size and SHA-256 hash of each file.
+"""Manifests: the format of a folder, and the size and SHA-256 hash of each of its files.
 
-`nmtkit.storage.durable` writes manifests, and its `read_manifest` reads them.
+A manifest is sealed by a hash of its own content. `nmtkit.storage.durable` writes manifests, and
+its `read_manifest` reads them; `nmtkit.storage.growing_file` has those of files.
 """
 
 import hashlib
@@ -37,10 +38,16 @@ def describe(folder: Path, format: str, version: int, fields: Mapping[str, Json]
         name = path.relative_to(folder).as_posix()
         assert _is_file_name(name), name
         files[name] = {"bytes": path.stat().st_size, "sha256": _hash(path)}
+    assert "files" not in fields, fields
+    return seal(format, version, {**fields, "files": files})
+
+
+def seal(format: str, version: int, fields: Mapping[str, Json]) -> bytes:
+    """Return the bytes of a manifest: the origin, the fields, and the hash of both."""
     origin = {"format": format, "version": version, "nmtkit": __version__}
-    assert not fields.keys() & {*origin, "files", "sha256"}, fields
-    content = {**origin, **fields, "files": files}
-    sealed = {**content, "sha256": _hash_of_content(content)}
+    assert not fields.keys() & {*origin, "sha256"}, fields
+    content = {**origin, **fields}
+    sealed = {**content, "sha256": hash_of_content(content)}
     return (json.dumps(sealed, indent=2) + "\n").encode()
 
 
@@ -65,32 +72,57 @@ def read(folder: Path, format: str, version: int) -> dict[str, Any]:
         what = "is a file, not a folder" if folder.exists() else "no such folder"
         raise DamagedError(f"{folder}: {what}; check the path")
     manifest = load(folder)
-    found, found_version = manifest.get("format"), manifest.get("version")
-    if found != format:
-        raise DamagedError(f"{folder}: is of format {found!r}, not {format!r}; check the path")
-    if isinstance(found_version, int) and found_version > version:
-        raise DamagedError(
-            f"{folder}: is of version {found_version} of {format}, and this nmtkit reads none "
-            f"later than {version}; use the nmtkit that wrote it, or a newer one"
-        )
-    content = {key: value for key, value in manifest.items() if key != "sha256"}
-    if manifest.get("sha256") != _hash_of_content(content) or not _names_good_files(content):
+    content = unseal(manifest, format, version, folder)
+    if content is None or not _names_good_files(content):
         raise _damaged(folder / MANIFEST)
     _check_sizes(folder, content)
     return content
+
+
+def unseal(
+    manifest: Mapping[str, Any], format: str, version: int, path: Path
+) -> dict[str, Any] | None:
+    """Return the content of a manifest; None if it is not what was sealed.
+
+    Args:
+        manifest: the manifest, with its hash.
+        format, version: as in `read`.
+        path: what the manifest describes, for messages.
+
+    Raises:
+        DamagedError: it is of another format or a later version.
+    """
+    found, found_version = manifest.get("format"), manifest.get("version")
+    if found != format:
+        raise DamagedError(f"{path}: is of format {found!r}, not {format!r}; check the path")
+    if isinstance(found_version, int) and found_version > version:
+        raise DamagedError(
+            f"{path}: is of version {found_version} of {format}, and this nmtkit reads none "
+            f"later than {version}; use the nmtkit that wrote it, or a newer one"
+        )
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return content if manifest.get("sha256") == hash_of_content(content) else None
 
 
 def load(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder unchecked; DamagedError if it is no file, or no object."""
     path = folder / MANIFEST
     try:
-        loaded = json.loads(read_file(path).decode())
+        return parse(read_file(path))
     except FileNotFoundError:
         raise DamagedError(f"{path}: missing; check the path, or {RESTORE}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise _damaged(path) from None
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """Return the object in the bytes of a manifest, unchecked; ValueError if there is none."""
+    try:
+        loaded = json.loads(data.decode())
+    except RecursionError as error:
+        raise ValueError(error) from None
     if not isinstance(loaded, dict):
-        raise _damaged(path)
+        raise ValueError("not an object")
     return loaded
 
 
@@ -163,7 +195,7 @@ def _hash(path: Path) -> str:
         raise missing_file_error(path) from None
 
 
-def _hash_of_content(content: Mapping[str, Any]) -> str:
+def hash_of_content(content: Mapping[str, Any]) -> str:
     """Return the hash of a manifest's content; order and white space do not change it."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -127,6 +127,16 @@ def identify(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
     }
 
 
+def hashes_of(folder: Path) -> dict[str, Json]:
+    """Return the hashes of a model's weights and of its codec, which determine what it computes.
+
+    Raises:
+        DamagedError: it is not a model folder, it is damaged, or its version is newer.
+    """
+    manifest = _read_manifest(folder)
+    return {"weights": identify(folder, manifest)["sha256"], "codec": manifest.get("codec")}
+
+
 def line_of_descent(
     folder: Path, manifest: Mapping[str, Any], codec: TextCodec
 ) -> list[dict[str, Json]]:

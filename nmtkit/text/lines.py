@@ -7,8 +7,10 @@ being held in memory.
 """
 
 import gzip
+import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -19,6 +21,12 @@ from nmtkit.units import mebibytes
 
 MAX_LINE_BYTES = 2**20
 """Longest line of text: more than a novel's chapter, and 40 MiB while SentencePiece encodes it."""
+
+LINE_BYTES: dict[str, int] = {"text": MAX_LINE_BYTES, "json": 2**25}
+"""Longest line of each input format of translation, in bytes.
+
+An object may hold the attention of a line of 1024 tokens, at 20 bytes per weight.
+"""
 
 TOO_LONG = "\n"
 """Stands for a line above `MAX_LINE_BYTES` in a pair; no other line has a line feed."""
@@ -54,6 +62,7 @@ def decode_lines(
     on_invalid: Literal["error", "replace"],
     warn: Callable[[str], None],
     max_bytes: int = MAX_LINE_BYTES,
+    first_line: int = 1,
 ) -> Iterator[str]:
     """Return the lines of a UTF-8 stream without line ends, read as needed.
 
@@ -64,6 +73,7 @@ def decode_lines(
             such line, and at the end one with the number of the others.
         warn: receives the warnings.
         max_bytes: longest line, without its line feed.
+        first_line: number of the first line to return, from 1; those before it are not decoded.
 
     Raises:
         DataError: invalid UTF-8 (line and byte count from 1), a line that is too long, or a damaged
@@ -71,12 +81,41 @@ def decode_lines(
     """
 
     def refuse(number: int) -> str:
-        raise DataError(
-            f"{name}:{number}: a line of more than {mebibytes(max_bytes)}; break it into several "
-            "lines, or remove it"
-        )
+        raise _too_long_error(name, number, max_bytes)
 
-    return _decoded(stream, name, on_invalid, warn, max_bytes, refuse)
+    raw_lines = islice(enumerate(_raw_lines(stream, name, max_bytes), 1), first_line - 1, None)
+    return _decoded(raw_lines, name, on_invalid, warn, refuse)
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """What distinguishes a text from others: the same lines have the same facts.
+
+    Attributes:
+        num_lines: number of lines.
+        sha256: hash of the lines, without byte order mark, line ends and compression.
+    """
+
+    num_lines: int
+    sha256: str
+
+
+def read_facts(stream: BinaryIO, name: str, max_bytes: int) -> TextFacts:
+    """Read a text once, without decoding it.
+
+    Args:
+        stream, name, max_bytes: as for `decode_lines`.
+
+    Raises:
+        DataError: a line is too long, or the gzip file is damaged.
+    """
+    num_lines, sha256 = 0, hashlib.sha256()
+    for raw, _ in _raw_lines(stream, name, max_bytes):
+        num_lines += 1
+        if raw is None:
+            raise _too_long_error(name, num_lines, max_bytes)
+        sha256.update(raw + b"\n")
+    return TextFacts(num_lines, sha256.hexdigest())
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -196,22 +235,20 @@ class _OwningGzipFile(gzip.GzipFile):
 def _marked_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, `TOO_LONG` for each one that is too long."""
     with open_bytes(path) as stream:
-        yield from _decoded(
-            stream, str(path), "error", _no_warning, MAX_LINE_BYTES, lambda _number: TOO_LONG
-        )
+        raw_lines = enumerate(_raw_lines(stream, str(path), MAX_LINE_BYTES), 1)
+        yield from _decoded(raw_lines, str(path), "error", _no_warning, lambda _number: TOO_LONG)
 
 
 def _decoded(
-    stream: BinaryIO,
+    raw_lines: Iterable[tuple[int, tuple[bytes | None, int]]],
     name: str,
     on_invalid: Literal["error", "replace"],
     warn: Callable[[str], None],
-    max_bytes: int,
     on_too_long: Callable[[int], str],
 ) -> Iterator[str]:
-    """Yield lines as `decode_lines`; `on_too_long` replaces a long line, given its number."""
+    """Yield numbered raw lines as `decode_lines`; `on_too_long` replaces a long line."""
     num_invalid = 0
-    for number, (raw, num_skipped) in enumerate(_raw_lines(stream, name, max_bytes), 1):
+    for number, (raw, num_skipped) in raw_lines:
         if raw is None:
             yield on_too_long(number)
             continue
@@ -262,6 +299,13 @@ def _skip_line(stream: BinaryIO) -> None:
     """Read up to the next line feed."""
     while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
         pass
+
+
+def _too_long_error(name: str, number: int, max_bytes: int) -> DataError:
+    return DataError(
+        f"{name}:{number}: a line of more than {mebibytes(max_bytes)}; break it into several "
+        "lines, or remove it"
+    )
 
 
 def _describe_invalid(name: str, number: int, byte: int, raw: bytes, index: int) -> str:

@@ -81,6 +81,8 @@ WITHOUT_TORCH = (
     "nmtkit.model.estimate",
     "nmtkit.model.kernels.logit_chunks",
     "nmtkit.model.kernels.row_padding",
+    # Checks before models are loaded.
+    "nmtkit.decoding.corpus",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",
     "nmtkit.training.seeds",

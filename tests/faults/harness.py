@@ -24,7 +24,10 @@ from typing import Any
 
 from nmtkit.errors import NmtkitError
 
-CHANGES = ("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "chmod", "ftruncate", "open")
+CHANGES = (
+    *("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "chmod", "ftruncate", "open"),
+    "write",
+)
 WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 ERRORS = {"enospc": errno.ENOSPC, "eio": errno.EIO}
 MODES = ("count", "kill", *ERRORS)

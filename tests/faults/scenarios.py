@@ -12,6 +12,7 @@ from nmtkit.averaging import average
 from nmtkit.errors import ConfigError
 from nmtkit.storage.checkpoint import list_checkpoints, newest_resumable, prune, write_checkpoint
 from nmtkit.storage.durable import replace_file
+from nmtkit.storage.growing_file import growing_file
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.run_folder import RunFolder, is_run
 from tests.folders import read_folder, write_folder
@@ -56,6 +57,38 @@ def check_old_or_new_folder(root: Path) -> None:
 
 def check_old_or_new_file(root: Path) -> None:
     assert (root / "pointer").read_bytes() in (b"old\n", b"new\n")
+
+
+# ------------------------------------------------------------------------------- files that grow
+
+CHUNKS = (b"one\n", b"two\n", b"three\n")
+
+
+def grow(root: Path, *, overwrite: bool = False) -> None:
+    """Write a file in chunks, continued where an earlier call ended, unless it is there."""
+    with (
+        suppress(ConfigError),
+        growing_file(root / "deep" / "grown", "test-growing", 1, overwrite=overwrite) as file,
+    ):
+        if file.fields is None:
+            file.begin({"chunks": 0})
+        else:
+            file.resume()
+        done = 0 if file.fields is None else file.fields["chunks"]
+        for number in range(done, len(CHUNKS)):
+            file.append(CHUNKS[number], {"chunks": number + 1})
+        file.publish()
+
+
+def check_old_or_grown_file(root: Path, old: bytes | None) -> None:
+    path = root / "deep" / "grown"
+    content = path.read_bytes() if path.exists() else None
+    assert content in (old, b"".join(CHUNKS))
+
+
+def prepare_old(root: Path) -> None:
+    (root / "deep").mkdir()
+    replace_file(root / "deep" / "grown", b"old\n")
 
 
 # ---------------------------------------------------------------------------------------- runs
@@ -143,6 +176,14 @@ SCENARIOS = {
         lambda root: replace_file(root / "pointer", b"old\n"),
         lambda root: replace_file(root / "pointer", b"new\n"),
         check_old_or_new_file,
+    ),
+    "a file that grows": Scenario(
+        lambda _: None, grow, lambda root: check_old_or_grown_file(root, None)
+    ),
+    "a file that grows and replaces another": Scenario(
+        prepare_old,
+        lambda root: grow(root, overwrite=True),
+        lambda root: check_old_or_grown_file(root, b"old\n"),
     ),
     "the first checkpoint of a run": Scenario(
         lambda _: None, save_first, check_one_checkpoint_or_none

@@ -132,7 +132,9 @@ def end_of(run: Path) -> dict[str, torch.Tensor]:
 # ---------------------------------------------------------------------------- these tests can fail
 
 
-@pytest.mark.parametrize("name", ["a new folder", "a folder that replaces another", "a pointer"])
+@pytest.mark.parametrize(
+    "name", ["a new folder", "a folder that replaces another", "a pointer", "a file that grows"]
+)
 def test_a_writer_whose_syncs_are_in_vain_is_found(name: str, tmp_path: Path) -> None:
     disk = watched(SCENARIOS[name], tmp_path / "watched", is_synced=False)
     with pytest.raises(AssertionError):

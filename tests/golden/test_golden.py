@@ -18,12 +18,15 @@ from nmtkit.data.sampler import Sampler
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.run import train
+from nmtkit_cli.translating import translate_corpus
 from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translations
 from tests.golden.freeze_codec import FROZEN as FROZEN_CODEC
 from tests.golden.freeze_codec import LINES
 from tests.golden.freeze_dataset import FROZEN as FROZEN_WITH_WEIGHTS
 from tests.golden.freeze_subwords import FROZEN as FROZEN_SUBWORDS
 from tests.golden.freeze_subwords import LINES as SUBWORD_LINES
+from tests.golden.freeze_translation import FROZEN as FROZEN_TRANSLATION
+from tests.golden.freeze_translation import MODEL, RECIPE
 from tests.tiny import TRAIN_LINES, tiny_train_recipe
 
 FROZEN_SPLIT = Path(__file__).parent / "formats-4"
@@ -93,6 +96,17 @@ def test_the_counts_of_a_frozen_dataset_are_reported() -> None:
 
 def test_a_frozen_model_translates_as_it_did() -> None:
     assert translations(FROZEN / "run") == EXPECTED["translations"]
+
+
+def test_a_frozen_unfinished_translation_is_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "frozen"
+    shutil.copytree(FROZEN_TRANSLATION, folder)
+    translate_corpus([MODEL], RECIPE, folder / "text", folder / "out", None, overwrite=False)
+    assert (folder / "out").read_bytes() == (folder / "expected").read_bytes()
+    assert capsys.readouterr().err.startswith("continuing after line 8 of 10\n")
+    assert not list(folder.glob("out.*"))
 
 
 def test_a_frozen_run_is_continued(tmp_path: Path) -> None:

@@ -10,14 +10,13 @@ from nmtkit.config.toml import build
 from nmtkit.decoding.annotations import Annotations
 from nmtkit.decoding.formats import (
     INPUT_FORMATS,
-    LINE_BYTES,
     OUTPUT_FORMATS,
     make_writer,
     read_requests,
 )
 from nmtkit.decoding.requests import Answer, Request, Translation
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.text.lines import MAX_LINE_BYTES
+from nmtkit.text.lines import LINE_BYTES, MAX_LINE_BYTES
 
 JSON = OutputConfig(input_format="json")
 DETAILS = Annotations(
@@ -177,6 +176,11 @@ def test_a_malformed_line_is_named(line: str, what: str) -> None:
         next(requests)
 
 
+def test_an_error_counts_lines_from_the_first_one() -> None:
+    with pytest.raises(DataError, match=r"^x, line 8: not an object"):
+        list(read_requests(['{"source": "a"}', "[]"], JSON, "x", first_line=7))
+
+
 def test_the_settings_name_exactly_the_existing_formats() -> None:
     fields = fields_of(TranslateRecipe)
     assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS) == tuple(LINE_BYTES)
@@ -205,7 +209,7 @@ def test_a_misspelt_format_is_the_only_reported_problem() -> None:
 
 def test_a_format_is_an_entry_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
-        INPUT_FORMATS, "loud", lambda lines, name: (Request(f"{name}: {line}") for line in lines)
+        INPUT_FORMATS, "loud", lambda lines, name, _: (Request(f"{name}: {line}") for line in lines)
     )
     monkeypatch.setitem(
         OUTPUT_FORMATS,

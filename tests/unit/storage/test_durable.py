@@ -310,24 +310,6 @@ def test_a_lock_keeps_others_out_until_its_holder_ends_or_is_killed(tmp_path: Pa
     assert names_in(tmp_path) == []
 
 
-def test_a_lock_file_deleted_by_its_holder_is_created_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole_open, opened = os.open, []
-
-    def open_then_lose(path: Path, flags: int, mode: int) -> int:
-        opened.append(path)
-        descriptor = whole_open(path, flags, mode)
-        if len(opened) == 1:
-            path.unlink()
-        return descriptor
-
-    monkeypatch.setattr(os, "open", open_then_lose)
-    with locked(tmp_path):
-        assert len(opened) == 2
-        assert names_in(tmp_path) == [".lock"]
-
-
 # ----------------------------------------------------------------------- disks that refuse
 
 

@@ -12,6 +12,7 @@ from nmtkit.storage.model_description import (
     VERSION,
     ancestors,
     describe_model,
+    hashes_of,
     identify,
     line_of_descent,
 )
@@ -81,6 +82,21 @@ def test_a_manifest_without_weights_is_damaged(tmp_path: Path) -> None:
         DamagedError, match=r"model/model\.safetensors: missing; restore the folder"
     ):
         identify(tmp_path / "model", {"update": 9, "files": {}})
+
+
+def test_the_hashes_of_a_model_follow_its_weights_and_its_codec(tmp_path: Path) -> None:
+    def write(name: str, weights: bytes, codec: str) -> dict[str, Json]:
+        with new_folder(tmp_path / name, FORMAT, VERSION, overwrite=False) as staged:
+            (staged.path / "model.safetensors").write_bytes(weights)
+            staged.fields["codec"] = codec
+        return hashes_of(tmp_path / name)
+
+    first = write("a", b"1", "x")
+    assert first == write("b", b"1", "x")
+    assert first != write("c", b"2", "x")
+    assert first != write("d", b"1", "y")
+    with pytest.raises(DamagedError, match="missing: no such folder; check the path"):
+        hashes_of(tmp_path / "missing")
 
 
 @pytest.mark.parametrize("provenance", [{}, {"dataset": "0123"}, {"parents": []}])

@@ -4,6 +4,7 @@ import re
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +20,7 @@ from nmtkit.text.lines import (
     one_line,
     open_bytes,
     pair_lines,
+    read_facts,
     read_lines,
     read_pair,
     resolve,
@@ -212,6 +214,40 @@ def test_two_empty_files_are_refused(tmp_path: Path) -> None:
 @given(st.binary().filter(lambda data: not data.startswith(b"\x1f\x8b")))
 def test_lines_are_counted_as_they_are_read(tmp_path: Path, data: bytes) -> None:
     assert count_lines(written(tmp_path / "x", data)) == len(replaced(data)[0])
+
+
+@given(st.lists(st.sampled_from([b"", b"a", b"\xff", b"b\r"]), max_size=6), st.integers(1, 8))
+def test_lines_before_the_first_are_counted_and_not_decoded(lines: list[bytes], first: int) -> None:
+    data = b"".join(line + b"\n" for line in lines)
+    warnings: list[str] = []
+    stream = io.BytesIO(data)
+    found = list(decode_lines(stream, "x", "replace", warnings.append, first_line=first))
+    assert (
+        found == list(decode_lines(io.BytesIO(data), "x", "replace", lambda _: None))[first - 1 :]
+    )
+    invalid = [
+        number for number, line in enumerate(lines, 1) if line == b"\xff" and number >= first
+    ]
+    assert [one.split(":")[1] for one in warnings[:1]] == [*map(str, invalid[:1])]
+
+
+def test_the_facts_of_a_text_are_those_of_its_lines() -> None:
+    facts = read_facts(io.BytesIO(b"a\nb\n"), "x", 10)
+    assert facts.num_lines == 2
+    for same in (b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\nb\n"):
+        assert read_facts(io.BytesIO(same), "x", 10) == facts
+    for other in (b"a\nb\n\n", b"ab\n\n", b"a\nc\n", b"a b\n", b""):
+        assert read_facts(io.BytesIO(other), "x", 10) != facts
+    compressed = gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(b"a\nb\n")))
+    assert read_facts(cast(BinaryIO, compressed), "x", 10) == facts
+
+
+def test_the_facts_of_a_text_include_its_faults() -> None:
+    with pytest.raises(DataError, match=r"^x:2: a line of more than .*; break it into several"):
+        read_facts(io.BytesIO(b"a\n" + b"b" * 11), "x", 10)
+    torn = gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(b"a\nb\n")[:-9]))
+    with pytest.raises(DataError, match=r"^x: damaged gzip file"):
+        read_facts(cast(BinaryIO, torn), "x", 10)
 
 
 def test_a_prefix_is_resolved_to_the_plain_or_compressed_file(tmp_path: Path) -> None:

@@ -1,0 +1,137 @@
+"""The single changes on disk of which `durable` and `growing_file` are made, and locks.
+
+No name is written through a link, because somebody else may have put it there: new files are
+created exclusively, and a log or lock must be a plain file. Folders may be reached through links.
+"""
+
+# Every change on disk is a call of `os`, so that tests can stop the process before each one.
+# ruff: noqa: PTH103, PTH106, PTH108, PTH116, PTH208
+
+import errno
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.signals import block_stop_signals
+from nmtkit.storage.disk_errors import creation_errors
+
+_NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
+"""Errors of opening a link, a folder, or a pipe or socket that nobody reads."""
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and its missing parents, and sync each, so that they survive a power cut."""
+    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
+    os.makedirs(path, exist_ok=True)
+    for folder in reversed(missing):
+        sync(folder.parent)
+
+
+@contextmanager
+def held(lock: Path, path: Path) -> Iterator[None]:
+    """Hold a lock file; if its holder is killed, the system releases the lock, the file stays."""
+    descriptor = None
+    try:
+        with block_stop_signals(), creation_errors(path):
+            descriptor = _acquire(lock, path)
+        yield
+    finally:
+        if descriptor is not None:
+            with block_stop_signals():
+                with suppress(OSError):
+                    os.unlink(lock)
+                os.close(descriptor)
+
+
+def _acquire(lock: Path, path: Path) -> int:
+    """Return the descriptor of the locked file at `lock`, where other processes look for it."""
+    while True:
+        descriptor = open_plain(lock, os.O_RDWR)
+        try:
+            _lock(descriptor, path)
+            if is_at(descriptor, lock):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # the previous holder deleted the file after it was opened here
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 1024).decode(errors="replace") or "another process"
+        raise ConfigError(
+            f"{path}: in use by {holder}; wait until it ends or stop it, then try again"
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Return whether a path leads to an open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Return the descriptor of a file that no other path leads to; it is created if missing.
+
+    A link is not followed, and a pipe not waited for: ResourceError.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise not_plain_error(path) from error
+        raise
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise not_plain_error(path)
+    return descriptor
+
+
+def not_plain_error(path: Path) -> ResourceError:
+    """Return the error for a path that is not written to, because it is no plain file."""
+    return ResourceError(
+        f"{path}: not written to, because it is a symbolic or hard link, pipe, device or folder; "
+        "replace it by a copy of its own (`cp FILE COPY && mv COPY FILE`), or delete it"
+    )
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a new file and sync it."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o666)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(descriptor)
+
+
+def sync(path: Path) -> None:
+    """Flush the content of a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_all(path: Path) -> None:
+    """Delete a file, or a folder file by file, if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        for entry in os.listdir(path):
+            remove_all(path / entry)
+        os.rmdir(path)
+    elif os.path.lexists(path):
+        os.unlink(path)

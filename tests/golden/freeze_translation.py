@@ -1,0 +1,49 @@
+"""Freeze an unfinished translation of a corpus, as a kill leaves it: two chunks of four lines.
+
+Run once, as `python -m tests.golden.freeze_translation`; see freeze.py.
+"""
+
+from pathlib import Path
+
+from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe, TranslationConfig
+from nmtkit.data.binary import WHOLE
+from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation, open_input, plan
+from nmtkit.decoding.loading import load_translator
+from nmtkit.storage.growing_file import growing_file
+from nmtkit.storage.model_path import find_model
+from tests.golden.freeze import FROZEN as FROZEN_RUN
+from tests.tiny import TRAIN_LINES, never_warn, write_lines
+
+FROZEN = Path(__file__).parent / "formats-6"
+MODEL = FROZEN_RUN / "run" / "last"
+RECIPE = TranslateRecipe(
+    search=SearchConfig(max_length_offset=4),
+    translation=TranslationConfig(chunk_lines=4),
+    runtime=RuntimeConfig(device="cpu", threads=1),
+)
+NUM_CHUNKS = 2
+
+
+def main() -> None:
+    """Write the example; what stands there is an error."""
+    FROZEN.mkdir()
+    translations = list(load_translator([MODEL], RECIPE, never_warn).translate(TRAIN_LINES))
+    source = write_lines(FROZEN / "text", TRAIN_LINES)
+    write_lines(FROZEN / "expected", translations)
+    out = FROZEN / "out"
+    with (
+        open_input(source, out) as text,
+        growing_file(out, FORMAT, VERSION, overwrite=False) as file,
+    ):
+        work = plan([find_model(MODEL)], RECIPE, source, text, WHOLE)
+        corpus = CorpusTranslation(work, file)
+        corpus.begin()
+        for first, chunk in list(corpus.chunks(translations))[:NUM_CHUNKS]:
+            assert first == corpus.next_line
+            corpus.add(chunk, [None] * len(chunk))
+    with (FROZEN / "out.partial").open("ab") as stream:
+        stream.write(b"torn")  # appended, but not recorded
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,294 @@
+"""`nmtkit translate --input FILE --output FILE`: the output of a pipe, continued, in shards."""
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from nmtkit.data.binary import Dataset
+from tests.commands import nmtkit
+from tests.folders import names_in
+from tests.integration.test_translate_command import write
+from tests.launching import wait_for
+from tests.tiny import WORDS, tiny_dataset
+
+CHUNK = ("--chunk-lines", "4", "--threads", "1")
+DEADLINE_S = 60
+PAGE = Path("docs/translating.md").read_text("utf-8")
+PAGE = PAGE[PAGE.index("## Translate a corpus") : PAGE.index("## Large inputs")]
+
+
+def random_lines(count: int) -> list[str]:
+    draw = random.Random(count)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(0, 6))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with models, a shortlist and texts, which tests only read."""
+    folder = tmp_path_factory.mktemp("inputs")
+    data = tiny_dataset(folder)
+    codec = Dataset.open(data).codec
+    for number in (1, 2):
+        write(folder / f"model{number}", number, codec)
+    few = ("--candidates", "4", "--frequent", "2")
+    assert nmtkit("shortlist", data, "--out", folder / "short", *few).returncode == 0
+    lines = random_lines(18)
+    (folder / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    objects = [{"source": line, "id": place} for place, line in enumerate(lines)]
+    for one in objects[::5]:
+        one["target_prefix"] = "a b" if one["source"] else ""
+    (folder / "json").write_text("".join(json.dumps(one) + "\n" for one in objects))
+    return folder
+
+
+def translate(*arguments: object, folder: Path, stdin: bytes = b"") -> list[str]:
+    """Translate without an error; return the messages."""
+    done = nmtkit("translate", *arguments, *CHUNK, folder=folder, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.decode().splitlines()
+
+
+def refusal(*arguments: object, folder: Path) -> tuple[int, str]:
+    """Return the exit code and the message of a translation that is refused."""
+    done = nmtkit("translate", *arguments, *CHUNK, folder=folder)
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("nmtkit: error: ")
+    return done.returncode, line.removeprefix("nmtkit: error: ")
+
+
+VARIANTS = {
+    "text": "model1 --scores --alignments",
+    "an ensemble": "model1 model2 --n-best 3 --output-format moses --alignments",
+    "samples": "model1 --sample --n-best 3 --seed 5 --top-k 4 --output-format json --token-scores",
+    "objects with prefixes": "model1 --input-format json --output-format json --n-best 2",
+    "a shortlist": "model1 --shortlist short --beam 2 --output-format moses",
+    "lines that are split": "model1 --max-source-length 4 --on-too-long split --attention "
+    "--output-format json",
+    "constraints": "model1 --no-repeat-ngram 2 --ban-unknown --length-penalty-form power",
+}
+
+
+@pytest.mark.parametrize(
+    ("variant", "suffix"), [*zip(VARIANTS.values(), cycle(["", ".gz"]))], ids=VARIANTS
+)
+def test_files_and_shards_have_the_lines_of_a_pipe(
+    variant: str, suffix: str, inputs: Path, tmp_path: Path
+) -> None:
+    line = variant.split()
+    source = inputs / ("json" if "--input-format" in line else "text")
+    piped = nmtkit("translate", *line, *CHUNK, folder=inputs, stdin=source.read_bytes())
+    assert piped.returncode == 0, piped.stderr
+    whole = tmp_path / "deep" / f"whole{suffix}"
+    messages = translate(*line, "--input", source, "--output", whole, folder=inputs)
+    assert messages[-1] == f"translated 18 lines into {whole}"
+    assert names_in(whole.parent) == [whole.name]
+    content = whole.read_bytes()
+    # The first chunks of a pipe are smaller: scores are equal up to rounding.
+    found = gzip.decompress(content) if suffix else content
+    assert re.sub(rb"[\d.e-]+", b"", found) == re.sub(rb"[\d.e-]+", b"", piped.stdout)
+    shards = [tmp_path / f"{number}{suffix}" for number in (1, 2, 3)]
+    for number, shard in enumerate(shards, 1):
+        files = ("--input", source, "--output", shard, "--shard", f"{number}/3")
+        translate(*line, *files, folder=inputs)
+    assert b"".join(shard.read_bytes() for shard in shards) == content
+
+
+def test_two_processes_write_the_file_of_one(inputs: Path, tmp_path: Path) -> None:
+    for count in (1, 2):
+        files = ("--input", inputs / "text", "--output", tmp_path / str(count))
+        translate(inputs / "model1", *files, "--devices", count, folder=inputs)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_an_empty_file_has_an_empty_translation(inputs: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    for name, content in (("out", b""), ("out.gz", gzip.compress(b"", 6, mtime=0))):
+        files = ("--input", tmp_path / "empty", "--output", tmp_path / name)
+        messages = translate(inputs / "model1", *files, folder=inputs)
+        assert messages == [f"translated 0 lines into {tmp_path / name}"]
+        assert (tmp_path / name).read_bytes() == content
+
+
+def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_path: Path) -> None:
+    lines = [b"a"] * 6 + [b"b \xff", b"c"]
+    (tmp_path / "text").write_bytes(b"\n".join(lines) + b"\n")
+    files = ("--input", tmp_path / "text", "--output", tmp_path / "out", "--shard", "2/2")
+    warning, _ = translate(inputs / "model1", *files, folder=inputs)
+    assert warning.startswith(f"nmtkit: warning: {tmp_path}/text:7: not valid UTF-8 at byte 3 of")
+    options: tuple[str, ...] = ("--input-format", "json", "--overwrite")
+    (tmp_path / "text").write_bytes(b'{"source": "a"}\n' * 6 + b"[]\n")
+    code, message = refusal(inputs / "model1", *files, *options, folder=inputs)
+    assert (code, message.partition(":")[0]) == (3, f"{tmp_path}/text, line 7")
+    (tmp_path / "text").write_bytes(b"a\n" * 6 + b"a a a a\n")
+    (tmp_path / "out.partial").unlink()
+    (tmp_path / "out.partial.json").unlink()
+    options = ("--max-source-length", "3", "--on-too-long", "error", "--overwrite")
+    code, message = refusal(inputs / "model1", *files, *options, folder=inputs)
+    assert (code, message.partition(":")[0]) == (3, "line 7")
+
+
+# ------------------------------------------------------- interrupted
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
+)
+def test_an_interrupted_command_is_continued_by_itself(
+    number: signal.Signals, code: int, inputs: Path, tmp_path: Path
+) -> None:
+    text, out = tmp_path / "text", tmp_path / "out.gz"
+    text.write_text("".join(f"{line}\n" for line in random_lines(400)), encoding="utf-8")
+    line = [str(inputs / "model1"), "--input", str(text), "--output", str(out)]
+    manifest = tmp_path / "out.gz.partial.json"
+    with subprocess.Popen(
+        [sys.executable, "-m", "nmtkit_cli", "translate", *line, *CHUNK], stderr=subprocess.PIPE
+    ) as process:
+        wait_for(lambda: manifest.exists() and json.loads(manifest.read_bytes())["done"]["chunks"])
+        process.send_signal(number)
+        process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == code
+    assert not out.exists()
+    num_done = json.loads(manifest.read_bytes())["done"]["lines"]
+    messages = translate(*line, folder=inputs)
+    assert messages[0] == f"continuing after line {num_done} of 400"
+    assert messages[-1] == f"translated 400 lines into {out}"
+    translate(*line[:-1], tmp_path / "undisturbed.gz", folder=inputs)
+    assert out.read_bytes() == (tmp_path / "undisturbed.gz").read_bytes()
+    assert names_in(tmp_path) == ["out.gz", "text", "undisturbed.gz"]
+
+
+def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_bytes(b"old")
+    line = (inputs / "model1", "--input", inputs / "text", "--output", out)
+    code, message = refusal(*line, folder=inputs)
+    assert (code, message) == (2, f"{out}: already exists; choose another name or add --overwrite")
+    translate(*line, "--overwrite", folder=inputs)
+    assert out.read_bytes().count(b"\n") == 18
+
+
+# ------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ("--input text", "--input and --output go together; give both or neither"),
+        ("--output out", "--input and --output go together; give both or neither"),
+        ("--shard 1/2", "--shard has no effect without --input and --output; leave it out"),
+        ("--overwrite", "--overwrite has no effect without --input and --output; leave it out"),
+        ("--input text --output out --shard 0/2", "'0/2' is not part I of N; give one such as 2/4"),
+        ("--input text --output out --shard 1/6", "--shard 1/6: text has 5 chunks of 4 lines; giv"),
+        ("--input none --output out", "none: No such file or directory; give a text file that ca"),
+        ("--input . --output out", ".: not a file, and only the translation of a file can be con"),
+        ("--input /dev/null --output out", "/dev/null: not a file, and only the translation of a"),
+        ("--input text --output text", "text: is both input and output; give another --output"),
+        ("--input text --output .", ".: exists and is not a plain file, so it is not replaced; ch"),
+        ("--input text --output /dev/full", "/dev/full: exists and is not a plain file, so it is"),
+        ("--input text --output text/out", "text/out: File exists"),
+    ],
+)
+def test_wrong_use_is_refused_and_changes_nothing(
+    arguments: str, what: str, inputs: Path, tmp_path: Path
+) -> None:
+    shutil.copyfile(inputs / "text", tmp_path / "text")
+    code, message = refusal(inputs / "model1", *arguments.split(), folder=tmp_path)
+    assert code == 2
+    assert what in message
+    assert names_in(tmp_path) == ["text"]
+
+
+def test_files_are_checked_before_torch_is_loaded(inputs: Path, tmp_path: Path) -> None:
+    without_torch = (
+        "import sys; sys.modules['torch'] = None; from nmtkit_cli.command_line import run; "
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    files = ("--input", inputs / "text", "--output", tmp_path / "out", "--shard", "1/6")
+    command: list[str | Path] = [sys.executable, "-c", without_torch, "translate"]
+    line = [*command, inputs / "model1", *files, *CHUNK]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("nmtkit: error: --shard 1/6: ")
+
+
+def test_a_stream_of_files_is_refused(inputs: Path) -> None:
+    files = ("--input", "text", "--output", "out")
+    done = nmtkit("translate", inputs / "model1", *files, "--stream", folder=inputs)
+    assert done.returncode == 2
+    assert b"--stream has no effect with --input and --output; leave it out" in done.stderr
+
+
+def test_a_model_that_is_missing_leaves_no_file(inputs: Path, tmp_path: Path) -> None:
+    files = ("--input", inputs / "text", "--output", tmp_path / "out")
+    code, message = refusal("none", *files, folder=inputs)
+    assert (code, message) == (4, "none: no such folder; check the path")
+    assert names_in(tmp_path) == []
+
+
+# ------------------------------------------------------- recipes of the page
+
+
+def recipe(beginning: str) -> str:
+    """Return the block of the page that begins so."""
+    (block,) = re.findall(rf"^```sh\n({re.escape(beginning)}.*?)^```", PAGE, re.M | re.S)
+    return str(block)
+
+
+def run_script(script: str, folder: Path, variables: dict[str, str]) -> None:
+    """Run a script in a folder with an `nmtkit` in its path that has a tiny model."""
+    shim = folder / "bin" / "nmtkit"
+    shim.parent.mkdir(exist_ok=True)
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nmtkit_cli "$@"\n')
+    shim.chmod(0o755)
+    path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(Path.cwd()), **variables}
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        env=environment,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
+def test_the_recipe_for_gnu_parallel_translates_the_whole(inputs: Path, tmp_path: Path) -> None:
+    shutil.copytree(inputs / "model1", tmp_path / "model")
+    lines = random_lines(25)
+    (tmp_path / "big.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    small = recipe("parallel").replace("--threads 4", "--threads 1 --chunk-lines 2")
+    script = small + recipe("cat")
+    for _ in range(2):  # what is done is not done again
+        run_script(script, tmp_path, {})
+    assert len(names_in(tmp_path / "out")) == 12
+    files = ("--input", "big.en", "--output", "whole", "--threads", "1", "--chunk-lines", "2")
+    assert nmtkit("translate", "model", *files, folder=tmp_path).returncode == 0
+    assert (tmp_path / "big.de").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_the_recipe_for_slurm_translates_a_shard_per_task(inputs: Path, tmp_path: Path) -> None:
+    shutil.copytree(inputs / "model1", tmp_path / "model")
+    lines = random_lines(15)
+    (tmp_path / "big.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    script = recipe("#!/bin/bash")
+    (count,) = re.findall(r"^#SBATCH --array=1-(\d+)$", script, re.M)
+    small = script.replace("model/", "model/ --threads 1 --chunk-lines 1")
+    tasks = range(1, int(count) + 1)
+    for task in tasks:
+        run_script(small, tmp_path, {"SLURM_ARRAY_TASK_ID": str(task)})
+    run_script(recipe("cat"), tmp_path, {})
+    files = ("--input", "big.en", "--output", "whole", "--threads", "1", "--chunk-lines", "1")
+    assert nmtkit("translate", "model", *files, folder=tmp_path).returncode == 0
+    assert (tmp_path / "big.de").read_bytes() == (tmp_path / "whole").read_bytes()

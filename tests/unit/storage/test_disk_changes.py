@@ -1,0 +1,93 @@
+"""Locks, and files that no other path leads to; test_durable_links.py has the links."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.storage.disk_changes import held, is_at, make_folders, open_plain, remove_all, write_new
+from tests.faults.harness import held_by_another_process
+from tests.folders import PLANTED, names_in, planted
+
+
+def test_a_lock_keeps_others_out_and_is_gone_when_its_holder_ends(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with (
+        held_by_another_process(held(lock, tmp_path)) as process,
+        pytest.raises(ConfigError, match=f"in use by process {process} on "),
+        held(lock, tmp_path),
+    ):
+        pytest.fail("two hold the lock")
+    with held(lock, tmp_path):
+        assert names_in(tmp_path) == ["lock"]
+    assert names_in(tmp_path) == []
+
+
+def test_a_lock_file_deleted_by_its_holder_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole_open, opened = os.open, []
+
+    def open_then_lose(path: Path, flags: int, mode: int) -> int:
+        opened.append(path)
+        descriptor = whole_open(path, flags, mode)
+        if len(opened) == 1:
+            path.unlink()
+        return descriptor
+
+    monkeypatch.setattr(os, "open", open_then_lose)
+    with held(tmp_path / "lock", tmp_path):
+        assert len(opened) == 2
+        assert names_in(tmp_path) == ["lock"]
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_only_a_plain_file_is_opened(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    path = tmp_path / "ours" / "file"
+    with planted(kind, path), pytest.raises(ResourceError, match=r"ours/file: not written to, bec"):
+        open_plain(path, os.O_WRONLY)
+
+
+def test_an_open_file_is_recognised_at_its_path_only(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    descriptor = open_plain(path, os.O_WRONLY)
+    assert is_at(descriptor, path)
+    path.rename(tmp_path / "other")
+    assert not is_at(descriptor, path)
+    write_new(path, b"new")
+    assert not is_at(descriptor, path)
+    os.close(descriptor)
+
+
+def test_a_new_file_replaces_nothing(tmp_path: Path) -> None:
+    write_new(tmp_path / "file", b"old")
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_each_new_folder_is_synced_in_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    descriptors = Path("/proc/self/fd")
+    monkeypatch.setattr(
+        os, "fsync", lambda number: synced.append((descriptors / str(number)).readlink())
+    )
+    make_folders(tmp_path / "a" / "b" / "c")
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+    make_folders(tmp_path / "a")
+    assert len(synced) == 3
+
+
+def test_a_folder_is_removed_with_its_content_and_a_link_without(tmp_path: Path) -> None:
+    make_folders(tmp_path / "made" / "inner")
+    write_new(tmp_path / "made" / "inner" / "file", b"1")
+    (tmp_path / "link").symlink_to(tmp_path / "made")
+    remove_all(tmp_path / "link")
+    assert names_in(tmp_path / "made") == ["inner"]
+    remove_all(tmp_path / "made")
+    remove_all(tmp_path / "made")
+    assert names_in(tmp_path) == []
