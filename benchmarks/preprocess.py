@@ -26,6 +26,7 @@ from benchmarks.common import print_json, print_table
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.prepare import prepare
+from nmtkit.progress.counting import SILENT
 from nmtkit.text.lines import read_lines, resolve
 from nmtkit.text.subword import Subword
 
@@ -121,7 +122,7 @@ def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessReci
         ),
         vocabulary=VocabularyConfig(vocab_size=options.vocab_size, sample_lines=20_000),
     )
-    counts = prepare(recipe, folder / "first", options.workers, False, lambda _: None)["train"]
+    counts = prepare(recipe, folder / "first", options.workers, False, SILENT)["train"]
     model = str(folder / "first" / "codec" / "shared.model")
     given = VocabularyConfig(source_vocabulary=model, target_vocabulary=model)
     num_tokens = counts["source"]["tokens"] + counts["target"]["tokens"]
@@ -130,7 +131,7 @@ def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessReci
 
 def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
     """Preprocess the text."""
-    prepare(recipe, out, workers, True, lambda _: None)
+    prepare(recipe, out, workers, True, SILENT)
 
 
 def run_sentencepiece(recipe: PreprocessRecipe) -> None:

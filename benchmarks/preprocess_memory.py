@@ -22,6 +22,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.data.sampler import Position, Sampler, check_budget
+from nmtkit.progress.counting import SILENT
 from nmtkit.storage.durable import read_manifest
 from nmtkit.text.lines import read_pair, resolve
 
@@ -138,7 +139,7 @@ def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
 
 def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
     """Preprocess silently."""
-    prepare(recipe, out, workers=workers, overwrite=False, report=lambda _: None)
+    prepare(recipe, out, workers=workers, overwrite=False, reporter=SILENT)
 
 
 def open_and_plan(out: Path) -> None:

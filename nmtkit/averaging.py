@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import TENSORS, ancestors, describe_model, identify
 from nmtkit.storage.model_folder import (
@@ -40,7 +41,11 @@ class _Source:
 
 
 def average(
-    folders: Sequence[Path], out: Path, fields: Mapping[str, Json], overwrite: bool
+    folders: Sequence[Path],
+    out: Path,
+    fields: Mapping[str, Json],
+    overwrite: bool,
+    reporter: WorkReporter = SILENT,
 ) -> None:
     """Write a model folder whose parameters are the mean of the parameters of others.
 
@@ -52,6 +57,7 @@ def average(
         out: the folder to write.
         fields: fields of its manifest in addition to the sources of the mean.
         overwrite: replace an existing model folder.
+        reporter: receives the progress.
 
     Raises:
         ConfigError: a folder is a run, or `out` cannot be used.
@@ -67,7 +73,7 @@ def average(
         "sources": [_identify(one) for one in sources],
     }
     described = describe_model(newest.folder)
-    mean = with_ties(_mean(sources), described)
+    mean = with_ties(_mean(sources, reporter), described)
     write_model(out, mean, described.recipe, described.codec, {**origin, **fields}, overwrite)
 
 
@@ -87,12 +93,14 @@ def _common_provenance(newest: _Source, sources: Sequence[_Source]) -> Json:
     return {name: value for name, value in provenance.items() if name != "parents"}
 
 
-def load_mean(folders: Sequence[Path], device: torch.device) -> LoadedModel:
+def load_mean(
+    folders: Sequence[Path], device: torch.device, reporter: WorkReporter = SILENT
+) -> LoadedModel:
     """Load the model that `average` would write onto a device; raises as `average` does."""
     sources = _read_sources(folders)
     folder = _newest(sources).folder
     described = describe_model(folder)
-    return make_model(described, with_ties(_mean(sources), described), folder, device)
+    return make_model(described, with_ties(_mean(sources, reporter), described), folder, device)
 
 
 def _read_sources(folders: Sequence[Path]) -> list[_Source]:
@@ -132,8 +140,10 @@ def _check_compatible(first: _Source, other: _Source) -> None:
             )
 
 
-def _mean(sources: Sequence[_Source]) -> dict[str, Tensor]:
-    return {name: _mean_of_one(name, sources) for name in sources[0].types}
+def _mean(sources: Sequence[_Source], reporter: WorkReporter) -> dict[str, Tensor]:
+    names = sources[0].types
+    tracked = reporter.track(names, "averaged", "parameters", len(names))
+    return {name: _mean_of_one(name, sources) for name in tracked}
 
 
 def _mean_of_one(name: str, sources: Sequence[_Source]) -> Tensor:

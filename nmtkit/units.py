@@ -1,4 +1,4 @@
-"""Formatting of numbers for people: durations, sizes, numbers with an SI prefix."""
+"""Formatting of numbers for people: durations, counts, sizes, numbers with an SI prefix."""
 
 import math
 
@@ -15,6 +15,12 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes:02}m"
     return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def counted(number: float, units: str) -> str:
+    """Format a number with separators and its unit, which is given in the plural or empty."""
+    digits = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{digits} {units.removesuffix('s') if number == 1 else units}".rstrip()
 
 
 def mebibytes(size: int) -> str:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from nmtkit.units import counted
 from nmtkit_cli.command import FOLDER, Command, count_option, given_one, read_counts
-from nmtkit_cli.streams import counted, say, warn
+from nmtkit_cli.streams import say, warn, work_reporter
 
 EXAMPLES = """\
 # the newest five; the best number of newest ones; these two
@@ -39,8 +40,7 @@ def command(
 ) -> None:
     """Average checkpoints into one model.
 
-    The mean of the last checkpoints of a run usually translates better than the newest one. The
-    model folder is complete: weights, configuration and vocabulary.
+    The mean of a run's last checkpoints is usually better than the newest. It is a whole model.
     """
     way = given_one({"--last": last, "--best": best, "--try": counts})
     if way and len(folders) > 1:
@@ -52,9 +52,9 @@ def command(
     from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
 
     if counts and data:
-        chosen = average_best_count(folders[0], counts, data, out, overwrite, say)
+        chosen = average_best_count(folders[0], counts, data, out, overwrite, work_reporter())
     else:
         chosen = last_checkpoints(folders[0], last) if last else folders
         chosen = best_checkpoints(folders[0], best, warn) if best else chosen
-        average(chosen, out, {}, overwrite)
+        average(chosen, out, {}, overwrite, work_reporter())
     say(f"averaged {counted(len(chosen), 'checkpoints')} into {out}")

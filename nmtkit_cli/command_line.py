@@ -15,6 +15,7 @@ import click
 from nmtkit.config.problems import suggestion
 from nmtkit.errors import (
     ConfigError,
+    InterruptedByUserError,
     NmtkitError,
     ReportedElsewhereError,
     ResourceError,
@@ -156,6 +157,8 @@ def report(error: BaseException) -> int:
         say(f"nmtkit: error: ended by {error.signal.name}; run the same command again")
         return EXIT_SIGNAL + error.signal
     if isinstance(error, KeyboardInterrupt):
+        if "RANK" not in os.environ:  # the launcher of ranks says it once
+            say("nmtkit: interrupted")
         return EXIT_INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return EXIT_READER_GONE
@@ -163,7 +166,8 @@ def report(error: BaseException) -> int:
     if not isinstance(reported, ReportedElsewhereError):
         rank = os.environ.get("RANK", "0")
         who = "nmtkit" if rank == "0" else f"nmtkit: rank {rank}"
-        say(f"{who}: error: " + str(reported).replace("\n", " "))
+        kind = "" if isinstance(reported, InterruptedByUserError) else "error: "
+        say(f"{who}: {kind}" + str(reported).replace("\n", " "))
     return reported.exit_code
 
 

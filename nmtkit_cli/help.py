@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 import click
 
 from nmtkit.config.fields import Field, Value
+from nmtkit.units import counted
 from nmtkit_cli.command import HELP_NAMES, Command, write_examples
-from nmtkit_cli.streams import counted
 
 COMMON: Mapping[str, tuple[str, ...]] = {
     "preprocess": (

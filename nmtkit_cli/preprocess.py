@@ -7,7 +7,7 @@ import click
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit_cli.command import FOLDER, at_least_one, read_part, usable_cores
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.streams import say
+from nmtkit_cli.streams import work_reporter
 
 EXAMPLES = """\
 # corpus/train.en, corpus/train.de, corpus/valid.en, corpus/valid.de (or .gz)
@@ -54,6 +54,6 @@ def command(
     from nmtkit.data.prepare import prepare, prepare_part
 
     if shard:
-        prepare_part(recipe, Part(*shard), out, workers, overwrite, say)
+        prepare_part(recipe, Part(*shard), out, workers, overwrite, work_reporter())
     else:
-        prepare(recipe, out, workers, overwrite, say)
+        prepare(recipe, out, workers, overwrite, work_reporter())

@@ -1,7 +1,6 @@
 """The two modes of `nmtkit score`: against references, and by a model."""
 
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import changed_flags
-from nmtkit_cli.streams import Progress, say, standard_input, warn, write_lines
+from nmtkit_cli.streams import line_reporter, say, standard_input, warn, work_reporter, write_lines
 
 if TYPE_CHECKING:
     from nmtkit.evaluation.texts import Texts
@@ -59,7 +58,7 @@ def score_by_reference(
         return
     metrics = make_metrics(recipe.metrics)
     texts = _read_texts(recipe.metrics, systems, references)
-    evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown)
+    evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown, work_reporter())
     objects = as_objects(evaluation)
     write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
 
@@ -90,7 +89,7 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
     """Print the log-probability of each line of standard input; print the totals as a message."""
     from nmtkit.decoding.loading import load_scorer
     from nmtkit.decoding.scorer import ScoredLine, Totals
-    from nmtkit.text.lines import decode_lines, open_bytes, pair_lines
+    from nmtkit.text.lines import count_lines, decode_lines, open_bytes, pair_lines
 
     def plain(line: ScoredLine) -> str:
         return f"{line.log_prob:.6f}\t{len(line.tokens)}"
@@ -107,7 +106,7 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
         )
 
     translations = standard_input()
-    progress, totals = Progress("scored", time.monotonic), Totals()
+    totals = Totals()
     with open_bytes(source) as stream:
         pairs = pair_lines(
             decode_lines(stream, str(source), "error", warn),
@@ -115,11 +114,12 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
             (str(source), INPUT),
         )
         scorer = load_scorer(model, recipe)
-        for chunk in scorer.score_chunks(pairs):
-            write_lines(map(detailed if as_json else plain, chunk))
-            totals.add(chunk)
-            progress.add(len(chunk), sum(len(line.tokens) for line in chunk))
-    progress.end()
+        total = count_lines(source) if source.is_file() else None
+        with line_reporter().counting("scored", "lines", total) as progress:
+            for chunk in scorer.score_chunks(pairs):
+                write_lines(map(detailed if as_json else plain, chunk))
+                totals.add(chunk)
+                progress.add(len(chunk), sum(len(line.tokens) for line in chunk))
     say(
         f"lines={totals.num_lines} tokens={totals.num_tokens} words={totals.num_words} "
         f"log_prob={totals.log_prob:.4f} perplexity={totals.perplexity:.4f} "

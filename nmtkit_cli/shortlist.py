@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from nmtkit.units import counted
 from nmtkit_cli.command import FOLDER, Command, count_option
-from nmtkit_cli.streams import counted, say
+from nmtkit_cli.streams import say
 
 EXAMPLES = """\
 nmtkit shortlist data/ --out shortlist/

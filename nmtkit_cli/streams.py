@@ -4,15 +4,16 @@ Text is UTF-8 in every locale, and LF ends a line.
 """
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from nmtkit.errors import ConfigError
 
-REPORT_S = 10.0
-"""Shortest time between two progress reports."""
+if TYPE_CHECKING:
+    from nmtkit.progress.counting import WorkReporter
 
 
 def standard_input() -> BinaryIO:
@@ -33,56 +34,54 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-class Progress:
-    """Progress reports: lines done and speed, at most every `REPORT_S` seconds."""
-
-    def __init__(self, verb: str, clock: Callable[[], float]) -> None:
-        """Begin.
-
-        Args:
-            verb: the past participle in reports, such as "translated".
-            clock: returns the time in seconds, from any origin.
-        """
-        self._verb = verb
-        self._clock = clock
-        self._begin = self._reported = clock()
-        self._num_lines = self._num_reported = self._num_tokens = 0
-
-    def add(self, num_lines: int, num_tokens: int) -> None:
-        """Count finished lines and their target tokens."""
-        self._num_lines += num_lines
-        self._num_tokens += num_tokens
-        now = self._clock()
-        if num_lines and now - self._reported > REPORT_S:
-            self._reported = now
-            self._report()
-
-    def end(self) -> None:
-        """Report the last lines, if there was a report before."""
-        if 0 < self._num_reported < self._num_lines:
-            self._report()
-
-    def _report(self) -> None:
-        seconds = self._clock() - self._begin
-        self._num_reported = self._num_lines
-        say(
-            f"{self._verb} {counted(self._num_lines, 'lines')}, "
-            f"{self._num_lines / seconds:.1f} lines/s, "
-            f"{self._num_tokens / seconds:,.0f} target tokens/s"
-        )
-
-
 def say(text: str) -> None:
     """Write a line to standard error."""
     click.echo(text, err=True)
 
 
-def counted(number: float, units: str) -> str:
-    """Return a number with separators and its unit, which is given in the plural or empty."""
-    digits = f"{number:,}" if isinstance(number, int) else f"{number:g}"
-    return f"{digits} {units.removesuffix('s') if number == 1 else units}".rstrip()
-
-
 def warn(text: str) -> None:
     """Write a warning to standard error, on one line."""
     say("nmtkit: warning: " + text.replace("\n", " "))
+
+
+@contextmanager
+def prompting(text: BinaryIO) -> Iterator[Callable[[], None]]:
+    """Announce on a terminal that lines can be typed; yield a function that asks for the next one.
+
+    It asks only where its prompt and the answers are on the terminal where the lines are typed.
+
+    Args:
+        text: standard input.
+    """
+    is_typed = text.isatty() and sys.stderr.isatty()
+    has_prompt = is_typed and sys.stdout.isatty()
+
+    def ask() -> None:
+        if has_prompt:
+            click.echo("> ", nl=False, err=True)
+
+    if is_typed:
+        say("ready: type a line, Ctrl-D ends")
+    try:
+        ask()
+        yield ask
+    finally:
+        if has_prompt:
+            say("")  # ends the line of the last prompt
+
+
+def work_reporter() -> "WorkReporter":
+    """Return the reporter of a command that writes no lines while it works."""
+    from nmtkit.progress.counting import WorkReporter, can_draw
+
+    return WorkReporter(say, sys.stderr if can_draw(sys.stderr) else None)
+
+
+def line_reporter() -> "WorkReporter":
+    """Return the reporter of a command whose work is written to standard output line by line.
+
+    It is silent if the lines and the reports would be on a terminal together.
+    """
+    from nmtkit.progress.counting import SILENT
+
+    return SILENT if sys.stdout.isatty() and sys.stderr.isatty() else work_reporter()

@@ -1,7 +1,6 @@
 """The two flows of `nmtkit translate`: standard input to standard output, and file to file."""
 
 import gc
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,12 +10,22 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from nmtkit.config.schema import TranslateRecipe
+from nmtkit.units import counted
 from nmtkit_cli.command import refuse_without_effect
-from nmtkit_cli.streams import Progress, counted, say, standard_input, warn, write_lines
+from nmtkit_cli.streams import (
+    line_reporter,
+    prompting,
+    say,
+    standard_input,
+    warn,
+    work_reporter,
+    write_lines,
+)
 
 if TYPE_CHECKING:
     from nmtkit.decoding.corpus import CorpusTranslation
     from nmtkit.decoding.requests import Answer, BatchResult
+    from nmtkit.progress.counting import Counting
 
 FIRST_CHUNK_LINES = 64
 """Lines of the first chunk of standard input, so that its translations come soon."""
@@ -44,6 +53,7 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     """Translate standard input to standard output; on a terminal, line by line."""
     from nmtkit.decoding.formats import make_writer, read_requests
     from nmtkit.decoding.workers import open_translator
+    from nmtkit.progress.counting import SILENT
     from nmtkit.text.lines import LINE_BYTES, decode_lines, numbered_chunks
 
     text = standard_input()
@@ -57,9 +67,14 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     size = 1 if recipe.translation.stream else recipe.translation.chunk_lines
     results = translator.answer_all(numbered_chunks(requests, size, FIRST_CHUNK_LINES))
     repair_counts: Counter[bool | None] = Counter()
-    for output, are_repaired in _batches(results, write, 1):
-        write_lines(output)
-        repair_counts.update(are_repaired)
+    # Who gets line by line sees the lines, and the speed is that of the input.
+    reporter = SILENT if size == 1 else line_reporter()
+    with reporter.counting("translated", "lines") as counting, prompting(text) as ask:
+        for output, are_repaired in _batches(results, write, 1, counting):
+            write_lines(output)
+            repair_counts.update(are_repaired)
+            if are_repaired:
+                ask()
     if summary := translator.summarize(repair_counts):
         say(summary)
 
@@ -113,8 +128,10 @@ def _translate_rest(
     lines = decode_lines(text, str(source), "replace", warn, max_bytes, first)
     requests = read_requests(lines, recipe.output, str(source), first)
     results = translator.answer_all(corpus.chunks(requests))
-    for output, are_repaired in _batches(results, write, first):
-        corpus.add(output, are_repaired)
+    done, total = corpus.num_lines_done, corpus.num_lines
+    with work_reporter().counting("translated", "lines", total, done) as counting:
+        for output, are_repaired in _batches(results, write, first, counting):
+            corpus.add(output, are_repaired)
     if summary := translator.summarize(corpus.repair_counts):
         say(summary)
 
@@ -123,6 +140,7 @@ def _batches(
     results: "Iterable[BatchResult]",
     write: "Callable[[Answer, int], list[str]]",
     first: int,
+    counting: "Counting",
 ) -> Iterator[tuple[list[str], list[bool | None]]]:
     """Yield the lines of output of each batch, and whether each answer was repaired.
 
@@ -130,12 +148,12 @@ def _batches(
         results: results of batches, in the order of the lines.
         write: turns an answer, and its line's number from 0, into lines.
         first: number of the first line, from 1.
+        counting: counts the lines.
     """
-    progress, number = Progress("translated", time.monotonic), first - 1
+    number = first - 1
     for result in results:
         numbered = enumerate(result.answers, number)
         lines = [line for place, answer in numbered for line in write(answer, place)]
         yield lines, [answer.translations[0].is_repaired for answer in result.answers]
         number += len(result.answers)
-        progress.add(result.num_lines, result.num_tokens)
-    progress.end()
+        counting.add(result.num_lines, result.num_tokens)

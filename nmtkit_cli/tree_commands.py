@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nmtkit.units import counted
 from nmtkit_cli.command import FILE, Command
-from nmtkit_cli.streams import counted, say, standard_input, warn, write_lines
+from nmtkit_cli.streams import say, standard_input, warn, write_lines
 
 if TYPE_CHECKING:
     from nmtkit.parsing.trees import Tree

@@ -22,6 +22,7 @@ from nmtkit.data.encode import Encoder
 from nmtkit.data.filters import HeldOutText
 from nmtkit.data.prepare import SIZES, Sizes, prepare
 from nmtkit.model.transformer import Transformer
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 
@@ -120,7 +121,9 @@ def prepared(
     sizes: Sizes = SIZES,
 ) -> dict[str, Any]:
     """Make a dataset in this process; returns its counts."""
-    return prepare(recipe, out, workers=1, overwrite=False, report=report, sizes=sizes)
+    return prepare(
+        recipe, out, workers=1, overwrite=False, reporter=WorkReporter(report), sizes=sizes
+    )
 
 
 # ------------------------------------------------------------------------------------- models

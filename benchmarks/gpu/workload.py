@@ -23,6 +23,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.model.estimate.device_rates import SHARE_OF_PEAK
 from nmtkit.model.kernels import flash
 from nmtkit.model.transformer import Transformer
+from nmtkit.progress.counting import SILENT
 from nmtkit.runtime.devices import make_deterministic, set_up
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.distributed import Ranks
@@ -93,7 +94,7 @@ def words_dataset(folder: Path, vocabulary: int, tokens: int) -> Path:
         ),
         vocabulary=VocabularyConfig(segmentation="words", vocab_size=vocabulary),
     )
-    prepare(recipe, out, workers=1, overwrite=False, report=lambda _: None)
+    prepare(recipe, out, workers=1, overwrite=False, reporter=SILENT)
     return out
 
 

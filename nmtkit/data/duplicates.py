@@ -4,7 +4,7 @@ The hashes of all pairs are partitioned by value into files on disk, and each fi
 memory. Memory does not grow with the text, except one bit per pair.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.text.corpus import Corpus, line_key
+from nmtkit.progress.counting import QUICK_ITEMS, SILENT, WorkReporter
+from nmtkit.text.corpus import Corpus, Pair, line_key
 
 _PART_PAIRS = 2**22
 _BATCH_PAIRS = 2**18
@@ -41,19 +42,24 @@ class Duplicates:
         return flags[first - 8 * start :][:num_pairs]
 
 
-def find_duplicates(corpora: Sequence[Corpus], folder: Path) -> Duplicates:
+def find_duplicates(
+    corpora: Sequence[Corpus], folder: Path, reporter: WorkReporter = SILENT
+) -> Duplicates:
     """Find the pairs whose lines equal those of an earlier pair; see `line_key`.
 
     Args:
         corpora: the training text.
         folder: place for temporary files, 16 bytes per pair.
+        reporter: receives the progress.
     """
     num_pairs = sum(corpus.num_pairs for corpus in corpora)
     duplicates = Duplicates(num_pairs)
     num_parts = -(-num_pairs // _PART_PAIRS)
     with TemporaryDirectory(dir=folder) as scratch:
         paths = [Path(scratch) / str(part) for part in range(num_parts)]
-        for records in _batches(corpora):
+        pairs = (pair for corpus in corpora for pair in corpus.pairs())
+        compared = reporter.track(pairs, "compared", "pairs", num_pairs, QUICK_ITEMS)
+        for records in _batches(compared):
             parts = records["key"] % np.uint64(num_parts)
             for part in np.unique(parts):
                 with paths[int(part)].open("ab") as file:
@@ -63,9 +69,8 @@ def find_duplicates(corpora: Sequence[Corpus], folder: Path) -> Duplicates:
     return duplicates
 
 
-def _batches(corpora: Sequence[Corpus]) -> Iterator[Records]:
+def _batches(pairs: Iterable[Pair]) -> Iterator[Records]:
     """Yield the keys and numbers of all pairs."""
-    pairs = (pair for corpus in corpora for pair in corpus.pairs())
     numbered = ((line_key(*pair), number) for number, pair in enumerate(pairs))
     while len(batch := np.array(list(islice(numbered, _BATCH_PAIRS)), _RECORD)):
         yield batch

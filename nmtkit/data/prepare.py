@@ -4,9 +4,10 @@ The text is read several times, so that memory does not grow with it: to check a
 to learn the vocabularies, to find duplicates if requested, and to encode.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,11 @@ from nmtkit.data.inherited import fit_warnings, inherited_codec
 from nmtkit.data.vocabulary import check_text, make_codec
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
 from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
-
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,10 @@ class Sizes:
     Attributes:
         shard: training pairs per shard, on average.
         chunk: maximum number of pairs that are encoded together.
-        report: pairs between two reports of progress.
     """
 
     shard: int = 262_144
     chunk: int = CHUNK_PAIRS
-    report: int = 1_000_000
 
 
 SIZES = Sizes()
@@ -62,7 +60,7 @@ def prepare(
     out: Path,
     workers: int,
     overwrite: bool,
-    report: Report,
+    reporter: WorkReporter,
     sizes: Sizes = SIZES,
 ) -> dict[str, Any]:
     """Make a dataset from parallel text.
@@ -72,8 +70,8 @@ def prepare(
         out: folder of the dataset; it appears whole or not at all.
         workers: number of encoding processes; the dataset does not depend on it.
         overwrite: replace an existing dataset.
-        report: receives lines about progress and the table of counts.
-        sizes: of shards, chunks and reports.
+        reporter: receives lines about stages, their progress, and the table of counts.
+        sizes: of shards and chunks.
 
     Returns:
         The counts, as in the manifest.
@@ -85,9 +83,9 @@ def prepare(
         ResourceError: the disk is full, or a worker was killed.
     """
     with new_folder(out, FORMAT, VERSION, overwrite=overwrite) as staged:
-        audit = _fill(staged, recipe, WHOLE, workers, report, sizes)
+        audit = _fill(staged, recipe, WHOLE, workers, reporter, sizes)
     for line in audit.table():
-        report(line)
+        reporter.message(line)
     return audit.to_manifest()
 
 
@@ -97,7 +95,7 @@ def prepare_part(
     out: Path,
     workers: int,
     overwrite: bool,
-    report: Report,
+    reporter: WorkReporter,
     sizes: Sizes = SIZES,
 ) -> None:
     """Make one of several parts of a dataset, which `nmtkit.data.joining.join` joins.
@@ -108,9 +106,9 @@ def prepare_part(
     """
     with new_folder(out, PART_FORMAT, VERSION, overwrite=overwrite) as staged:
         staged.fields["part"] = asdict(part)
-        audit = _fill(staged, recipe, part, workers, report, sizes)
+        audit = _fill(staged, recipe, part, workers, reporter, sizes)
     for line in audit.table():
-        report(line)
+        reporter.message(line)
 
 
 @dataclass(frozen=True)
@@ -132,21 +130,22 @@ class _Text:
     held_out: HeldOutText
 
     @staticmethod
-    def find(recipe: PreprocessRecipe, report: Report) -> "_Text":
+    def find(recipe: PreprocessRecipe, reporter: WorkReporter) -> "_Text":
         texts = training_texts(recipe.corpus)
-        held_out = [_find(prefix, recipe.corpus, report) for prefix in recipe.filters.held_out]
+        held_out = [_find(prefix, recipe.corpus, reporter) for prefix in recipe.filters.held_out]
         return _Text(
             texts=texts,
-            corpora=[_find(text.prefix, recipe.corpus, report) for text in texts],
-            valid=_find(recipe.corpus.valid, recipe.corpus, report),
+            corpora=[_find(text.prefix, recipe.corpus, reporter) for text in texts],
+            valid=_find(recipe.corpus.valid, recipe.corpus, reporter),
             valid_tag=valid_tag(recipe.corpus),
             held_out=HeldOutText.of(chain.from_iterable(corpus.pairs() for corpus in held_out)),
         )
 
 
-def _find(prefix: str, config: CorpusConfig, report: Report) -> Corpus:
-    corpus = Corpus.find(prefix, config.source_lang, config.target_lang)
-    report(f"read {corpus.source} and {corpus.target}: {corpus.num_pairs} pairs")
+def _find(prefix: str, config: CorpusConfig, reporter: WorkReporter) -> Corpus:
+    watch = partial(reporter.track, verb="read", units="pairs", every=QUICK_ITEMS)
+    corpus = Corpus.find(prefix, config.source_lang, config.target_lang, watch)
+    reporter.message(f"read {corpus.source} and {corpus.target}: {corpus.num_pairs} pairs")
     return corpus
 
 
@@ -155,42 +154,42 @@ def _fill(
     recipe: PreprocessRecipe,
     part: Part,
     workers: int,
-    report: Report,
+    reporter: WorkReporter,
     sizes: Sizes,
 ) -> Audit:
     """Write the files of a part of a dataset, and set the fields of its manifest."""
-    inherited = inherited_codec(recipe, report)
-    text = _Text.find(recipe, report)
+    inherited = inherited_codec(recipe, reporter.message)
+    text = _Text.find(recipe, reporter)
     if inherited:
         KINDS[inherited.target.kind].check([text.valid, *text.corpora])
-    codec = inherited or _make_codec(recipe, text, report)
+    codec = inherited or _make_codec(recipe, text, reporter)
     codec_folder = staged.path / "codec"
     codec_folder.mkdir()
     codec.save(codec_folder)
-    encoder = _make_encoder(staged, recipe, text, codec, part, report, sizes)
+    encoder = _make_encoder(staged, recipe, text, codec, part, reporter, sizes)
     shards = range(part.number - 1, encoder.num_shards, part.count)
     if not shards:
-        report(
+        reporter.message(
             f"part {part.number} of {part.count} is empty, because this text needs no more than "
             f"{encoder.num_shards} parts; join it with the others"
         )
     weights = [one.weight for one in text.texts]
     writer = DatasetWriter(staged.path, encoder.id_type, shards, weights)
-    corpora = _write_train(text, encoder, workers, writer, report, sizes)
+    corpora = _write_train(text, encoder, workers, writer, reporter, sizes)
     valid = _write_valid(text, encoder, writer, sizes)
     audit = Audit(corpora, text.valid.prefix, valid, unknown_name(codec.segmentation))
     if inherited:
         for line in fit_warnings(codec, audit.train):
-            report(line)
+            reporter.message(line)
     staged.fields.update(_describe_dataset(recipe, codec, audit, writer.finish(codec)))
     return audit
 
 
-def _make_codec(recipe: PreprocessRecipe, text: _Text, report: Report) -> TextCodec:
+def _make_codec(recipe: PreprocessRecipe, text: _Text, reporter: WorkReporter) -> TextCodec:
     """Read or learn a codec, of which the tags are entries."""
     check_text(recipe.vocabulary, [text.valid])
     tags = tags_of(recipe.corpus)
-    codec = make_codec(recipe, text.corpora, tags, report)
+    codec = make_codec(recipe, text.corpora, tags, reporter)
     for tag in tags:
         if not codec.source.unknown_ids.isdisjoint(codec.source.encode(tag)):
             raise ConfigError(
@@ -206,14 +205,14 @@ def _make_encoder(
     text: _Text,
     codec: TextCodec,
     part: Part,
-    report: Report,
+    reporter: WorkReporter,
     sizes: Sizes,
 ) -> Encoder:
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
     duplicates = None
     if recipe.filters.drop_duplicates:
-        report(f"finding duplicates among {num_pairs} pairs")
-        duplicates = find_duplicates(text.corpora, staged.path)
+        reporter.message(f"finding duplicates among {num_pairs} pairs")
+        duplicates = find_duplicates(text.corpora, staged.path, reporter)
     return Encoder(
         codec=codec,
         filters=recipe.filters,
@@ -232,7 +231,7 @@ def _write_train(
     encoder: Encoder,
     workers: int,
     writer: DatasetWriter,
-    report: Report,
+    reporter: WorkReporter,
     sizes: Sizes,
 ) -> list[CorpusAudit]:
     """Write the shards; returns counts and examples of each training text."""
@@ -241,10 +240,12 @@ def _write_train(
     num_pairs = firsts.pop()
     counts = [PairCounts.none() for _ in lengths]
     examples: list[list[Example]] = [[] for _ in lengths]
-    num_done = 0
-    report(f"encoding {num_pairs} pairs")
+    reporter.message(f"encoding {num_pairs} pairs")
     read = chunks(text.corpora, sizes.chunk)
-    with closing(encode_in_order(encoder, read, workers)) as encoded_chunks:
+    with (
+        closing(encode_in_order(encoder, read, workers)) as encoded_chunks,
+        reporter.counting("encoded", "pairs", num_pairs) as counting,
+    ):
         for encoded in encoded_chunks:
             number = encoded.corpus
             for shard, (source, target) in encoded.shards.items():
@@ -254,9 +255,7 @@ def _write_train(
                 replace(one, line=one.line - firsts[number] + 1) for one in encoded.examples
             ]
             examples[number] = first_of_each([*examples[number], *numbered])
-            before, num_done = num_done, num_done + encoded.num_pairs
-            if num_done // sizes.report > before // sizes.report:
-                report(f"encoded {num_done} of {num_pairs} pairs")
+            counting.add(encoded.num_pairs)
     if encoder.part == WHOLE:
         _check_some_kept(sum(counts, PairCounts.none()))
     return [CorpusAudit(*one) for one in zip(text.texts, counts, examples, strict=True)]

@@ -16,6 +16,7 @@ from nmtkit.config.preprocessing import (
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.errors import DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
+from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
 from nmtkit.runtime.address_space import require_address_space
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
@@ -26,9 +27,9 @@ from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.tokenized import tokenize
 from nmtkit.text.words import Words
 
-Report = Callable[[str], None]
-
 _SOURCE, _TARGET = 0, 1
+_MANY_LINES = 500_000
+"""Lines from which SentencePiece, which reports no progress, learns for minutes."""
 _LEARNER_BYTES = 384 * 2**20
 """Address space of SentencePiece's 16 threads, which abort the process where there is none."""
 
@@ -37,7 +38,7 @@ def make_codec(
     recipe: PreprocessRecipe,
     corpora: Sequence[Corpus],
     tags: Sequence[str],
-    report: Report,
+    reporter: WorkReporter,
 ) -> TextCodec:
     """Read or learn the vocabularies.
 
@@ -45,7 +46,7 @@ def make_codec(
         recipe: settings of `nmtkit preprocess`.
         corpora: the training text.
         tags: tokens that become entries of the source vocabulary if it is learnt.
-        report: receives a line about each vocabulary that is learnt.
+        reporter: receives a line about each vocabulary that is learnt, and the progress.
 
     Raises:
         ConfigError: a vocabulary file cannot be read, or the text does not allow the size.
@@ -63,7 +64,7 @@ def make_codec(
         text_name = " and ".join(languages[side] for side in sides)
         text = _Text(corpora, sides, text_name, tokenizers)
         if not path:
-            return LEARNERS[name](config, text, tags if _SOURCE in sides else (), report)
+            return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
         kind = kinds[sides[0]]
         kind.check(corpora)
         return kind.vocabulary.load(Path(path))
@@ -129,6 +130,11 @@ class _Text:
     name: str
     tokenizers: Sequence[Moses] | None
 
+    @property
+    def num_lines(self) -> int:
+        """Number of all lines."""
+        return len(self.sides) * sum(corpus.num_pairs for corpus in self.corpora)
+
     def lines(self) -> Iterator[str]:
         """Yield all lines, tokenised if so set."""
         return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
@@ -145,11 +151,12 @@ class _Text:
 
 
 def _learn_words(
-    config: VocabularyConfig, text: _Text, symbols: Sequence[str], report: Report
+    config: VocabularyConfig, text: _Text, symbols: Sequence[str], reporter: WorkReporter
 ) -> Words:
-    report(f"counting the words of {text.name}")
+    reporter.message(f"counting the words of {text.name}")
     size, _ = _size(config, text)
-    return Words.count(text.lines(), size, config.min_count, symbols)
+    lines = reporter.track(text.lines(), "counted", "lines", text.num_lines, QUICK_ITEMS)
+    return Words.count(lines, size, config.min_count, symbols)
 
 
 def _learn_subwords(
@@ -157,14 +164,15 @@ def _learn_subwords(
     config: VocabularyConfig,
     text: _Text,
     symbols: Sequence[str],
-    report: Report,
+    reporter: WorkReporter,
 ) -> Subword:
     size, size_flag = _size(config, text)
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
     num_wanted = min(max(config.sample_lines // len(text.sides), 1), num_pairs)
-    report(
-        f"learning {size} {algorithm} subwords from "
-        f"{num_wanted * len(text.sides)} lines of {text.name}"
+    num_lines = num_wanted * len(text.sides)
+    patience = "; this can take minutes" if num_lines >= _MANY_LINES else ""
+    reporter.message(
+        f"learning {size} {algorithm} subwords from {num_lines} lines of {text.name}{patience}"
     )
     require_address_space(_LEARNER_BYTES, "SentencePiece")
     symbols = [*symbols, *(f" {token}" for token in read_whole_tokens(config))]
@@ -185,17 +193,19 @@ def _train_subwords(connection: "Connection[bytes, Any]") -> None:
 
 
 def _learn_from_pairs(
-    learn: Callable[[Sequence[Corpus], Report], Vocabulary],
+    learn: Callable[[Sequence[Corpus], WorkReporter], Vocabulary],
     _config: VocabularyConfig,
     text: _Text,
     _symbols: Sequence[str],
-    report: Report,
+    reporter: WorkReporter,
 ) -> Vocabulary:
     """Learn a vocabulary that depends only on the pairs of lines."""
-    return learn(text.corpora, report)
+    return learn(text.corpora, reporter)
 
 
-LEARNERS: dict[str, Callable[[VocabularyConfig, _Text, Sequence[str], Report], Vocabulary]] = {
+Learner = Callable[[VocabularyConfig, _Text, Sequence[str], WorkReporter], Vocabulary]
+
+LEARNERS: dict[str, Learner] = {
     "bpe": partial(_learn_subwords, "bpe"),
     "unigram": partial(_learn_subwords, "unigram"),
     "words": _learn_words,

@@ -146,6 +146,11 @@ class CorpusTranslation:
             self.repair_counts.update({True: done["repaired"], False: done["not_repaired"]})
 
     @property
+    def num_lines(self) -> int:
+        """Number of lines to translate in all."""
+        return self._work.num_lines
+
+    @property
     def num_lines_done(self) -> int:
         """Number of lines whose translations have been recorded."""
         return min(self._num_done * self._work.chunk_lines, self._work.num_lines)

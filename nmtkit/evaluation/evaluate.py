@@ -27,6 +27,7 @@ from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts
 from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings
+from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.text.lines import read_lines
 
 
@@ -54,6 +55,7 @@ def evaluate(
     metrics: Sequence[Metric],
     significance: SignificanceConfig,
     breakdown: BreakdownConfig,
+    reporter: WorkReporter = SILENT,
 ) -> Evaluation:
     """Score systems by each metric, with the requested breakdowns.
 
@@ -63,6 +65,7 @@ def evaluate(
         significance: the requested intervals and tests.
         breakdown: the requested breakdowns. Classes are those of the first reference; lengths are
             counted in the words of the first metric (`Metric.text_of`).
+        reporter: receives the progress of scoring, and a message before long resampling.
 
     Raises:
         ConfigError, DataError: see `score_systems`; or the text to count words in cannot be read.
@@ -78,7 +81,7 @@ def evaluate(
     scores, length_scores = [], []
     for metric in metrics:
         prepared = texts.map(metric.prepare)
-        scores.append(score_systems(metric, prepared, significance))
+        scores.append(score_systems(metric, prepared, significance, reporter))
         subsets = [prepared.select(one.indices) for one in lengths]
         length_scores.append(
             [score_systems(metric, subset, SignificanceConfig()) for subset in subsets]

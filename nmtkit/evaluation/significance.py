@@ -8,26 +8,33 @@ the same texts and seed always give the same figures.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from nmtkit.config.metrics import SignificanceConfig
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metric import Interval, Metric, Score
 from nmtkit.evaluation.texts import Texts
+from nmtkit.progress.counting import SILENT, WorkReporter
+
+_LONG_RESAMPLING = 1_000_000
+"""Lines drawn by resampling that takes a second or longer."""
 
 if TYPE_CHECKING:
     from sacrebleu.significance import Result
 
 
-def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> list[Score]:
+def score_systems(
+    metric: Metric, texts: Texts, config: SignificanceConfig, reporter: WorkReporter = SILENT
+) -> list[Score]:
     """Score one or more systems by one metric.
 
     Args:
         metric: the metric.
         texts: lines after `metric.prepare`; the first system is the baseline of tests.
         config: the requested intervals and tests.
+        reporter: receives the progress of scoring, and a message before long resampling.
 
     Returns:
         One score per system, with interval and p-value as requested.
@@ -48,8 +55,43 @@ def score_systems(metric: Metric, texts: Texts, config: SignificanceConfig) -> l
     scores = []
     for system in texts.systems:
         with system.named_in_errors():
-            scores.append(metric.score(system.lines, references, resamples))
+            _announce(resamples, len(system.lines), metric, reporter)
+            lines = _Watched(system.lines, reporter, f"lines of {system.name} by {metric.name}")
+            scores.append(metric.score(lines, references, resamples))
+    if is_paired:
+        draws = config.resamples if config.paired_bs else config.trials
+        _announce(draws, len(texts.systems) * len(references[0]), metric, reporter)
     return _tested(metric, scores, texts, config) if is_paired else scores
+
+
+class _Watched(Sequence[str]):
+    """Lines whose iterations are counted; sacreBLEU scores a text line by line."""
+
+    def __init__(self, lines: Sequence[str], reporter: WorkReporter, units: str) -> None:
+        self._lines = lines
+        self._reporter = reporter
+        self._units = units
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        return self._lines[index]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._reporter.track(self._lines, "scored", self._units, len(self))
+
+
+def _announce(draws: int, num_lines: int, metric: Metric, reporter: WorkReporter) -> None:
+    """Report resampling that takes seconds."""
+    if draws * num_lines >= _LONG_RESAMPLING:
+        reporter.message(f"resampling {draws:,} times for {metric.name}")
 
 
 def _tested(

@@ -6,12 +6,13 @@ words, which are the source; `TextCodec.complete` inserts them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import ANY_TAG, is_closing, is_opening, linearize
 from nmtkit.parsing.trees import Tree, parse_tree, split_words
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.lines import TOO_LONG
@@ -122,11 +123,12 @@ class TreeTokens:
 
 
 def learn_tree_tokens(
-    keeps_tags: bool, corpora: Sequence[Corpus], report: Callable[[str], None]
+    keeps_tags: bool, corpora: Sequence[Corpus], reporter: WorkReporter
 ) -> TreeTokens:
     """Learn the vocabulary of the target; see `TreeTokens.count` and `read_parses`."""
-    report("counting the labels of the target's trees")
-    return TreeTokens.count(read_parses(corpora), keeps_tags)
+    reporter.message("counting the labels of the target's trees")
+    trees = reporter.track(read_parses(corpora), "read", "trees")
+    return TreeTokens.count(trees, keeps_tags)
 
 
 def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:

@@ -3,10 +3,10 @@
 `terminal.py` holds the live display.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Protocol, TextIO
 
+from nmtkit.progress.counting import can_draw
 from nmtkit.progress.records import TrainingRecord, ValidationRecord, displays
 from nmtkit.progress.terminal import TerminalReporter
 
@@ -35,10 +35,7 @@ class ProgressReporter(Protocol):
 
 def make_reporter(stream: TextIO) -> ProgressReporter:
     """Return a live display for a terminal that can show one, and plain lines for the rest."""
-    can_move_cursor = os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-    return (
-        TerminalReporter(stream) if stream.isatty() and can_move_cursor else PlainReporter(stream)
-    )
+    return TerminalReporter(stream) if can_draw(stream) else PlainReporter(stream)
 
 
 class PlainReporter:

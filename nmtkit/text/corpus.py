@@ -1,7 +1,7 @@
 """Parallel text that is read several times: counted, sampled, compared, split into chunks."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +31,18 @@ class Corpus:
     num_pairs: int
 
     @staticmethod
-    def find(prefix: str, source_lang: str, target_lang: str) -> "Corpus":
+    def find(
+        prefix: str,
+        source_lang: str,
+        target_lang: str,
+        watch: Callable[[Iterator[Pair]], Iterable[Pair]] = iter,
+    ) -> "Corpus":
         """Find the files of a prefix and count their lines.
+
+        Args:
+            prefix: path without the suffix of the language.
+            source_lang, target_lang: the suffixes.
+            watch: yields the pairs that it gets, and can show how many.
 
         Raises:
             ConfigError: a file is missing, cannot be read, or is a pipe or device.
@@ -45,7 +55,8 @@ class Corpus:
                     f"{path}: is a pipe or device, and this text is read more than once; write it "
                     "to a file, and give that"
                 )
-        return Corpus(prefix, source, target, sum(1 for _ in read_pair(source, target)))
+        num_pairs = sum(1 for _ in watch(read_pair(source, target)))
+        return Corpus(prefix, source, target, num_pairs)
 
     def pairs(self) -> Iterator[Pair]:
         """Yield the pairs of lines; see `read_pair`."""

@@ -16,6 +16,7 @@ from nmtkit.config.schema import RuntimeConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.likelihood import perplexity
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import plain_scores
 from nmtkit.runtime.devices import set_up
@@ -32,6 +33,7 @@ from nmtkit.training.validation import (
     Validator,
     make_validation_metrics,
 )
+from nmtkit.units import counted
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def average_best_count(
     data_dir: Path,
     out: Path,
     overwrite: bool,
-    report: Callable[[str], None],
+    reporter: WorkReporter,
 ) -> Sequence[Path]:
     """Write the mean of the last N checkpoints of a run, with the N that validates best.
 
@@ -117,7 +119,7 @@ def average_best_count(
         data_dir: dataset of the run.
         out: model folder to write; its manifest has the results of all numbers.
         overwrite: replace an existing model folder.
-        report: prints a line per number, and warnings.
+        reporter: receives lines per number, warnings, and the progress.
 
     Returns:
         The checkpoints of the best mean, oldest first.
@@ -133,11 +135,11 @@ def average_best_count(
     for folder in newest:
         _check_trained_on(folder, dataset, data_dir)
     device = set_up(RuntimeConfig())
-    trials = [_validate_mean(newest[-count:], dataset, device, report) for count in counts]
+    trials = [_validate_mean(newest[-count:], dataset, device, reporter) for count in counts]
     metric = describe_model(newest[-1]).recipe.validation.best_metric
     best = min(trials, key=lambda trial: trial.cost(metric))
     tried = [{"last": len(one.folders), **asdict(one.validation)} for one in trials]
-    average(best.folders, out, {"tried": tried}, overwrite)
+    average(best.folders, out, {"tried": tried}, overwrite, reporter)
     return best.folders
 
 
@@ -161,18 +163,21 @@ def _check_trained_on(folder: Path, dataset: Dataset, data_dir: Path) -> None:
 
 
 def _validate_mean(
-    folders: Sequence[Path], dataset: Dataset, device: torch.device, report: Callable[[str], None]
+    folders: Sequence[Path], dataset: Dataset, device: torch.device, reporter: WorkReporter
 ) -> _Trial:
     """Validate the mean of checkpoints with the recipe of their run, and report the result."""
-    loaded = load_mean(folders, device)
+    reporter.message(f"validating the mean of the last {counted(len(folders), 'checkpoints')}")
+    loaded = load_mean(folders, device, reporter)
     recipe, training = loaded.recipe, loaded.recipe.training
     objective = Objective(loaded.model, training.label_smoothing, low_precision=None)
     metrics = make_validation_metrics(recipe.validation, dataset.codec)
     batch_tokens = training.max_tokens or training.update_tokens
-    validator = Validator(objective, dataset, recipe.search, metrics, batch_tokens, report, Ranks())
+    validator = Validator(
+        objective, dataset, recipe.search, metrics, batch_tokens, reporter.message, Ranks()
+    )
     validation = validator.validate(lambda: False)
     assert validation is not None, "no stop is requested"
-    report(
+    reporter.message(
         f"last={len(folders)} nll={validation.nll:.4f} "
         f"perplexity={perplexity(validation.nll):.2f} {plain_scores(validation.scores)}".rstrip()
     )

@@ -95,6 +95,7 @@ CHEAP_FOR_CLI = (
     "nmtkit.config",
     "nmtkit.errors",
     "nmtkit.signals",
+    "nmtkit.units",
     "nmtkit.runtime.standard_streams",
     "nmtkit_cli",
 )

@@ -15,6 +15,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import ConfigError
+from nmtkit.progress.counting import SILENT
 from nmtkit.storage.manifest import verify_files
 from tests.faults.harness import Fault, fault_points, run_in_child
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe
@@ -39,7 +40,7 @@ def recipes(tmp_path_factory: pytest.TempPathFactory) -> Recipes:
 def preparing(recipe: PreprocessRecipe, out: Path, *, overwrite: bool) -> Callable[[], object]:
     def action() -> None:
         with paths_opened_through_os():
-            prepare(recipe, out, workers=1, overwrite=overwrite, report=lambda _: None)
+            prepare(recipe, out, workers=1, overwrite=overwrite, reporter=SILENT)
 
     return action
 

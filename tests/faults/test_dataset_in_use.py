@@ -10,6 +10,7 @@ import pytest
 
 from nmtkit.data.prepare import SIZES, Sizes, prepare
 from nmtkit.errors import DamagedError
+from nmtkit.progress.counting import SILENT
 from nmtkit.training.run import train
 from tests.faults.harness import start, wait
 from tests.faults.moments import in_update
@@ -57,7 +58,7 @@ def overwritten(data: Path, sizes: Sizes = SIZES) -> Callable[[], None]:
     recipe = tiny_recipe(*tiny_corpus(corpus, [line[::-1] for line in TRAIN_LINES]))
 
     def overwrite() -> None:
-        prepare(recipe, data, 1, overwrite=True, report=lambda _: None, sizes=sizes)
+        prepare(recipe, data, 1, overwrite=True, reporter=SILENT, sizes=sizes)
 
     return overwrite
 

@@ -13,6 +13,7 @@ from nmtkit.config.training import CheckpointConfig, LoggingConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import prepare
 from nmtkit.errors import DamagedError
+from nmtkit.progress.counting import SILENT
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.manifest import verify_files
 from nmtkit.storage.run_folder import RunFolder
@@ -73,7 +74,7 @@ def test_a_power_cut_during_preprocessing_leaves_no_dataset_or_a_complete_one(
 
     def preprocess(root: Path, size: int) -> None:
         recipe = tiny_recipe(*tiny_corpus(tmp_path / f"corpus{size}", TRAIN_LINES[:size]))
-        prepare(recipe, root / "data", workers=1, overwrite=True, report=lambda _: None)
+        prepare(recipe, root / "data", workers=1, overwrite=True, reporter=SILENT)
 
     def check(root: Path) -> None:
         if overwrite or (root / "data").exists():

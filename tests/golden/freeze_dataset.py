@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.prepare import Sizes, prepare
+from nmtkit.progress.counting import SILENT
 from tests.tiny import tiny_corpus, tiny_recipe, write_lines
 
 FROZEN = Path(__file__).parent / "formats-2"
@@ -29,7 +30,7 @@ def main() -> None:
             Path("dataset"),
             workers=1,
             overwrite=False,
-            report=lambda _: None,
+            reporter=SILENT,
             sizes=Sizes(shard=8),
         )
     for path in FROZEN.glob("*.*"):

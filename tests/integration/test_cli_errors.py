@@ -261,7 +261,7 @@ def test_a_closed_standard_stream_is_reported(line: str, stream: str, tmp_path: 
     assert (process.returncode, process.stderr.decode()) == expected[stream]
 
 
-def test_an_interrupt_ends_the_command_quietly_with_130(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_command_with_130_and_is_no_error(tmp_path: Path) -> None:
     reference = tmp_path / "reference"
     os.mkfifo(reference)
     with (
@@ -276,7 +276,7 @@ def test_an_interrupt_ends_the_command_quietly_with_130(tmp_path: Path) -> None:
     ):  # waits until the command reads the other end
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert (process.returncode, out, err) == (130, b"", b"nmtkit: interrupted\n")
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])

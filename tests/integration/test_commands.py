@@ -200,7 +200,8 @@ def test_a_signal_stops_training_after_saving_and_the_same_command_continues(
         _, told = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == code, told
     *_, last = told.rstrip("\n").split("\n")
-    assert last.startswith(f"nmtkit: error: stopped by {name} after update ")
+    error = "" if number is signal.SIGINT else "error: "
+    assert last.startswith(f"nmtkit: {error}stopped by {name} after update ")
     assert last.endswith("which is saved; run the same command again to continue")
     assert refused.returncode == 2
     assert f"{process.pid} on {os.uname().nodename}" in refused.stderr

@@ -4,6 +4,7 @@ import io
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -12,14 +13,17 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.progress import counting
 from nmtkit.storage.model_folder import write_model
-from nmtkit_cli import command_line, streams
+from nmtkit_cli import command_line
 from tests.tiny import tiny_codec, tiny_model
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
 LINES = (b"a b c\n", b"\n", b"d\n")
 DEADLINE_S = 60
-REPORT = r"translated (\d) lines?, [\d.,]+ lines/s, [\d.,]+ target tokens/s"
+REPORT = (
+    r"translated (\d) lines?, [\d.,]+ lines/s(, [\d.,]+ target tokens/s)?"  # a blank line has none
+)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +85,87 @@ def test_in_a_pipe_a_stream_answers_each_line_before_the_next_is_written(model: 
     assert answers[1] == b"\n" != answers[0]
 
 
-@pytest.mark.parametrize(("report_s", "num_reports"), [(-1.0, 3), (60.0, 0)])
+def read_until(screen: int, text: bytes) -> bytes:
+    """Return what a terminal shows, until it shows a text."""
+    shown = b""
+    while text not in shown:
+        shown += os.read(screen, 2**16)
+    return shown
+
+
+def test_a_terminal_says_when_it_is_ready_and_asks_for_each_line(model: Path) -> None:
+    keyboard, terminal = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, str(model)], stdin=terminal, stdout=terminal, stderr=terminal
+    ) as process:
+        os.close(terminal)
+        stopper = threading.Timer(DEADLINE_S, process.kill)
+        stopper.start()
+        begin = read_until(keyboard, b"> ")
+        os.write(keyboard, b"a b c\n")
+        answer = read_until(keyboard, b"> ")
+        os.write(keyboard, b"\x04")  # Ctrl-D
+        end = read_until(keyboard, b"\r\n")
+        stopper.cancel()
+    os.close(keyboard)
+    assert begin == b"ready: type a line, Ctrl-D ends\r\n> "
+    typed, *translated, prompt = answer.split(b"\r\n")
+    assert (typed, len(translated), prompt) == (b"a b c", 1, b"> ")
+    assert end.endswith(b"\r\n")
+    assert process.returncode == 0
+
+
+def test_an_interrupted_terminal_ends_with_a_line_of_its_own(model: Path) -> None:
+    keyboard, terminal = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, str(model)],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    ) as process:
+        os.close(terminal)
+        read_until(keyboard, b"> ")
+        process.send_signal(signal.SIGINT)
+        end = read_until(keyboard, b"interrupted\r\n")
+    os.close(keyboard)
+    assert end == b"\r\nnmtkit: interrupted\r\n"
+    assert process.returncode == 130
+
+
+def test_an_interrupt_within_a_chunk_loses_no_finished_line(model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"".join(LINES) * 20_000)
+    options = ["--threads", "1", "--batch-size", "1"]
+    with (
+        text.open("rb") as source,
+        subprocess.Popen(
+            [*COMMAND, str(model), *options],
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, message = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 130
+    assert message.endswith(b"nmtkit: interrupted\n")
+    written = first + rest
+    num_lines = written.count(b"\n")
+    assert 0 < num_lines < 60_000
+    assert written.endswith(b"\n")
+    part = tmp_path / "part"
+    part.write_bytes(b"".join((LINES * 20_000)[:num_lines]))
+    with part.open("rb") as source:
+        whole = subprocess.run(
+            [*COMMAND, str(model), *options], stdin=source, capture_output=True, check=True
+        )
+    assert whole.stdout == written
+
+
+@pytest.mark.parametrize(("report_s", "num_reports"), [(0.0, 3), (600.0, 0)])
 def test_a_long_translation_reports_progress_and_speed(
     model: Path,
     report_s: float,
@@ -89,7 +173,8 @@ def test_a_long_translation_reports_progress_and_speed(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(streams, "REPORT_S", report_s)
+    monkeypatch.setattr(counting, "FIRST_REPORT_S", report_s)
+    monkeypatch.setattr(counting, "REPORT_S", report_s)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(LINES))))
     assert command_line.run(["translate", str(model), "--threads", "1", "--chunk-lines", "2"]) == 0
     captured = capfd.readouterr()

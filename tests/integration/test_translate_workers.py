@@ -21,7 +21,6 @@ from nmtkit.decoding.workers import Workers, _serve
 from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.lines import numbered_chunks
-from nmtkit_cli import command_line
 from tests.launching import children, is_running, wait_for
 from tests.tiny import tiny_codec, tiny_model
 
@@ -157,7 +156,7 @@ def test_a_worker_reports_an_error_and_continues(
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.0])
-def test_an_interrupt_ends_all_processes_silently(model: Path, delay_s: float) -> None:
+def test_an_interrupt_ends_all_processes_with_one_line(model: Path, delay_s: float) -> None:
     command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -167,7 +166,7 @@ def test_an_interrupt_ends_all_processes_silently(model: Path, delay_s: float) -
         time.sleep(delay_s)
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, err) == (command_line.EXIT_INTERRUPTED, b"")
+    assert (process.returncode, err) == (130, b"nmtkit: interrupted\n")
     assert not any(Path(f"/proc/{worker}").exists() for worker in started)
 
 

@@ -22,10 +22,11 @@ from nmtkit.data.binary import WHOLE, Part
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.prepare import Sizes, prepare, prepare_part
 from nmtkit.errors import ResourceError
+from nmtkit.progress.counting import SILENT
 from nmtkit.text.corpus import Chunk
 from tests.folders import contents
 from tests.launching import is_running, wait_for
-from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
+from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
 
 
 def encoder() -> Encoder:
@@ -81,10 +82,10 @@ def test_the_dataset_does_not_depend_on_the_number_of_workers_or_on_compression(
 
     def run(out: Path, workers: int) -> None:
         if part == WHOLE:
-            counts = prepare(recipe, out, workers, False, silent, sizes)
+            counts = prepare(recipe, out, workers, False, SILENT, sizes)
             assert all(counts["train"]["dropped"].values()), counts
         else:
-            prepare_part(recipe, part, out, workers, False, silent, sizes)
+            prepare_part(recipe, part, out, workers, False, SILENT, sizes)
 
     run(alone, 1)
     compress(tmp_path / "train.de")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.units import duration
+from nmtkit.units import counted, duration
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,18 @@ def test_a_time_span_is_written_in_its_two_largest_units(seconds: float, text: s
 @given(st.floats())
 def test_any_time_span_can_be_written(seconds: float) -> None:
     assert duration(abs(seconds))
+
+
+@pytest.mark.parametrize(
+    ("number", "units", "expected"),
+    [
+        (1, "lines", "1 line"),
+        (0, "lines", "0 lines"),
+        (25_000, "tokens", "25,000 tokens"),
+        (0.0, "minutes", "0 minutes"),
+        (1e-9, "", "1e-09"),
+        (0.98, "", "0.98"),
+    ],
+)
+def test_a_number_is_shown_with_its_unit(number: float, units: str, expected: str) -> None:
+    assert counted(number, units) == expected

@@ -9,7 +9,7 @@ from nmtkit_cli import command_line
 KINDS = [
     kind
     for kind in errors.NmtkitError.__subclasses__()
-    if kind is not errors.ReportedElsewhereError
+    if kind not in (errors.ReportedElsewhereError, errors.InterruptedByUserError)
 ]
 
 
@@ -60,11 +60,25 @@ def test_another_error_is_one_line_with_the_exit_code_of_its_kind(
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141)])
-def test_an_interrupt_and_a_closed_pipe_end_quietly(
-    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+def test_an_interrupt_is_reported_but_not_called_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert command_line.report(error) == code
+    assert command_line.report(KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == "nmtkit: interrupted\n"
+    assert (
+        command_line.report(errors.InterruptedByUserError("stopped by SIGINT after update 3"))
+        == 130
+    )
+    assert capsys.readouterr().err == "nmtkit: stopped by SIGINT after update 3\n"
+    assert command_line.report(errors.StoppedError("stopped by SIGTERM after update 3")) == 75
+    assert capsys.readouterr().err == "nmtkit: error: stopped by SIGTERM after update 3\n"
+    monkeypatch.setenv("RANK", "1")  # the launcher of the ranks reports the interrupt
+    assert command_line.report(KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_closed_pipe_ends_quietly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.report(BrokenPipeError()) == 141
     assert capsys.readouterr() == ("", "")
 
 

@@ -19,6 +19,7 @@ from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.interop import marian_reading
 from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.progress.counting import SILENT
 from nmtkit.text.codec import TextCodec, tokenized
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 from nmtkit.text.subword import Subword
@@ -354,7 +355,7 @@ def test_parts_with_an_inherited_codec_are_joined_into_the_dataset_of_one_call(
     sizes = Sizes(shard=3)
     for number in (1, 2):
         out = tmp_path / f"part-{number}"
-        prepare_part(recipe, Part(number, 2), out, 1, False, silent, sizes)
+        prepare_part(recipe, Part(number, 2), out, 1, False, SILENT, sizes)
     join([tmp_path / "part-1", tmp_path / "part-2"], tmp_path / "joined", False, silent)
     prepared(recipe, tmp_path / "data", sizes=sizes)
     joined, whole = Dataset.open(tmp_path / "joined"), Dataset.open(tmp_path / "data")

@@ -12,6 +12,7 @@ from nmtkit.data.binary import Dataset, Part
 from nmtkit.data.joining import join
 from nmtkit.data.prepare import Sizes, prepare, prepare_part
 from nmtkit.errors import ConfigError, DamagedError, DataError, ResourceError
+from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.storage.durable import read_manifest
 from tests.folders import contents, refusing
 from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_recipe
@@ -35,7 +36,7 @@ def recipe(tmp_path: Path) -> PreprocessRecipe:
 def make_parts(recipe: PreprocessRecipe, folder: Path, count: int) -> list[Path]:
     paths = [folder / f"part-{number}" for number in range(1, count + 1)]
     for number, path in enumerate(paths, start=1):
-        prepare_part(recipe, Part(number, count), path, 1, False, silent, SIZES)
+        prepare_part(recipe, Part(number, count), path, 1, False, SILENT, SIZES)
     return paths
 
 
@@ -43,7 +44,7 @@ def make_parts(recipe: PreprocessRecipe, folder: Path, count: int) -> list[Path]
 def test_joined_parts_equal_the_dataset_of_a_single_call(
     tmp_path: Path, recipe: PreprocessRecipe, count: int
 ) -> None:
-    prepare(recipe, tmp_path / "whole", 1, False, silent, SIZES)
+    prepare(recipe, tmp_path / "whole", 1, False, SILENT, SIZES)
     parts = make_parts(recipe, tmp_path, count)
     join(parts[::-1], tmp_path / "joined", False, silent)
     of_joined, of_whole = contents(tmp_path / "joined"), contents(tmp_path / "whole")
@@ -105,13 +106,13 @@ def test_missing_and_repeated_parts_are_named(tmp_path: Path, recipe: Preprocess
 def test_of_many_missing_parts_the_first_are_named(
     tmp_path: Path, recipe: PreprocessRecipe
 ) -> None:
-    prepare_part(recipe, Part(2, 1000), tmp_path / "part", 1, False, silent, SIZES)
+    prepare_part(recipe, Part(2, 1000), tmp_path / "part", 1, False, SILENT, SIZES)
     with pytest.raises(ConfigError, match=r"^parts 1, 3, .*, 11 and 989 more of 1000 are missing;"):
         join([tmp_path / "part"], tmp_path / "joined", False, silent)
 
 
 def test_a_part_beyond_their_number_is_damaged(tmp_path: Path, recipe: PreprocessRecipe) -> None:
-    prepare_part(recipe, Part(3, 2), tmp_path / "part", 1, False, silent, SIZES)
+    prepare_part(recipe, Part(3, 2), tmp_path / "part", 1, False, SILENT, SIZES)
     with pytest.raises(DamagedError, match="part: part 3 of 2 in its manifest; restore the folder"):
         join([tmp_path / "part"], tmp_path / "joined", False, silent)
 
@@ -119,7 +120,7 @@ def test_a_part_beyond_their_number_is_damaged(tmp_path: Path, recipe: Preproces
 def test_parts_of_different_recipes_are_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:
     parts = make_parts(recipe, tmp_path, 2)
     other = replace(recipe, filters=FilterConfig(max_length=9))
-    prepare_part(other, Part(2, 2), tmp_path / "other", 1, False, silent, SIZES)
+    prepare_part(other, Part(2, 2), tmp_path / "other", 1, False, SILENT, SIZES)
     with pytest.raises(ConfigError, match=r"other: its recipe differs from .*part-1; make all"):
         join([parts[0], tmp_path / "other"], tmp_path / "joined", False, silent)
 
@@ -139,7 +140,7 @@ def test_parts_of_different_numbers_of_parts_are_refused(
     tmp_path: Path, recipe: PreprocessRecipe
 ) -> None:
     (first, *_) = make_parts(recipe, tmp_path, 2)
-    prepare_part(recipe, Part(1, 3), tmp_path / "third", 1, False, silent, SIZES)
+    prepare_part(recipe, Part(1, 3), tmp_path / "third", 1, False, SILENT, SIZES)
     expected = (
         f"{first} is a part of 2, and {tmp_path / 'third'} of 3; make all parts with the same N of "
         "--shard I/N"
@@ -152,7 +153,9 @@ def test_a_part_without_a_shard_says_that_it_is_empty(
     tmp_path: Path, recipe: PreprocessRecipe
 ) -> None:
     reports: list[str] = []
-    prepare_part(recipe, Part(5, 5), tmp_path / "part", 1, False, reports.append, SIZES)
+    prepare_part(
+        recipe, Part(5, 5), tmp_path / "part", 1, False, WorkReporter(reports.append), SIZES
+    )
     assert (
         "part 5 of 5 is empty, because this text needs no more than 4 parts; join it with the "
         "others" in reports

@@ -9,6 +9,7 @@ from nmtkit.config.schema import PreprocessRecipe, SeedConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.progress import counting
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.lines import MAX_LINE_BYTES
 from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
@@ -154,25 +155,33 @@ def test_corpora_are_counted_separately_and_together(tmp_path: Path) -> None:
     assert sorted(stored(tmp_path / "data"))[-1] == ("h a d", "H A D")
 
 
-def test_progress_and_result_are_reported(tmp_path: Path, recipe: PreprocessRecipe) -> None:
+def test_progress_and_result_are_reported(
+    tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "FIRST_REPORT_S", 0.0)
+    monkeypatch.setattr(counting, "REPORT_S", 0.0)
     lines: list[str] = []
-    prepared(recipe, tmp_path / "data", lines.append, Sizes(chunk=4, report=5))
+    prepared(recipe, tmp_path / "data", lines.append, Sizes(chunk=4))
     train = recipe.corpus.train[0]
-    assert lines[:6] == [
+    assert [line.partition(", ")[0] for line in lines[:10]] == [
+        "read 10 pairs",
         f"read {train}.en and {train}.de: 10 pairs",
+        "read 3 pairs",
         f"read {recipe.corpus.valid}.en and {recipe.corpus.valid}.de: 3 pairs",
         "counting the words of en and de",
+        "counted 20 lines",
         "encoding 10 pairs",
-        "encoded 8 of 10 pairs",
-        "encoded 10 of 10 pairs",
+        "encoded 4 of 10 pairs (40%)",
+        "encoded 8 of 10 pairs (80%)",
+        "encoded 10 pairs",
     ]
-    assert lines[6].split() == [
+    assert lines[10].split() == [
         *("pairs", "read", "kept", "empty", "too", "long", "ratio"),
         *("script", "copy", "held", "out", "duplicate"),
     ]
-    assert lines[7].split() == [train, "10", "10", *"00-----"]
-    assert lines[9].split()[-1] == "unknown"
-    assert len(lines) == 14
+    assert lines[11].split() == [train, "10", "10", *"00-----"]
+    assert lines[13].split()[-1] == "unknown"
+    assert len(lines) == 18
 
 
 def test_no_kept_pair_is_an_error_with_the_reasons(tmp_path: Path) -> None:
@@ -214,10 +223,11 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(
     assert reports == []
 
 
-@pytest.mark.parametrize("moment", range(5))
+@pytest.mark.parametrize("moment", range(8))
 def test_an_interrupt_leaves_nothing_behind(
-    tmp_path: Path, recipe: PreprocessRecipe, moment: int
+    tmp_path: Path, recipe: PreprocessRecipe, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(counting, "FIRST_REPORT_S", 0.0)
     before = sorted(tmp_path.iterdir())
     moments = iter(range(moment + 1))
 
@@ -226,5 +236,5 @@ def test_an_interrupt_leaves_nothing_behind(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepared(recipe, tmp_path / "data", report, Sizes(report=5))
+        prepared(recipe, tmp_path / "data", report)
     assert sorted(tmp_path.iterdir()) == before

@@ -12,6 +12,7 @@ from nmtkit.data.vocabulary import LEARNERS, make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import parse_tree
+from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.text.codec import KINDS, Kind, TextCodec
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.subword import Algorithm, Subword
@@ -30,8 +31,8 @@ def train(tmp_path: Path) -> str:
 def made(train: str, *reports: list[str], **settings: Any) -> TextCodec:
     """Make the codec of a tiny corpus with these settings of the vocabulary."""
     recipe = replace(tiny_recipe(train, ""), vocabulary=VocabularyConfig(**settings))
-    report = reports[0].append if reports else lambda _: None
-    return make_codec(recipe, [Corpus.find(train, "en", "de")], (), report)
+    reporter = WorkReporter(reports[0].append) if reports else SILENT
+    return make_codec(recipe, [Corpus.find(train, "en", "de")], (), reporter)
 
 
 def words(codec: TextCodec) -> tuple[set[str], set[str]]:
@@ -164,7 +165,7 @@ def test_each_side_is_tokenized_by_the_rules_of_its_language(
             segmentation="words", tokenizer="moses", separate_vocabularies=is_separate
         ),
     )
-    codec = make_codec(recipe, [Corpus.find(prefix, "en", "fr")], (), lambda _: None)
+    codec = make_codec(recipe, [Corpus.find(prefix, "en", "fr")], (), SILENT)
     english = [codec.source.piece(index) for index in codec.encode_source("it isn't l'air")]
     french = [codec.target.piece(index) for index in codec.encode_target("l'air isn't")]
     assert english == ["it", "isn", "'t", "l", "'air", "</s>"]

@@ -15,6 +15,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import ValidationRecord
 from nmtkit.storage.checkpoint import write_checkpoint
@@ -28,7 +29,7 @@ from nmtkit.training.run import train
 from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
 from nmtkit.training.validation import Validation, Validator, make_validation_metrics
 from tests.snapshots import read_tensors, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
-from tests.tiny import TRAIN_LINES, silent, tiny_dataset, tiny_train_recipe
+from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
 NUM_UPDATES = 6
 CPU = torch.device("cpu")
@@ -206,7 +207,7 @@ def test_the_last_checkpoint_alone_scores_as_in_training(
     run: Path, data: Path, tmp_path: Path
 ) -> None:
     said: list[str] = []
-    average_best_count(run, [1], data, tmp_path / "out", False, said.append)
+    average_best_count(run, [1], data, tmp_path / "out", False, WorkReporter(said.append))
     (record,) = MetricsLog(run / "metrics.jsonl").validations()
     assert record.update == NUM_UPDATES
     expected = {"nll": record.nll, "scores": record.scores, "signatures": record.signatures}
@@ -220,7 +221,7 @@ def test_the_last_checkpoint_alone_scores_as_in_training(
 def test_each_mean_scores_the_same_when_it_is_written(
     run: Path, data: Path, tmp_path: Path
 ) -> None:
-    average_best_count(run, [4, 2], data, tmp_path / "out", False, silent)
+    average_best_count(run, [4, 2], data, tmp_path / "out", False, SILENT)
     dataset = Dataset.open(data)
     metrics = make_validation_metrics(RECIPE.validation, dataset.codec)
     expected = []
@@ -264,7 +265,7 @@ def test_the_best_mean_is_written_with_all_results(
 ) -> None:
     fake_validations(monkeypatch, *results)
     out = tmp_path / "out"
-    chosen = average_best_count(run, [1, 2, 5], data, out, False, silent)
+    chosen = average_best_count(run, [1, 2, 5], data, out, False, SILENT)
     assert updates(chosen) == list(range(NUM_UPDATES - count + 1, NUM_UPDATES + 1))
     assert tried(out) == [
         {"last": number, "nll": loss, "scores": {"bleu": bleu}, "signatures": {"bleu": "signed"}}
@@ -284,7 +285,7 @@ def test_without_another_best_metric_the_mean_with_the_lowest_nll_is_written(
     train(recipe, data, tmp_path / "run")
     fake_validations(monkeypatch, (3.0, 30.0), (1.0, 10.0), (2.0, 20.0))
     out = tmp_path / "out"
-    chosen = average_best_count(tmp_path / "run", [1, 2, 5], data, out, False, silent)
+    chosen = average_best_count(tmp_path / "run", [1, 2, 5], data, out, False, SILENT)
     assert len(chosen) == 2
 
 
@@ -294,9 +295,9 @@ def test_output_that_exists_is_refused_before_anything_is_tried(
     out = tiny_model_folder(tmp_path / "out", 1, tiny_tensors(1))
     fake_validations(monkeypatch)
     with pytest.raises(ConfigError, match="out: already exists; choose another name or add --ov"):
-        average_best_count(run, [1], data, out, False, pytest.fail)
+        average_best_count(run, [1], data, out, False, WorkReporter(pytest.fail))
     fake_validations(monkeypatch, (1.0, 1.0))
-    average_best_count(run, [1], data, out, True, silent)
+    average_best_count(run, [1], data, out, True, SILENT)
     assert len(tried(out)) == 1
 
 
@@ -305,7 +306,7 @@ def test_more_than_there_are_is_an_error_before_anything_is_tried(
 ) -> None:
     fake_validations(monkeypatch)
     with pytest.raises(ConfigError, match=r"run: has 6 scheduled checkpoints, fewer than 7; ask"):
-        average_best_count(run, [1, 7], data, tmp_path / "out", False, pytest.fail)
+        average_best_count(run, [1, 7], data, tmp_path / "out", False, WorkReporter(pytest.fail))
     assert not (tmp_path / "out").exists()
 
 
@@ -324,10 +325,12 @@ def test_the_dataset_of_another_run_is_refused(
     other = tiny_dataset(tmp_path, train_lines)
     expected = f"data: its {what} is not that of .*/00000005; give the dataset of the run"
     with pytest.raises(DamagedError, match=expected):
-        average_best_count(run, [1, 2], other, tmp_path / "out", False, pytest.fail)
+        average_best_count(run, [1, 2], other, tmp_path / "out", False, WorkReporter(pytest.fail))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_dataset_that_is_not_there_is_an_error(run: Path, tmp_path: Path) -> None:
     with pytest.raises(DamagedError, match="missing: no such folder; check the path"):
-        average_best_count(run, [1], tmp_path / "missing", tmp_path / "out", False, pytest.fail)
+        average_best_count(
+            run, [1], tmp_path / "missing", tmp_path / "out", False, WorkReporter(pytest.fail)
+        )

@@ -1,0 +1,213 @@
+"""Progress of a command's long work: a live line on a terminal, plain lines elsewhere.
+
+Training has records and a display of its own, in `reporter.py`.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO, TypeVar
+
+from nmtkit.units import counted, duration
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Item = TypeVar("Item")
+
+FIRST_REPORT_S = 1.0
+"""Seconds of work before the first plain line; shorter work is silent."""
+REPORT_S = 10.0
+"""Seconds between two plain lines."""
+REFRESH_S = 0.1
+"""Seconds between two states of a live line."""
+QUICK_ITEMS = 1000
+"""Number of quick items, such as lines of text, that are counted together."""
+
+_BAR_WIDTH = 20
+_MIN_WIDTH_WITH_BAR = 80
+
+
+def can_draw(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal that can redraw what it shows."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+
+class WorkReporter:
+    """Prints the messages of a command, and the progress of its work."""
+
+    def __init__(
+        self,
+        message: Callable[[str], None],
+        terminal: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin.
+
+        Args:
+            message: prints a line.
+            terminal: standard error, for live lines; None = plain lines.
+            clock: returns the time in seconds, from any origin.
+        """
+        self.message = message
+        self._terminal = terminal
+        self._clock = clock
+
+    def counting(
+        self, verb: str, units: str, total: int | None = None, done: int = 0
+    ) -> "Counting":
+        """Begin to count work.
+
+        Args:
+            verb: past participle, such as "translated".
+            units: what is counted, in the plural.
+            total: the number at the end; None = unknown.
+            done: the number that an earlier process has finished.
+        """
+        live = _LiveLine(self._terminal, total) if self._terminal else None
+        return Counting((verb, units, total, done), self.message, live, self._clock)
+
+    def track(
+        self, items: Iterable[Item], verb: str, units: str, total: int | None = None, every: int = 1
+    ) -> Iterator[Item]:
+        """Yield items and count them, `every` of them together; see `counting`."""
+        with self.counting(verb, units, total) as counting:
+            number = 0
+            for number, item in enumerate(items, 1):
+                yield item
+                if number % every == 0:
+                    counting.add(every)
+            counting.add(number % every)
+
+
+class Counting:
+    """Work that is counted while it is done; `WorkReporter.counting` makes it.
+
+    As a context manager it ends with the context.
+    """
+
+    def __init__(
+        self,
+        what: tuple[str, str, int | None, int],
+        message: Callable[[str], None],
+        live: "_LiveLine | None",
+        clock: Callable[[], float],
+    ) -> None:
+        self._verb, self._units, self._total, self._num_before = what
+        self._message = message
+        self._live = live
+        self._clock = clock
+        self._begin = clock()
+        self._due = self._begin + (0 if live else FIRST_REPORT_S)
+        self._seconds = 0.0
+        self._number = self._num_reported = self._num_before
+        self._num_tokens = 0
+
+    def add(self, number: int, num_tokens: int = 0) -> None:
+        """Count finished work, and report it if a report is due.
+
+        Args:
+            number: finished units; without any, nothing is reported.
+            num_tokens: their target tokens.
+        """
+        self._number += number
+        self._num_tokens += num_tokens
+        now = self._clock()
+        self._seconds = now - self._begin
+        if not number or now < self._due:
+            return
+        if self._live:
+            self._due = now + REFRESH_S
+            self._live.show(self._number, self._text())
+        else:
+            self._due = now + REPORT_S
+            self._report()
+
+    def end(self) -> None:
+        """Remove a live line; report work of a second or longer as a last line."""
+        if self._live:
+            self._live.close()
+        is_long = self._seconds >= FIRST_REPORT_S
+        has_reports = self._num_reported > self._num_before
+        if self._num_reported < self._number and (has_reports or (self._live and is_long)):
+            self._report()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def _report(self) -> None:
+        self._num_reported = self._number
+        self._message(self._text())
+
+    def _text(self) -> str:
+        """Return the number, and after a second also the speed and the remaining time."""
+        number, total = self._number, self._total
+        is_unfinished = total is not None and number < total
+        text = f"{self._verb} {counted(number, self._units)}"
+        if total is not None and is_unfinished:
+            of_total = f"{number:,} of {counted(total, self._units)}"
+            text = f"{self._verb} {of_total} ({100 * number // total}%)"
+        if self._seconds < FIRST_REPORT_S:
+            return text
+        rate = (number - self._num_before) / self._seconds
+        texts = [text, f"{_rate(rate)} {self._units}/s"]
+        if self._num_tokens:
+            texts.append(f"{self._num_tokens / self._seconds:,.0f} target tokens/s")
+        if total is not None and is_unfinished:
+            texts.append(f"{duration((total - number) / rate)} left")
+        return ", ".join(texts)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}"
+
+
+class _LiveLine:
+    """A line of a terminal, drawn by rich from the first state until it is closed."""
+
+    def __init__(self, terminal: TextIO, total: int | None) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(file=terminal)
+        self._total = total
+        # Without a thread, which would take CPU time from the work. Standard error is redirected
+        # while the line is drawn, so warnings are printed above it.
+        self._live = Live(
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
+        )
+
+    def show(self, number: int, text: str) -> None:
+        """Draw a number and a text, cut to the width of the terminal."""
+        if not self._live.is_started:
+            self._live.start()
+        self._live.update(self._line(number, text), refresh=True)
+
+    def close(self) -> None:
+        """Remove the line."""
+        self._live.stop()
+
+    def _line(self, number: int, text: str) -> "Table":
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        line = Table.grid(padding=(0, 1))
+        cells: list[ProgressBar | Text] = [Text(text, no_wrap=True, overflow="crop")]
+        if self._total is not None and self._console.width >= _MIN_WIDTH_WITH_BAR:
+            cells.insert(0, ProgressBar(self._total, number, _BAR_WIDTH))
+        line.add_row(*cells)
+        return line
+
+
+SILENT = WorkReporter(lambda _: None)
+"""Prints nothing."""
