@@ -339,6 +339,14 @@ class ValidationConfig:
         metavar="LIST",
         on_resume="free",
     )
+    validate_samples: int = setting(
+        0,
+        "Log the translations of this many lines at each validation, with source and reference; "
+        "always the same lines, spread evenly over the validation set.",
+        unit="lines",
+        minimum=0,
+        on_resume="free",
+    )
     best_metric: str = setting(
         NLL,
         "Metric for the best checkpoint and early stopping: nll or one of --validate-metrics.",
