@@ -1,6 +1,6 @@
 """The live display of a run on a terminal, drawn by rich."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from nmtkit.progress.records import (
@@ -13,7 +13,7 @@ from nmtkit.progress.records import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 BAR_WIDTH = 40
 
@@ -33,7 +33,7 @@ class TerminalReporter:
 
         self._console = Console(file=stream)
         # Refreshed by records only: a thread would take CPU time from training.
-        self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
+        self._live = Live(self, console=self._console, auto_refresh=False, redirect_stdout=False)
         self._max_updates = 0
         self._update = 0
         self._training: TrainingRecord | None = None
@@ -46,13 +46,12 @@ class TerminalReporter:
         self._max_updates, self._update = max_updates, update
         for record in validations:
             self._note(record)
-        self._live.start()
-        self._show()
+        self._live.start(refresh=True)
 
     def update(self, record: TrainingRecord) -> None:
         """Show progress."""
         self._update, self._training = record.update, record
-        self._show()
+        self._live.refresh()
 
     def refresh(self, record: Callable[[], TrainingRecord]) -> None:
         """Show progress between two reports."""
@@ -62,14 +61,14 @@ class TerminalReporter:
         """Show that a validation begins."""
         self._update = update
         self._validating = ValidationProgress("lines", 0, num_lines)
-        self._show()
+        self._live.refresh()
 
     def validation_progress(self, progress: ValidationProgress) -> None:
         """Show how far a part of the validation is; redraws at most `REDRAWS` times."""
         is_other_part = self._validating is None or self._validating.counted != progress.counted
         if is_other_part or _redraw(progress.done, progress.total):
             self._validating = progress
-            self._show()
+            self._live.refresh()
 
     def validation(self, record: ValidationRecord) -> None:
         """Show a validation, and print its samples above the display."""
@@ -77,7 +76,7 @@ class TerminalReporter:
         self._note(record)
         for sample in record.samples:
             self._print_sample(record.update, sample)
-        self._show()
+        self._live.refresh()
 
     def message(self, text: str) -> None:
         """Print a line above the display."""
@@ -95,15 +94,15 @@ class TerminalReporter:
         """Print a sample, its texts truncated to the width of the terminal."""
         from rich.text import Text
 
-        self.message(f"update {update}, line {sample.line} of the validation set")
+        self.message(f"update {update}, validation line {sample.line}")
         for name, text in sample.shown().items():
-            line = Text(f"  {name:<11}{text}", no_wrap=True, overflow="ellipsis")
-            self._console.print(line)
+            line = Text(f"  {name:<11}{text}")
+            self._console.print(line, no_wrap=True, overflow="ellipsis")
 
-    def _show(self) -> None:
-        self._live.update(self._rendered(), refresh=True)
-
-    def _rendered(self) -> "RenderableType":
+    def __rich_console__(
+        self, console: "Console", options: "ConsoleOptions"
+    ) -> Iterator["RenderableType"]:
+        """Yield the display for the width that the terminal has now."""
         from rich.console import Group
         from rich.constrain import Constrain
         from rich.text import Text
@@ -116,7 +115,8 @@ class TerminalReporter:
         for name, record in (("validation", self._validation), ("best", self._best)):
             if record:
                 lines += [f"{name} at update {record.update}: {row}" for row in _rows(record)]
-        return Constrain(Group(*bars, *map(Text, lines)), max(1, self._console.width - MARGIN))
+        width = max(1, options.max_width - MARGIN)
+        yield Constrain(Group(*bars, *map(Text, lines)), width)
 
 
 def _bar(done: int, total: int, text: str) -> "RenderableType":
