@@ -69,7 +69,7 @@ def choose_execution(
         recipe: all settings.
         target_size: V, number of entries in the target vocabulary.
         device: where the model is trained.
-        report: prints a line when compiling begins, and one if it fails.
+        report: prints a line if compiling fails.
 
     Raises:
         ConfigError: the GPU cannot compute in the precision.
@@ -83,7 +83,6 @@ def choose_execution(
     execution = replace(eager, tail=tail, softmax=compiled(softmax_in_place))
     training = recipe.training
     num_tokens = min(training.max_tokens or training.update_tokens, TRIAL_TOKENS)
-    report("compiling the loss and the residual tails of layers")
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             _compile(_small_objective(recipe, target_size, device, execution), num_tokens, device)

@@ -99,7 +99,7 @@ def launch(
         The exit code; a rank has reported its reason.
 
     Raises:
-        LostRankError, ResourceError: ranks are lost again and again.
+        LostRankError: ranks are lost again and again, without progress in between.
         StoppedError, InterruptedByUserError: see `_run`.
     """
     starts = 0
@@ -113,8 +113,7 @@ def launch(
                 return code
             starts = 1 if is_split or _last_checkpoint(run_dir) != last else starts + 1
             if starts >= MAX_STARTS_WITHOUT_PROGRESS:
-                kind = ResourceError if code == ResourceError.exit_code else LostRankError
-                raise kind(f"{lost}, in {starts} starts without a new checkpoint")
+                raise LostRankError(f"{lost}, in {starts} starts without a new checkpoint")
             report(f"{lost}; starting all ranks again from the last checkpoint")
 
 

@@ -33,7 +33,7 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.announcement import announce
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
-from nmtkit.training.compiling import Execution, choose_execution, eos_batch
+from nmtkit.training.compiling import Execution, choose_execution, eos_batch, should_compile
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
 from nmtkit.training.freezing import describe_frozen, freeze
 from nmtkit.training.initialization import Origin, Parent, no_weights
@@ -111,6 +111,8 @@ def train(
                 ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
             target_size = dataset.codec.target.size
+            if should_compile(recipe.engine, device):
+                reporter.message("compiling the loss and the residual tails of layers")
             execution = choose_execution(recipe, target_size, device, reporter.message)
             context = RunContext(
                 recipe=recipe,

@@ -22,7 +22,7 @@ from nmtkit.training import trainer as training
 from nmtkit.training.optimizer import SCHEDULES
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
-from nmtkit.training.validation import Validation, Validator
+from nmtkit.training.validation import ShowProgress, Validation, Validator
 from tests.doubles import Clock
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_subword_dataset, tiny_train_recipe
 from tests.training import assert_same_tensors, last_model, logged, with_updates
@@ -243,9 +243,11 @@ def test_validation_uses_the_micro_batches_found_and_the_search_is_in_no_rate(
         clock.now += 1000
         return 2
 
-    def note_and_validate(self: Validator, is_stopping: Callable[[], bool]) -> Validation | None:
+    def note_and_validate(
+        self: Validator, is_stopping: Callable[[], bool], show: ShowProgress
+    ) -> Validation | None:
         batch_tokens.append(self.batch_tokens)
-        return validate(self, is_stopping)
+        return validate(self, is_stopping, show)
 
     def tick() -> float:
         clock.now += 0.001
