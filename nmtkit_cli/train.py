@@ -1,6 +1,5 @@
 """`nmtkit train`."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -37,14 +36,9 @@ def command(
     Writes checkpoints to the folder of the run; each one is a complete model. The same command
     resumes a run that was stopped; settings that define the model cannot change then.
     """
-    from nmtkit.progress.reporter import make_reporter
-    from nmtkit.runtime.parent_process import speaks_for_all_ranks
-    from nmtkit.storage.run_folder import RunFolder
+    from nmtkit_cli.beginning import begin_training
 
-    report = make_reporter(sys.stderr).message
-    if speaks_for_all_ranks():
-        is_resumed = RunFolder(out).newest_model() is not None
-        report(f"{'continuing' if is_resumed else 'training'} {out} on {data} (loading PyTorch)")
+    report = begin_training(data, out)
     from nmtkit.interop.conversion import describe_exports
     from nmtkit.training.initialization import Parent
     from nmtkit.training.launch import in_memory, launch, num_processes

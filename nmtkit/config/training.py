@@ -341,8 +341,8 @@ class ValidationConfig:
     )
     validate_samples: int = setting(
         0,
-        "Log the translations of this many lines at each validation, with source and reference; "
-        "always the same lines, spread evenly over the validation set.",
+        "Validation lines to log with source, reference and translation (0 = none); the same ones "
+        "in every validation, spread evenly.",
         unit="lines",
         minimum=0,
         on_resume="free",

@@ -110,10 +110,7 @@ def train(
                 ranks.run_on_first(lambda: _report_complete(folder, progress, history, reporter))
                 ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
-            target_size = dataset.codec.target.size
-            if should_compile(recipe.engine, device):
-                reporter.message("compiling the loss and the residual tails of layers")
-            execution = choose_execution(recipe, target_size, device, reporter.message)
+            execution = _execution(recipe, dataset, device, reporter.message)
             context = RunContext(
                 recipe=recipe,
                 dataset=dataset,
@@ -315,6 +312,15 @@ def _open_same_dataset(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dat
             f"{data_dir}: not the dataset that rank 0 trains on; give all ranks the same dataset"
         )
     return opened()
+
+
+def _execution(
+    recipe: TrainRecipe, dataset: Dataset, device: torch.device, report: Callable[[str], None]
+) -> Execution:
+    """Choose precision and functions; compiling is reported when it begins."""
+    if should_compile(recipe.engine, device):
+        report("compiling the loss and the residual tails of layers")
+    return choose_execution(recipe, dataset.codec.target.size, device, report)
 
 
 def _saved_values(checkpoint: Resumable | None) -> dict[str, Any]:
