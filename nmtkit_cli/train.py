@@ -8,7 +8,6 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit_cli.command import FOLDER, Session
 from nmtkit_cli.initialization import inherited, parent_options, rank_flags
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.streams import say
 
 EXAMPLES = """\
 nmtkit train data/ --out run/ --preset base
@@ -37,6 +36,9 @@ def command(
     Writes checkpoints to the folder of the run; each one is a complete model. The same command
     resumes a run that was stopped; settings that define the model cannot change then.
     """
+    from nmtkit_cli.beginning import begin_training
+
+    report = begin_training(data, out)
     from nmtkit.interop.conversion import describe_exports
     from nmtkit.training.initialization import Parent
     from nmtkit.training.launch import in_memory, launch, num_processes
@@ -50,7 +52,7 @@ def command(
         debug = ["--debug"] if context.ensure_object(Session).shows_tracebacks else []
         settings = [f"--out={out}", f"--config={in_memory(recipe)}"]
         flags = [*debug, *settings, *rank_flags(parent, update_vocabulary)]
-        context.exit(launch(["train", *flags, "--", str(data)], processes, out, say))
+        context.exit(launch(["train", *flags, "--", str(data)], processes, out, report))
 
 
 command.handles_signals = True

@@ -110,7 +110,7 @@ def recipe_of(dropout: float, micro_batches: int, max_updates: int = NUM_UPDATES
         recipe,
         training=replace(training, learning_rate_scale=0.03),
         checkpoints=replace(recipe.checkpoints, save_every=5),
-        validation=replace(recipe.validation, validate_every=10),
+        validation=replace(recipe.validation, validate_every=10, validate_samples=2),
     )
 
 

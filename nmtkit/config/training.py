@@ -339,6 +339,14 @@ class ValidationConfig:
         metavar="LIST",
         on_resume="free",
     )
+    validate_samples: int = setting(
+        0,
+        "Validation lines to log with source, reference and translation (0 = none); the same ones "
+        "in every validation, spread evenly.",
+        unit="lines",
+        minimum=0,
+        on_resume="free",
+    )
     best_metric: str = setting(
         NLL,
         "Metric for the best checkpoint and early stopping: nll or one of --validate-metrics.",

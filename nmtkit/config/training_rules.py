@@ -37,7 +37,7 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
         yield from without_effect(recipe, ("max_positions",), f"with {positions} positions")
     if not recipe.validation.validate_every or recipe.validation.validate_metrics == NONE:
         when = "in training that does not translate the validation set"
-        yield from without_effect(recipe, SEARCH_SETTINGS, when)
+        yield from without_effect(recipe, (*SEARCH_SETTINGS, "validate_samples"), when)
 
 
 def _model(model: ModelConfig) -> Iterator[Problem]:

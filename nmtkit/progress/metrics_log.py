@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.errors import DamagedError
-from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
+from nmtkit.progress.records import (
+    Record,
+    Sample,
+    SkippedRecord,
+    TrainingRecord,
+    ValidationRecord,
+)
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import open_log, replace_file
 from nmtkit.storage.reading import check_is_file, read_file
@@ -151,7 +157,17 @@ def _validation(values: Mapping[str, Any]) -> Mapping[str, Any]:
     }
     if not all(isinstance(score, _NUMBER) for score in scores.values()):
         raise TypeError(scores)
-    return {**values, "scores": scores}
+    samples = [_sample(one) for one in values.get("samples", [])]
+    return {**values, "scores": scores, "samples": samples}
+
+
+def _sample(values: Mapping[str, Any]) -> Sample:
+    """Return a sample of a validation; KeyError or TypeError if there is none."""
+    sample = Sample(values["line"], values["source"], values["reference"], values["hypothesis"])
+    texts = (sample.source, sample.reference, sample.hypothesis)
+    if not (isinstance(sample.line, int) and all(isinstance(text, str) for text in texts)):
+        raise TypeError(sample)
+    return sample
 
 
 def _upgraded(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -170,7 +186,8 @@ def _types(event: str) -> dict[str, Any]:
     """Return the permitted types of the values of a record, by name."""
     types = {field.name: field.type for field in dataclasses.fields(_KINDS[event])}
     checked: dict[Any, Any] = {float: _NUMBER}
-    checked |= {list[int]: list, Mapping[str, float]: dict, Mapping[str, str]: dict}
+    checked |= {list[int]: list, list[Sample]: list}
+    checked |= {Mapping[str, float]: dict, Mapping[str, str]: dict}
     return {name: checked.get(type, type) for name, type in types.items()}
 
 
@@ -178,7 +195,9 @@ def _types(event: str) -> dict[str, Any]:
 def _optional(event: str) -> frozenset[str]:
     """Return the names of the fields that old logs may lack."""
     fields = dataclasses.fields(_KINDS[event])
-    return frozenset(one.name for one in fields if one.default is not MISSING)
+    return frozenset(
+        one.name for one in fields if (one.default, one.default_factory) != (MISSING, MISSING)
+    )
 
 
 def json_value(value: Any) -> Any:

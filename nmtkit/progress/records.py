@@ -5,6 +5,7 @@ metrics_log.py writes and reads them; reporter.py and terminal.py display them.
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar, Protocol
@@ -13,6 +14,9 @@ from nmtkit.units import duration, mebibytes
 
 Template = str | Callable[[Any], str]
 """A format string or a function that turns a value into text; empty text is not displayed."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+"""Characters that control a terminal or end a line, and those that no text has."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,26 @@ class TrainingRecord:
     paper_operations: float | None = None
 
 
+@dataclass(frozen=True)
+class Sample:
+    """A line of the validation set with its translation.
+
+    Attributes:
+        line: its number in the validation set, from 1.
+        source, reference, hypothesis: its texts, unchanged.
+    """
+
+    line: int
+    source: str
+    reference: str
+    hypothesis: str
+
+    def shown(self) -> dict[str, str]:
+        """Return the texts by name, with escape sequences for what a terminal would act on."""
+        texts = {"source": self.source, "reference": self.reference, "hypothesis": self.hypothesis}
+        return {name: _CONTROL.sub(_escaped, text) for name, text in texts.items()}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ValidationRecord:
     """One validation.
@@ -131,6 +155,7 @@ class ValidationRecord:
         signatures: how the scores were computed, by metric; empty if the model cannot translate.
         is_best: whether it is better than all before, by --best-metric.
         took_s: its duration in seconds.
+        samples: the lines of --validate-samples; empty if the model cannot translate.
     """
 
     event: ClassVar[str] = "validation"
@@ -147,6 +172,21 @@ class ValidationRecord:
     took_s: float = shown(
         lambda seconds: f"took={duration(seconds)}", lambda seconds: f"took {duration(seconds)}"
     )
+    samples: list[Sample] = dataclasses.field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ValidationProgress:
+    """How far a part of a validation is; the display shows it, no log has it.
+
+    Attributes:
+        counted: what is counted, such as "translated lines".
+        done, total: how many are done, and how many there are.
+    """
+
+    counted: str
+    done: int
+    total: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +213,10 @@ class Log(Protocol):
 
     def append(self, record: Record) -> None:
         """Add a record; ResourceError if it cannot be written."""
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return character[0].encode("unicode_escape").decode()
 
 
 def displays(record: Record) -> list[tuple[Display, Any]]:

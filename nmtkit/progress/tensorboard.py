@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmtkit.errors import ConfigError
-from nmtkit.progress.records import Record, SkippedRecord
+from nmtkit.progress.records import Record, Sample, SkippedRecord, ValidationRecord
 from nmtkit.storage.disk_errors import disk_errors
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TensorboardLog:
-    """Writes the numbers and scores of each record under "training/" and "validation/"."""
+    """Writes the numbers, scores and samples of records under "training/" and "validation/"."""
 
     def __init__(self, folder: Path, update: int) -> None:
         """Open the log of a run that resumes after an update; later records are removed.
@@ -46,6 +46,9 @@ class TensorboardLog:
             for name, value in values.items():
                 if isinstance(value, int | float) and name != "update":
                     writer.add_scalar(f"{record.event}/{name}", value, record.update)
+            if isinstance(record, ValidationRecord) and record.samples:
+                text = "\n".join(map(_markdown, record.samples))
+                writer.add_text(f"{record.event}/samples", text, record.update)
             writer.flush()
         self._writer = writer
 
@@ -62,3 +65,9 @@ class TensorboardLog:
             # TensorBoard follows links. Nobody can have put one at a name that is random.
             suffix = f".{secrets.token_hex(8)}"
             return SummaryWriter(str(self._folder), purge_step=update, filename_suffix=suffix)
+
+
+def _markdown(sample: Sample) -> str:
+    """Return a sample as Markdown; TensorBoard shows an indented line unchanged."""
+    texts = [f"    {name}: {text}\n" for name, text in sample.shown().items()]
+    return f"line {sample.line}\n\n{''.join(texts)}"

@@ -23,10 +23,16 @@ NOTHING = Cell("-")
 
 @dataclass(frozen=True)
 class Table:
-    """Headers and rows of cells; the first cell of a row names the row."""
+    """Headers and rows of cells; the first cell of a row names the row.
+
+    Attributes:
+        headers, rows: its cells.
+        has_sentences: cells hold sentences, which are left-aligned, and wrapped on a page.
+    """
 
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    has_sentences: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,14 +62,15 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Yield the lines of a table: first column left-aligned, the others right-aligned."""
+    """Yield the lines of a table: first column left-aligned, numbers right-aligned."""
     rows = [[_cell(Cell(header)) for header in table.headers]]
     rows += [[_cell(cell) for cell in row] for row in table.rows]
     widths = [max(_MIN_WIDTH, *map(len, column)) for column in zip(*rows, strict=True)]
     left, *right = widths
-    rule = ["-" * left, *("-" * (width - 1) + ":" for width in right)]
+    align, end = (str.ljust, "-") if table.has_sentences else (str.rjust, ":")
+    rule = ["-" * left, *("-" * (width - 1) + end for width in right)]
     for first, *others in (rows[0], rule, *rows[1:]):
-        padded = [text.rjust(width) for text, width in zip(others, right, strict=True)]
+        padded = [align(text, width) for text, width in zip(others, right, strict=True)]
         yield f"| {' | '.join([first.ljust(left), *padded])} |"
 
 

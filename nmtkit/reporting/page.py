@@ -27,6 +27,7 @@ th:first-child, td:first-child { text-align: left; padding-left: 0.25rem; }
 th { color: var(--muted); border-bottom: 2px solid var(--line); vertical-align: bottom; }
 td { border-bottom: 1px solid var(--line); white-space: nowrap; }
 th, td:first-child { white-space: normal; overflow-wrap: break-word; }
+.sentences th, .sentences td { text-align: left; white-space: normal; max-width: none; }
 tbody tr:hover { background: var(--raised); }
 ul { margin: 0; padding-left: 1.2rem; max-width: 64rem; }
 .wide + ul { margin-top: 0.75rem; color: var(--muted); font-size: 0.9em; }
@@ -82,7 +83,8 @@ def _table(table: Table) -> str:
     header = _row("th", map(escape, table.headers))
     rows = [_row("td", map(_cell, row)) for row in table.rows]
     parts = [f"<thead>{header}</thead>", "<tbody>", *rows, "</tbody>"]
-    return "\n".join(['<div class="wide"><table>', *parts, "</table></div>"])
+    kind = ' class="sentences"' if table.has_sentences else ""
+    return "\n".join([f'<div class="wide"><table{kind}>', *parts, "</table></div>"])
 
 
 def _row(element: str, cells: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from nmtkit.reporting.curves import plots
 from nmtkit.reporting.document import Section, markdown
 from nmtkit.reporting.page import page
 from nmtkit.reporting.paper import table2
-from nmtkit.reporting.run_tables import settings, summary, validations
+from nmtkit.reporting.run_tables import samples, settings, summary, validations
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.warnings import warnings
 from nmtkit.storage.disk_errors import disk_errors
@@ -45,7 +45,8 @@ def report_on(runs: Sequence[Run], with_paper: bool) -> Report:
     """
     compared = [settings(runs)] if len(runs) > 1 else []
     paper = [table2(runs)] if with_paper else []
-    return Report(runs, [summary(runs), warnings(runs)], [*compared, validations(runs), *paper])
+    details = [*compared, validations(runs), *samples(runs), *paper]
+    return Report(runs, [summary(runs), warnings(runs)], details)
 
 
 def markdown_of(report: Report) -> list[str]:

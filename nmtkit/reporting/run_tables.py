@@ -88,6 +88,31 @@ def validations(runs: Sequence[Run]) -> Section:
     return Section("Validations", Table([header for header, _ in columns], rows), sentences)
 
 
+def samples(runs: Sequence[Run]) -> list[Section]:
+    """Return the table of translated lines of each run's best validation; none without samples.
+
+    Runs with the same validation text share its rows.
+    """
+    hypotheses: dict[tuple[int, str, str], list[tuple[str, str]]] = {}
+    for run in runs:
+        record = run.best_with_samples
+        if record is None:
+            continue
+        for sample in record.samples:
+            texts = sample.shown()
+            line = sample.line, texts["source"], texts["reference"]
+            of_run = f"{run.name} at {record.update:,}", texts["hypothesis"]
+            hypotheses.setdefault(line, []).append(of_run)
+    rows = [
+        [Cell(f"{line:,}"), Cell(name), Cell(text)]
+        for (line, source, reference), found in sorted(hypotheses.items())
+        for name, text in [("source", source), ("reference", reference), *found]
+    ]
+    table = Table(("line", "of", "text"), rows, has_sentences=True)
+    note = "of the best validation of each run that has samples, by its --best-metric"
+    return [Section("Samples", table, [note])] if rows else []
+
+
 def operations_cell(operations: float | None) -> Cell:
     """Return the cell of a number of floating-point operations; None = unknown."""
     return NOTHING if operations is None else Cell(f"{operations:.1e}")

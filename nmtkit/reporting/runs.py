@@ -60,8 +60,18 @@ class Run:
 
     def best(self, metric: str) -> ValidationRecord | None:
         """Return the best validation by nll or a metric, the earliest of equals; or None."""
-        known = [one for one in self.validations if metric == NLL or metric in one.scores]
-        return min(known, key=lambda one: cost(metric, one.nll, one.scores), default=None)
+        return _best(metric, self.validations)
+
+    @property
+    def best_with_samples(self) -> ValidationRecord | None:
+        """The best validation, by --best-metric, of those with samples; None if none has any."""
+        sampled = [record for record in self.validations if record.samples]
+        return _best(self.recipe.validation.best_metric, sampled)
+
+
+def _best(metric: str, validations: Sequence[ValidationRecord]) -> ValidationRecord | None:
+    known = [one for one in validations if metric == NLL or metric in one.scores]
+    return min(known, key=lambda one: cost(metric, one.nll, one.scores), default=None)
 
 
 def validated_metrics(runs: Sequence[Run]) -> list[str]:

@@ -4,8 +4,16 @@ import ctypes
 import os
 import signal
 
+LAUNCHER = "NMTKIT_LAUNCHER"
+"""Environment variable with the process id of the launcher of training; its ranks end with it."""
+
 PR_SET_PDEATHSIG = 1
 """Option of prctl(2): the signal that a process gets when the thread that started it ends."""
+
+
+def speaks_for_all_ranks() -> bool:
+    """Return whether this process is its command's only one, the launcher, or torchrun's rank 0."""
+    return LAUNCHER not in os.environ and os.environ.get("RANK", "0") == "0"
 
 
 def end_with_parent(parent: int) -> None:

@@ -32,7 +32,7 @@ from nmtkit.errors import (
     StoppedError,
     is_out_of_memory,
 )
-from nmtkit.runtime.parent_process import end_with_parent
+from nmtkit.runtime.parent_process import LAUNCHER, end_with_parent
 from nmtkit.training import exchange
 from nmtkit.training.exchange import Value
 
@@ -41,9 +41,6 @@ ROLL_CALL_S = 3.0
 
 LEAVING_S = 20.0
 """Longest time that rank 0 waits for the others to leave."""
-
-LAUNCHER = "NMTKIT_LAUNCHER"
-"""Environment variable with the process id of the launcher; its ranks end when it does."""
 
 DEVICE_POLL_S = 2e-4
 STORE_POLL_S = 0.02

@@ -27,9 +27,10 @@ from nmtkit.errors import (
     ResourceError,
     StoppedError,
 )
+from nmtkit.runtime.parent_process import LAUNCHER
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage.run_folder import RunFolder, is_run
-from nmtkit.training.distributed import AGREED_EXIT_CODES, LAUNCHER, is_launched
+from nmtkit.training.distributed import AGREED_EXIT_CODES, is_launched
 from nmtkit.training.micro_batches import recorded_increases
 from nmtkit.training.stopping import next_request
 
@@ -95,34 +96,39 @@ def launch(
         clock: seconds from an arbitrary start, never going back.
 
     Returns:
-        The exit code; its reason has been reported.
+        The exit code; a rank has reported its reason.
+
+    Raises:
+        LostRankError: ranks are lost again and again, without progress in between.
+        StoppedError, InterruptedByUserError: see `_run`.
     """
     starts = 0
     with block_stop_signals():  # signals wait until a rank can handle them
         while True:
             last, increases = _last_checkpoint(run_dir), recorded_increases(RunFolder(run_dir))
-            code, lost = _run(arguments, processes, report, clock)
+            code, lost = _run(arguments, processes, clock)
             # Only more micro-batches help where memory is too small.
             is_split = recorded_increases(RunFolder(run_dir)) != increases
             if lost is None or (code == ResourceError.exit_code and not is_split):
                 return code
             starts = 1 if is_split or _last_checkpoint(run_dir) != last else starts + 1
             if starts >= MAX_STARTS_WITHOUT_PROGRESS:
-                report(f"nmtkit: error: {lost}, in {starts} starts without a new checkpoint")
-                return code
+                raise LostRankError(f"{lost}, in {starts} starts without a new checkpoint")
             report(f"{lost}; starting all ranks again from the last checkpoint")
 
 
 def _run(
     arguments: Sequence[str],
     processes: int,
-    report: Callable[[str], None],
     clock: Callable[[], float],
 ) -> tuple[int, str | None]:
     """Start all ranks and wait for them.
 
     Returns:
         The exit code; a description of the loss if a restart may help, else None.
+
+    Raises:
+        StoppedError, InterruptedByUserError: a rank was lost after a signal requested a stop.
     """
     store = _loopback_store()
     ranks: list[Rank] = []
@@ -136,12 +142,8 @@ def _run(
         return 0, None
     code, lost = _first_failure(failures)
     if request and lost:
-        report(
-            f"nmtkit: error: stopped by {request.name}, and {lost}; run the same command again to "
-            "continue"
-        )
         kind = InterruptedByUserError if request is signal.SIGINT else StoppedError
-        return kind.exit_code, None
+        raise kind(f"stopped by {request.name}, and {lost}; run the same command again to continue")
     return code, lost
 
 

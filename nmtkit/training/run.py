@@ -6,9 +6,9 @@ run continues, and the number of micro-batches per update.
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.announcement import announce
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
-from nmtkit.training.compiling import Execution, choose_execution, eos_batch
+from nmtkit.training.compiling import Execution, choose_execution, eos_batch, should_compile
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
 from nmtkit.training.freezing import describe_frozen, freeze
 from nmtkit.training.initialization import Origin, Parent, no_weights
@@ -89,10 +89,11 @@ def train(
     if recipe.engine.deterministic:
         make_deterministic()
     with StopRequest() as stop, join_ranks(device, recipe.ranks.rank_timeout, clock) as ranks:
+        reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
+        reporter.message(f"verifying the dataset {data_dir}")
         dataset = _open_same_dataset(recipe, data_dir, ranks)
         path = ranks.run_on_first(lambda: str(RunFolder.create_or_open(run_dir).path))
         folder = RunFolder(Path(path))
-        reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         with _locked(run_dir, ranks):
             warn = reporter.message
             checkpoint = cache(lambda: open_newest_checkpoint(folder, recipe, dataset, warn))
@@ -109,8 +110,7 @@ def train(
                 ranks.run_on_first(lambda: _report_complete(folder, progress, history, reporter))
                 ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
-            target_size = dataset.codec.target.size
-            execution = choose_execution(recipe, target_size, device, reporter.message)
+            execution = _execution(recipe, dataset, device, reporter.message)
             context = RunContext(
                 recipe=recipe,
                 dataset=dataset,
@@ -133,8 +133,7 @@ def train(
             announce(trainer)
             if describe is not None:
                 reporter.message(describe(recipe.model, dataset.codec))
-            reporter.start(recipe.training.max_updates, progress.update, validations)
-            _fit(trainer)
+            _fit(trainer, validations)
 
 
 def make_trainer(
@@ -180,6 +179,7 @@ def decide_micro_batches(
     """
     recipe, progress, ranks = context.recipe, train_state.progress, context.ranks
     training, number = recipe.training, progress.num_micro_batches
+    report = context.reporter.message
     if 0 < number < ranks.size:
         raise ranks.report_once(
             ConfigError(
@@ -203,18 +203,20 @@ def decide_micro_batches(
         number = fewest_micro_batches(training.update_tokens, training.max_tokens, num_ranks)
     with reserve_adam_memory(train_state.optimizer):
         if is_searched:
+            report("looking for the number of micro-batches that fits into memory")
             worst_cases = find_worst_cases(recipe, context.dataset)
             number = searched(find_num_micro_batches(objective, worst_cases, ranks, is_stopping))
         increases = ranks.run_on_first(lambda: read_increases(context.folder, number))
         schedule = MicroBatchSchedule(context.folder, number, increases)
         if context.device.type == "cuda" and not is_searched:
+            report("checking that the largest micro-batches fit into memory")
             current = schedule.at(progress.update + 1)
             worst_cases = find_worst_cases(recipe, context.dataset)
             needed = searched(
                 increase_until_fits(objective, worst_cases, current, ranks, is_stopping)
             )
             if needed > current:
-                context.reporter.message(
+                report(
                     f"micro-batches do not fit into memory; updates have {needed}, not {current}"
                 )
                 schedule.increase(progress.update + 1, needed, is_writer=ranks.is_first)
@@ -312,6 +314,15 @@ def _open_same_dataset(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dat
     return opened()
 
 
+def _execution(
+    recipe: TrainRecipe, dataset: Dataset, device: torch.device, report: Callable[[str], None]
+) -> Execution:
+    """Choose precision and functions; compiling is reported when it begins."""
+    if should_compile(recipe.engine, device):
+        report("compiling the loss and the residual tails of layers")
+    return choose_execution(recipe, dataset.codec.target.size, device, report)
+
+
 def _saved_values(checkpoint: Resumable | None) -> dict[str, Any]:
     """Return the values of a checkpoint's training state; none for a new run."""
     return checkpoint.state_values if checkpoint else {}
@@ -320,11 +331,11 @@ def _saved_values(checkpoint: Resumable | None) -> dict[str, Any]:
 def _truncated_validations(folder: RunFolder, progress: Progress) -> list[dict[str, Any]]:
     """Drop the log records after the last checkpoint, and return the fields of the validations.
 
-    The updates of the dropped records run again.
+    The updates of the dropped records run again. Ranks decide by scores, so no samples are sent.
     """
     log = MetricsLog(folder.metrics_path)
     log.drop_after(progress.update)
-    return [asdict(record) for record in log.validations()]
+    return [asdict(replace(record, samples=[])) for record in log.validations()]
 
 
 def _report_complete(
@@ -353,10 +364,12 @@ def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def _fit(trainer: Trainer) -> None:
+def _fit(trainer: Trainer, validations: Sequence[ValidationRecord]) -> None:
     """Train to the end; nothing is written after the lock is released."""
     context, progress = trainer.context, trainer.train_state.progress
+    max_updates = context.recipe.training.max_updates
     with closing(context.reporter), closing(trainer):
+        context.reporter.start(max_updates, progress.update, validations)
         if context.parents and not progress.update:
             trainer.begin()
         trainer.fit()

@@ -5,8 +5,9 @@ ones are any that were validated.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -47,6 +48,12 @@ class _Trial:
         """Return a sort key, lower for better means: by a metric, then by nll."""
         nll, scores = self.validation.nll, self.validation.scores
         return cost(metric, nll, scores), cost(NLL, nll, scores)
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the number of checkpoints and their result, for the manifest."""
+        one = self.validation
+        result = {"nll": one.nll, "scores": one.scores, "signatures": one.signatures}
+        return {"last": len(self.folders), **result}
 
 
 def last_checkpoints(run: Path, count: int) -> list[Path]:
@@ -138,7 +145,7 @@ def average_best_count(
     trials = [_validate_mean(newest[-count:], dataset, device, reporter) for count in counts]
     metric = describe_model(newest[-1]).recipe.validation.best_metric
     best = min(trials, key=lambda trial: trial.cost(metric))
-    tried = [{"last": len(one.folders), **asdict(one.validation)} for one in trials]
+    tried = [one.recorded() for one in trials]
     average(best.folders, out, {"tried": tried}, overwrite, reporter)
     return best.folders
 

@@ -28,7 +28,7 @@ from nmtkit.training.micro_batches import MicroBatch, MicroBatchSchedule
 from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradients
 from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
-from nmtkit.training.validation import ValidationHistory, Validator
+from nmtkit.training.validation import ValidationHistory, Validator, choose_samples
 from nmtkit.units import SECONDS_PER_MINUTE
 
 MAX_SKIPPED_IN_A_ROW = 10
@@ -85,7 +85,7 @@ class Trainer:
             context.clock,
         )
         self._session_start = context.clock() - train_state.progress.seconds
-        self._last_refresh = context.clock()
+        self._last_refresh = -math.inf  # the first update is shown immediately
 
     def begin(self) -> None:
         """Save and validate update 0: the weights before the first update.
@@ -314,8 +314,11 @@ class Trainer:
     def _validate(self) -> None:
         """Validate, log the result, and update `best`; no result if asked to stop."""
         context, update = self.context, self.train_state.progress.update
-        start = context.clock()
-        result = self.validator.validate(lambda: context.stop.is_requested)
+        start, reporter, dataset = context.clock(), context.reporter, context.dataset
+        reporter.validating(update, len(dataset.valid_source))
+        result = self.validator.validate(
+            lambda: context.stop.is_requested, reporter.validation_progress
+        )
         if result is None:
             return
         self.saver.finish()
@@ -327,9 +330,12 @@ class Trainer:
             signatures=result.signatures,
             is_best=self.history.add(update, result.nll, result.scores),
             took_s=context.clock() - start,
+            samples=choose_samples(
+                dataset, result.translations, context.recipe.validation.validate_samples
+            ),
         )
         self._log(record)
-        context.reporter.validation(record)
+        reporter.validation(record)
         self.saver.keep_best(self.history.best_first())
 
     def _log(self, record: Record) -> None:

@@ -32,10 +32,13 @@ from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metric import Metric
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
-from nmtkit.progress.records import ValidationRecord
+from nmtkit.progress.records import Sample, ValidationProgress, ValidationRecord
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
+
+ShowProgress = Callable[[ValidationProgress], None]
+"""Shows the progress of a validation."""
 
 LINES_BETWEEN_STOP_CHECKS = 128
 """Sentences translated between two checks for a stop request."""
@@ -50,11 +53,13 @@ class Validation:
         scores: scores of the translations, by metric. If nll is not finite, the model cannot
             translate, and these are the worst scores.
         signatures: signatures of the scores, by metric.
+        translations: translations of all lines; none if nothing is translated.
     """
 
     nll: float
     scores: Mapping[str, float]
     signatures: Mapping[str, str]
+    translations: Sequence[str] = ()
 
 
 class ValidationHistory:
@@ -174,15 +179,23 @@ class Validator:
         self.warn = warn
         self.ranks = ranks
 
-    def validate(self, is_stopping: Callable[[], bool]) -> Validation | None:
+    def validate(
+        self,
+        is_stopping: Callable[[], bool],
+        show: ShowProgress = lambda _: None,
+    ) -> Validation | None:
         """Validate; return None if asked to stop before the end.
+
+        Args:
+            is_stopping: returns whether to stop before the next batch.
+            show: shows the progress of this rank's part.
 
         Raises:
             LostRankError, ReportedElsewhereError: see `Ranks.exchange`.
         """
         self.objective.eval()
         try:
-            result = self._validate_part(is_stopping)
+            result = self._validate_part(is_stopping, show)
         finally:
             self.objective.train()
         results = self.ranks.gather(asdict(result) if result else None)
@@ -193,11 +206,13 @@ class Validator:
         nll = sum(result.nll for result in finished) / num_tokens
         if not math.isfinite(nll):
             return Validation(nll, {name: _worst(one) for name, one in self.metrics.items()}, {})
-        return self._scored(nll, [line for result in finished for line in result.translations])
+        translations = [line for result in finished for line in result.translations]
+        return self._scored(nll, translations, show)
 
-    def _scored(self, nll: float, translations: Sequence[str]) -> Validation:
+    def _scored(self, nll: float, translations: Sequence[str], show: ShowProgress) -> Validation:
         scores, signatures = {}, {}
-        for name, metric in self.metrics.items():
+        for number, (name, metric) in enumerate(self.metrics.items()):
+            show(ValidationProgress("computed metrics", number, len(self.metrics)))
             try:
                 (score,) = score_corpus([metric], translations, [self.dataset.valid_target])
             except DataError as error:
@@ -205,30 +220,34 @@ class Validator:
                 scores[name] = _worst(metric)
             else:
                 scores[name], signatures[name] = score.score, score.signature
-        return Validation(nll, scores, signatures)
+        return Validation(nll, scores, signatures, translations)
 
-    def _validate_part(self, is_stopping: Callable[[], bool]) -> RankResult | None:
+    def _validate_part(
+        self, is_stopping: Callable[[], bool], show: ShowProgress
+    ) -> RankResult | None:
         """Validate this rank's part; return None if asked to stop before its end."""
-        nll = self._nll(is_stopping)
+        nll = self._nll(is_stopping, show)
         is_sound = math.isfinite(nll)  # otherwise search cannot use the probabilities
-        translations = self._translate(is_stopping) if self.metrics and is_sound else []
+        translations = self._translate(is_stopping, show) if self.metrics and is_sound else []
         return None if is_stopping() else RankResult(nll, translations)
 
     @torch.inference_mode()
-    def _nll(self, is_stopping: Callable[[], bool]) -> float:
+    def _nll(self, is_stopping: Callable[[], bool], show: ShowProgress) -> float:
         """Sum the negative log-likelihood over this rank's batches."""
         pairs = self.dataset.valid
         device = self.objective.model.output_weight.device
         lengths = pairs.source.lengths(), pairs.target.lengths()
         budget = max(self.batch_tokens, int(lengths[0].max()), int(lengths[1].max()))
         total = 0.0
-        for indices in batch_by_length(*lengths, budget)[self.ranks.rank :: self.ranks.size]:
+        batches = batch_by_length(*lengths, budget)[self.ranks.rank :: self.ranks.size]
+        for number, indices in enumerate(batches):
             if is_stopping():
                 break
+            show(ValidationProgress("batches of nll", number, len(batches)))
             total += float(self.objective(gather(pairs, indices, device)).nll)
         return total
 
-    def _translate(self, is_stopping: Callable[[], bool]) -> list[str]:
+    def _translate(self, is_stopping: Callable[[], bool], show: ShowProgress) -> list[str]:
         """Translate this rank's lines."""
         recipe = TranslateRecipe(
             search=self.search, translation=TranslationConfig(chunk_lines=LINES_BETWEEN_STOP_CHECKS)
@@ -237,11 +256,31 @@ class Validator:
         lines, ranks = self.dataset.valid_source, self.ranks
         first, end = (len(lines) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
         translations: list[str] = []
+        show(ValidationProgress("translated lines", 0, end - first))
         for line in translator.translate(islice(lines, first, end)):
             if is_stopping():
                 break
             translations.append(line)
+            show(ValidationProgress("translated lines", len(translations), end - first))
         return translations
+
+
+def choose_samples(dataset: Dataset, translations: Sequence[str], number: int) -> list[Sample]:
+    """Return lines of the validation set, the same ones in every validation.
+
+    Args:
+        dataset: dataset with the raw text of its validation pairs.
+        translations: translations of all lines; if empty, there are no samples.
+        number: number of lines, spread evenly; all lines if there are fewer.
+    """
+    count = min(number, len(translations))
+    places = [len(translations) * index // count for index in range(count)]
+    return [
+        Sample(
+            place + 1, dataset.valid_source[place], dataset.valid_target[place], translations[place]
+        )
+        for place in places
+    ]
 
 
 def _worst(metric: Metric) -> float:

@@ -75,7 +75,7 @@ def test_an_error_of_the_ranks_is_reported_once_with_its_exit_code(
     (run / "other").write_bytes(b"not a run")
     code, talk = end(start(data, run, "--max-updates", "5", "--devices", "2"))
     assert code == 2
-    (line,) = talk.splitlines()
+    (line,) = (line for line in talk.splitlines() if "error:" in line)
     assert "is not the folder of a run" in line
     assert str(run) in line
 

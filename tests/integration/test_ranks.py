@@ -145,13 +145,15 @@ def test_ranks_see_the_same_in_validation_as_one_process(
 ) -> None:
     assert train_on(2, recipe_of(0.1, micro_batches=4), data, tmp_path) == [DONE] * 2
     found, expected = (
-        records(run, "validation", "update", "nll", "scores") for run in (tmp_path, whole)
+        records(run, "validation", "update", "samples", "nll", "scores")
+        for run in (tmp_path, whole)
     )
     assert len(expected) == 2
     assert found == [
-        (update, pytest.approx(nll, rel=1e-9), pytest.approx(scores, rel=1e-9))
-        for update, nll, scores in expected
+        (update, samples, pytest.approx(nll, rel=1e-9), pytest.approx(scores, rel=1e-9))
+        for update, samples, nll, scores in expected
     ]
+    assert all(len(samples) == 2 for _, samples, _, _ in expected)
 
 
 def test_a_run_continues_with_any_number_of_ranks(data: Path, whole: Path, tmp_path: Path) -> None:

@@ -153,6 +153,11 @@ LINEAR: Mapping[str, Value] = {
             "leave it out [search.beam]",
         ),
         (
+            {"validate_samples": 5, "validate_every": 0},
+            "validate_samples (5) has no effect in training that does not translate the "
+            "validation set; leave it out [validation.validate_samples]",
+        ),
+        (
             {"subword_alpha": 0.2},
             "subword_alpha (0.2) has no effect without --subword-sampling; leave it out "
             "[training.subword_alpha]",

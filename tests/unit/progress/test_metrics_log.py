@@ -13,7 +13,7 @@ import pytest
 
 from nmtkit.errors import DamagedError, NmtkitError, ResourceError
 from nmtkit.progress.metrics_log import MetricsLog
-from nmtkit.progress.records import Record, TrainingRecord
+from nmtkit.progress.records import Record, Sample, TrainingRecord
 from tests.faults.harness import Fault, run_in_child
 from tests.folders import PLANTED, planted, refusing
 from tests.golden.freeze import FROZEN
@@ -253,6 +253,34 @@ def test_a_score_that_is_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
 def test_scores_that_are_no_numbers_are_refused(scores: object, tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     values = {"event": "validation", **dataclasses.asdict(VALIDATION), "scores": scores}
+    log.path.write_text(json.dumps(values) + "\n", encoding="utf-8")
+    with pytest.raises(DamagedError, match=r"metrics\.jsonl:1: not a record of training"):
+        log.validations()
+
+
+SAMPLES = [Sample(1, "a\x1b\u2028b", "", "\u732b"), Sample(7, "", "x", "y")]
+
+
+def test_samples_are_read_back_unchanged_and_earlier_logs_have_none(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append(dataclasses.replace(VALIDATION, samples=SAMPLES))
+    (line,) = records(log.path)
+    del line["samples"]
+    with log.path.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(line) + "\n")
+    assert [record.samples for record in log.validations()] == [SAMPLES, []]
+
+
+SAMPLE = dataclasses.asdict(SAMPLES[0])
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [None, "text", ["text"], [SAMPLE, {}], [{**SAMPLE, "line": "1"}], [{**SAMPLE, "source": None}]],
+)
+def test_samples_without_texts_are_refused(samples: object, tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    values = {"event": "validation", **dataclasses.asdict(VALIDATION), "samples": samples}
     log.path.write_text(json.dumps(values) + "\n", encoding="utf-8")
     with pytest.raises(DamagedError, match=r"metrics\.jsonl:1: not a record of training"):
         log.validations()

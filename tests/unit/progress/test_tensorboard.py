@@ -14,10 +14,11 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.progress.records import Sample
 from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, run_in_child
-from tests.records import TRAINING
+from tests.records import TRAINING, VALIDATION
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 PART_BYTES = 20
@@ -92,3 +93,21 @@ def test_a_link_at_a_name_that_can_be_foreseen_is_not_followed(tmp_path: Path) -
     TensorboardLog(tmp_path, 0).append(TRAINING)
     assert not theirs.exists()
     assert [path for path in tmp_path.iterdir() if not path.is_symlink()]
+
+
+def test_samples_are_shown_as_text_of_their_validation(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="the extra is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = TensorboardLog(tmp_path, 0)
+    samples = [Sample(3, "le *chat*", "the cat", "a cat"), Sample(9, "un", "one", "")]
+    log.append(replace(VALIDATION, samples=samples))
+    log.append(replace(VALIDATION, update=200))
+    shown = EventAccumulator(str(tmp_path))
+    shown.Reload()
+    (text,) = shown.Tensors("validation/samples/text_summary")
+    assert text.step == VALIDATION.update
+    assert text.tensor_proto.string_val[0].decode() == (
+        "line 3\n\n    source: le *chat*\n    reference: the cat\n    hypothesis: a cat\n\n"
+        "line 9\n\n    source: un\n    reference: one\n    hypothesis: \n"
+    )

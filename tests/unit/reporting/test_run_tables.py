@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from nmtkit.config.fields import Field, Value, fields_of, recipe_of
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads
+from nmtkit.progress.records import Sample, ValidationRecord
 from nmtkit.reporting.document import NOTHING, Cell, Table
-from nmtkit.reporting.run_tables import settings, summary, validations
+from nmtkit.reporting.run_tables import samples, settings, summary, validations
 from nmtkit.reporting.runs import Run
 from tests.unit.reporting.builders import SIGNATURE, run_of, training, validated, validation
 
@@ -298,3 +299,39 @@ def test_each_metric_has_its_column_and_signature() -> None:
     best = {cell.text for row in validations_table(run).rows for cell in row if cell.is_best}
     assert best == {"2.0000", "20.00", "50.00"}
     assert validations([run]).sentences == ["bold: the best of a run", "TER: tok:tercom"]
+
+
+def sampled(record: ValidationRecord, *hypotheses: str, source: str = "un") -> ValidationRecord:
+    texts = enumerate(hypotheses, 1)
+    return replace(record, samples=[Sample(line, source, "one", text) for line, text in texts])
+
+
+def test_samples_are_those_of_the_best_validation_that_has_some() -> None:
+    first, second, third = validated([3.0, 1.0, 2.0], [30.0, 10.0, 20.0])
+    found = [sampled(first, "first"), second, sampled(third, "third")]
+    for metric, expected in (("nll", "run at 300"), ("bleu", "run at 100")):
+        (section,) = samples([run_of(validations=found, settings={"best_metric": metric})])
+        assert section.table is not None
+        assert [[cell.text for cell in row[:2]] for row in section.table.rows] == [
+            ["1", "source"],
+            ["1", "reference"],
+            ["1", expected],
+        ]
+    assert samples([run_of(validations=[first, second])]) == []
+
+
+def test_the_hypotheses_of_runs_with_the_same_text_follow_each_other() -> None:
+    (record,) = validated([3.0], [10.0])
+    runs = [
+        run_of("a", [sampled(record, "1\x1b", "2")]),
+        run_of("b", [sampled(record, "3")]),
+        run_of("c", [sampled(record, "4", source="deux")]),
+    ]
+    (section,) = samples(runs)
+    assert section.table is not None
+    assert [tuple(cell.text for cell in row) for row in section.table.rows] == [
+        *(("1", "source", "deux"), ("1", "reference", "one"), ("1", "c at 100", "4")),
+        *(("1", "source", "un"), ("1", "reference", "one")),
+        *(("1", "a at 100", r"1\x1b"), ("1", "b at 100", "3")),
+        *(("2", "source", "un"), ("2", "reference", "one"), ("2", "a at 100", "2")),
+    ]

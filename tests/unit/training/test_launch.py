@@ -13,7 +13,13 @@ import torch
 
 from nmtkit.config.engine import RanksConfig
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
-from nmtkit.errors import ConfigError
+from nmtkit.errors import (
+    ConfigError,
+    InterruptedByUserError,
+    LostRankError,
+    NmtkitError,
+    StoppedError,
+)
 from nmtkit.training import launch as launching
 from nmtkit.training.launch import (
     MAX_STARTS_WITHOUT_PROGRESS,
@@ -108,11 +114,10 @@ def test_the_launcher_gives_up_after_restarts_without_progress(
 ) -> None:
     reported: list[str] = []
     monkeypatch.setattr(launching, "_run", lambda *_: (7, "rank 1 was killed by SIGKILL"))
-    assert launch([], 2, tmp_path, reported.append) == 7
-    assert len(reported) == MAX_STARTS_WITHOUT_PROGRESS
-    assert reported[-1] == (
-        "nmtkit: error: rank 1 was killed by SIGKILL, in 3 starts without a new checkpoint"
-    )
+    message = "^rank 1 was killed by SIGKILL, in 3 starts without a new checkpoint$"
+    with pytest.raises(LostRankError, match=message):
+        launch([], 2, tmp_path, reported.append)
+    assert len(reported) == MAX_STARTS_WITHOUT_PROGRESS - 1
 
 
 class FakeRank:
@@ -142,9 +147,9 @@ def launch_fakes(
 
 
 def run_launched(
-    processes: int, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    processes: int, clock: Callable[[], float] = time.monotonic
 ) -> tuple[int, str | None]:
-    return launching._run([], processes, say, clock)
+    return launching._run([], processes, clock)
 
 
 @pytest.mark.parametrize(
@@ -162,20 +167,31 @@ def test_the_exit_code_is_that_of_the_rank_that_failed_first(
     codes: tuple[int, int], end: tuple[int, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launch_fakes(monkeypatch, [FakeRank(code) for code in codes])
-    assert run_launched(2, pytest.fail) == end
+    assert run_launched(2) == end
 
 
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(signal.SIGTERM, StoppedError), (signal.SIGINT, InterruptedByUserError)],
+)
 def test_a_rank_lost_after_a_stop_request_is_reported_and_not_restarted(
-    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals, kind: type[NmtkitError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reported: list[str] = []
-    for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
-        launch_fakes(monkeypatch, [FakeRank(7), FakeRank(-9)], number)
-        assert run_launched(2, reported.append) == (code, None)
-        assert reported.pop() == (
-            f"nmtkit: error: stopped by {number.name}, and rank 1 was killed by SIGKILL; run the "
-            "same command again to continue"
-        )
+    launch_fakes(monkeypatch, [FakeRank(7), FakeRank(-9)], number)
+    with pytest.raises(kind) as ended:
+        run_launched(2)
+    assert str(ended.value) == (
+        f"stopped by {number.name}, and rank 1 was killed by SIGKILL; run the same command again "
+        "to continue"
+    )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_the_launcher_adds_nothing_to_what_the_ranks_print_when_asked_to_stop(
+    number: signal.Signals, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch_fakes(monkeypatch, [FakeRank(None, {number: code}) for _ in range(2)], number)
+    assert launch([], 2, tmp_path, pytest.fail) == code
 
 
 def test_a_request_is_forwarded_once_to_each_rank_that_runs(
@@ -183,7 +199,7 @@ def test_a_request_is_forwarded_once_to_each_rank_that_runs(
 ) -> None:
     ranks = [FakeRank(0), *(FakeRank(None, {signal.SIGUSR1: 75}) for _ in range(2))]
     launch_fakes(monkeypatch, ranks, signal.SIGUSR1)
-    assert run_launched(3, pytest.fail) == (75, None)
+    assert run_launched(3) == (75, None)
     assert [rank.received for rank in ranks] == [[], [signal.SIGUSR1], [signal.SIGUSR1]]
 
 
@@ -195,7 +211,7 @@ def test_the_first_failure_is_the_exit_code_and_hung_ranks_are_killed(
     ranks = [FakeRank(None, hung), FakeRank(2), FakeRank(None, asked_to)]
     launch_fakes(monkeypatch, ranks)
     clock = count(step=STOP_TIMEOUT_S).__next__
-    assert run_launched(3, pytest.fail, clock) == (2, None)
+    assert run_launched(3, clock) == (2, None)
     assert ranks[0].received == [signal.SIGTERM, signal.SIGKILL]
     assert ranks[2].received == [signal.SIGTERM]
 

@@ -1,6 +1,7 @@
 """How a run stops and resumes, and on what its results depend."""
 
 import itertools
+import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from nmtkit.training import trainer as training
 from nmtkit.training.optimizer import SCHEDULES
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
-from nmtkit.training.validation import Validation, Validator
+from nmtkit.training.validation import ShowProgress, Validation, Validator
 from tests.doubles import Clock
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_subword_dataset, tiny_train_recipe
 from tests.training import assert_same_tensors, last_model, logged, with_updates
@@ -243,9 +244,11 @@ def test_validation_uses_the_micro_batches_found_and_the_search_is_in_no_rate(
         clock.now += 1000
         return 2
 
-    def note_and_validate(self: Validator, is_stopping: Callable[[], bool]) -> Validation | None:
+    def note_and_validate(
+        self: Validator, is_stopping: Callable[[], bool], show: ShowProgress
+    ) -> Validation | None:
         batch_tokens.append(self.batch_tokens)
-        return validate(self, is_stopping)
+        return validate(self, is_stopping, show)
 
     def tick() -> float:
         clock.now += 0.001
@@ -325,3 +328,18 @@ def test_a_checkpoint_is_never_saved_before_its_update_is_logged(
     train(recipe, data, tmp_path, clock=lambda: float(next(seconds)))
     assert len(saved) > 5
     assert set(saved) <= {one["update"] for one in logged(tmp_path, "training")}
+
+
+@pytest.mark.parametrize("log_every", [1, 3, 100])
+def test_the_first_update_of_a_session_is_reported_early_and_the_log_is_unchanged(
+    log_every: int, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
+    recipe = replace(recipe, checkpoints=replace(recipe.checkpoints, save_every=100))
+    recipe = replace(recipe, validation=replace(recipe.validation, validate_every=0))
+    recipe = replace(recipe, logging=replace(recipe.logging, log_every=log_every))
+    train(recipe, data, tmp_path)
+    updates = [*range(log_every, 4, log_every), 4]
+    assert [record["update"] for record in logged(tmp_path)] == updates
+    reported = re.findall(r" event=training update=(\d+)/4 ", capsys.readouterr().err)
+    assert list(map(int, reported)) == sorted({1, *updates})

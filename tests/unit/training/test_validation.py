@@ -19,13 +19,20 @@ from nmtkit.errors import DataError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
+from nmtkit.progress.metrics_log import MetricsLog
+from nmtkit.progress.records import Sample, ValidationProgress
 from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.symbols import BOS_ID
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
-from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
+from nmtkit.training.validation import (
+    ValidationHistory,
+    Validator,
+    choose_samples,
+    make_validation_metrics,
+)
 from tests.tiny import prepared, tiny_corpus, tiny_recipe, tiny_train_recipe, write_lines
 
 CPU = torch.device("cpu")
@@ -240,3 +247,73 @@ def test_a_history_orders_validations_by_the_direction_of_the_metric(
 def test_a_history_without_validations_has_no_best() -> None:
     history = ValidationHistory("bleu", [])
     assert (history.best_first(), history.num_stale, history.last_update) == ([], 0, None)
+
+
+# ------------------------------------------------------------------------ progress and samples
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 10_000])
+def test_each_part_of_a_validation_is_counted_from_0_to_its_end(
+    batch_tokens: int, run: Path, dataset: Path
+) -> None:
+    recipe = replace(RECIPE, validation=ValidationConfig(validate_metrics="bleu,chrf"))
+    validator = validator_of(load_model(run, CPU).model, dataset, recipe, batch_tokens)
+    shown: list[ValidationProgress] = []
+    result = validator.validate(lambda: False, shown.append)
+    assert result is not None
+    assert len(result.translations) == len(VALID_LINES)
+    parts = list(dict.fromkeys(one.counted for one in shown))
+    assert parts == ["batches of nll", "translated lines", "computed metrics"]
+    counts = {part: [one.done for one in shown if one.counted == part] for part in parts}
+    totals = {part: {one.total for one in shown if one.counted == part} for part in parts}
+    num_batches = len(counts["batches of nll"])
+    assert num_batches == (1 if batch_tokens > 1 else len(VALID_LINES) - 1)
+    assert totals == {parts[0]: {num_batches}, parts[1]: {len(VALID_LINES)}, parts[2]: {2}}
+    assert counts == {
+        parts[0]: list(range(num_batches)),
+        parts[1]: list(range(len(VALID_LINES) + 1)),
+        parts[2]: [0, 1],
+    }
+
+
+def test_nothing_is_translated_without_metrics_and_no_samples_are_chosen(
+    run: Path, dataset: Path
+) -> None:
+    validator = validator_of(load_model(run, CPU).model, dataset, RECIPE, 100)
+    validator.metrics = {}
+    shown: list[ValidationProgress] = []
+    result = validator.validate(lambda: False, shown.append)
+    assert result is not None
+    assert {one.counted for one in shown} == {"batches of nll"}
+    assert choose_samples(validator.dataset, result.translations, 3) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "lines"),
+    [(0, []), (1, [1]), (2, [1, 3]), (4, [1, 2, 3, 4]), (5, [1, 2, 3, 4, 5]), (9, [1, 2, 3, 4, 5])],
+)
+def test_samples_are_spread_evenly_with_their_own_texts(
+    number: int, lines: list[int], dataset: Path
+) -> None:
+    translations = [f"translation {line}" for line in range(1, len(VALID_LINES) + 1)]
+    samples = choose_samples(Dataset.open(dataset), translations, number)
+    assert samples == [
+        Sample(line, VALID_LINES[line - 1], VALID_LINES[line - 1].upper(), f"translation {line}")
+        for line in lines
+    ]
+
+
+def test_the_samples_of_a_run_are_those_that_its_checkpoint_translates(
+    run: Path, dataset: Path, tmp_path: Path
+) -> None:
+    recipe = replace(RECIPE, validation=replace(RECIPE.validation, validate_samples=2))
+    train(recipe, dataset, tmp_path)
+    (record,) = MetricsLog(tmp_path / "metrics.jsonl").validations()
+    loaded = load_model(run / "last", CPU)
+    translator = Translator(
+        [loaded.model], loaded.codec, TranslateRecipe(search=RECIPE.search), pytest.fail
+    )
+    translations = list(translator.translate(VALID_LINES))
+    assert [(one.line, one.hypothesis) for one in record.samples] == [
+        (line, translations[line - 1]) for line in (1, 3)
+    ]
