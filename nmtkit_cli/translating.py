@@ -3,7 +3,7 @@
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -16,7 +16,6 @@ from nmtkit_cli.streams import Progress, counted, say, standard_input, warn, wri
 
 if TYPE_CHECKING:
     from nmtkit.decoding.corpus import CorpusTranslation
-    from nmtkit.decoding.requests import Answer, BatchResult
 
 FIRST_CHUNK_LINES = 64
 """Lines of the first chunk of standard input, so that its translations come soon."""
@@ -55,11 +54,15 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     lines = decode_lines(text, "standard input", "replace", warn, max_bytes)
     requests = read_requests(lines, recipe.output, "standard input")
     size = 1 if recipe.translation.stream else recipe.translation.chunk_lines
-    results = translator.answer_all(numbered_chunks(requests, size, FIRST_CHUNK_LINES))
+    progress, number = Progress("translated", time.monotonic), 0
     repair_counts: Counter[bool | None] = Counter()
-    for output, are_repaired in _batches(results, write, 1):
-        write_lines(output)
-        repair_counts.update(are_repaired)
+    for result in translator.answer_all(numbered_chunks(requests, size, FIRST_CHUNK_LINES)):
+        numbered = enumerate(result.answers, number)
+        write_lines(line for place, answer in numbered for line in write(answer, place))
+        number += len(result.answers)
+        repair_counts.update(answer.translations[0].is_repaired for answer in result.answers)
+        progress.add(result.num_lines, result.num_tokens)
+    progress.end()
     if summary := translator.summarize(repair_counts):
         say(summary)
 
@@ -112,30 +115,10 @@ def _translate_rest(
     max_bytes, first = LINE_BYTES[recipe.output.input_format], corpus.next_line
     lines = decode_lines(text, str(source), "replace", warn, max_bytes, first)
     requests = read_requests(lines, recipe.output, str(source), first)
-    results = translator.answer_all(corpus.chunks(requests))
-    for output, are_repaired in _batches(results, write, first):
-        corpus.add(output, are_repaired)
-    if summary := translator.summarize(corpus.repair_counts):
-        say(summary)
-
-
-def _batches(
-    results: "Iterable[BatchResult]",
-    write: "Callable[[Answer, int], list[str]]",
-    first: int,
-) -> Iterator[tuple[list[str], list[bool | None]]]:
-    """Yield the lines of output of each batch, and whether each answer was repaired.
-
-    Args:
-        results: results of batches, in the order of the lines.
-        write: turns an answer, and its line's number from 0, into lines.
-        first: number of the first line, from 1.
-    """
-    progress, number = Progress("translated", time.monotonic), first - 1
-    for result in results:
-        numbered = enumerate(result.answers, number)
-        lines = [line for place, answer in numbered for line in write(answer, place)]
-        yield lines, [answer.translations[0].is_repaired for answer in result.answers]
-        number += len(result.answers)
+    progress = Progress("translated", time.monotonic)
+    for result in translator.answer_all(corpus.chunks(requests)):
+        corpus.add(result.answers, write)
         progress.add(result.num_lines, result.num_tokens)
     progress.end()
+    if summary := translator.summarize(corpus.repair_counts):
+        say(summary)
