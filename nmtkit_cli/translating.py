@@ -2,7 +2,7 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -24,8 +24,6 @@ from nmtkit_cli.streams import (
 
 if TYPE_CHECKING:
     from nmtkit.decoding.corpus import CorpusTranslation
-    from nmtkit.decoding.requests import Answer, BatchResult
-    from nmtkit.progress.counting import Counting
 
 FIRST_CHUNK_LINES = 64
 """Lines of the first chunk of standard input, so that its translations come soon."""
@@ -65,15 +63,18 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     lines = decode_lines(text, "standard input", "replace", warn, max_bytes)
     requests = read_requests(lines, recipe.output, "standard input")
     size = 1 if recipe.translation.stream else recipe.translation.chunk_lines
-    results = translator.answer_all(numbered_chunks(requests, size, FIRST_CHUNK_LINES))
+    number = 0
     repair_counts: Counter[bool | None] = Counter()
     # Who gets line by line sees the lines, and the speed is that of the input.
     reporter = SILENT if size == 1 else line_reporter()
     with reporter.counting("translated", "lines") as counting, prompting(text) as ask:
-        for output, are_repaired in _batches(results, write, 1, counting):
-            write_lines(output)
-            repair_counts.update(are_repaired)
-            if are_repaired:
+        for result in translator.answer_all(numbered_chunks(requests, size, FIRST_CHUNK_LINES)):
+            numbered = enumerate(result.answers, number)
+            write_lines(line for place, answer in numbered for line in write(answer, place))
+            number += len(result.answers)
+            repair_counts.update(answer.translations[0].is_repaired for answer in result.answers)
+            counting.add(result.num_lines, result.num_tokens)
+            if result.answers:
                 ask()
     if summary := translator.summarize(repair_counts):
         say(summary)
@@ -127,33 +128,10 @@ def _translate_rest(
     max_bytes, first = LINE_BYTES[recipe.output.input_format], corpus.next_line
     lines = decode_lines(text, str(source), "replace", warn, max_bytes, first)
     requests = read_requests(lines, recipe.output, str(source), first)
-    results = translator.answer_all(corpus.chunks(requests))
     done, total = corpus.num_lines_done, corpus.num_lines
     with work_reporter().counting("translated", "lines", total, done) as counting:
-        for output, are_repaired in _batches(results, write, first, counting):
-            corpus.add(output, are_repaired)
+        for result in translator.answer_all(corpus.chunks(requests)):
+            corpus.add(result.answers, write)
+            counting.add(result.num_lines, result.num_tokens)
     if summary := translator.summarize(corpus.repair_counts):
         say(summary)
-
-
-def _batches(
-    results: "Iterable[BatchResult]",
-    write: "Callable[[Answer, int], list[str]]",
-    first: int,
-    counting: "Counting",
-) -> Iterator[tuple[list[str], list[bool | None]]]:
-    """Yield the lines of output of each batch, and whether each answer was repaired.
-
-    Args:
-        results: results of batches, in the order of the lines.
-        write: turns an answer, and its line's number from 0, into lines.
-        first: number of the first line, from 1.
-        counting: counts the lines.
-    """
-    number = first - 1
-    for result in results:
-        numbered = enumerate(result.answers, number)
-        lines = [line for place, answer in numbered for line in write(answer, place)]
-        yield lines, [answer.translations[0].is_repaired for answer in result.answers]
-        number += len(result.answers)
-        counting.add(result.num_lines, result.num_tokens)

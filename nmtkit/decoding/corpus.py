@@ -1,16 +1,16 @@
 """The translation of a text file into another file: its chunks, its shards, and how it continues.
 
-Without torch: all of this is checked before models are loaded. The translator and the formats
-belong to the caller; this module passes on requests, and writes lines.
+Without torch: all of this is checked before models are loaded. The caller has the translator and
+the format; this module passes on chunks of requests, and writes the lines of answers.
 """
 
 import gzip
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.problems import shown
@@ -23,6 +23,9 @@ from nmtkit.storage.growing_file import GrowingFile
 from nmtkit.storage.manifest import Json, hash_of_content
 from nmtkit.storage.model_description import hashes_of
 from nmtkit.text.lines import LINE_BYTES, Item, numbered_chunks, open_bytes, read_facts
+
+if TYPE_CHECKING:
+    from nmtkit.decoding.requests import Answer
 
 FORMAT = "nmtkit-partial-translation"
 VERSION = 1
@@ -186,16 +189,18 @@ class CorpusTranslation:
                 "it had when this command began; restore it, and run the command again"
             )
 
-    def add(self, lines: Iterable[str], are_repaired: Sequence[bool | None]) -> None:
+    def add(self, answers: "Sequence[Answer]", write: "Callable[[Answer, int], list[str]]") -> None:
         """Take answers in order; each complete chunk is written.
 
         Args:
-            lines: the lines of output of these answers.
-            are_repaired: the value of `is_repaired` of each answer.
+            answers: the next answers, all of one chunk.
+            write: turns an answer, and its line's number from 0, into lines of output.
         """
-        self._lines += lines
-        self._num_answers += len(are_repaired)
-        self.repair_counts.update(are_repaired)
+        first = self.next_line - 1 + self._num_answers
+        for number, answer in enumerate(answers, first):
+            self._lines += write(answer, number)
+        self._num_answers += len(answers)
+        self.repair_counts.update(answer.translations[0].is_repaired for answer in answers)
         num_left = self._work.num_lines - self.num_lines_done
         if self._num_answers and self._num_answers == min(num_left, self._work.chunk_lines):
             self._write_chunk()

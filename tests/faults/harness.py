@@ -24,10 +24,7 @@ from typing import Any
 
 from nmtkit.errors import NmtkitError
 
-CHANGES = (
-    *("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "chmod", "ftruncate", "open"),
-    "write",
-)
+CHANGES = ("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "chmod", "ftruncate", "open")
 WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 ERRORS = {"enospc": errno.ENOSPC, "eio": errno.EIO}
 MODES = ("count", "kill", *ERRORS)

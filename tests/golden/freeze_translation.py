@@ -8,7 +8,9 @@ from pathlib import Path
 from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe, TranslationConfig
 from nmtkit.data.binary import WHOLE
 from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation, open_input, plan
+from nmtkit.decoding.formats import make_writer
 from nmtkit.decoding.loading import load_translator
+from nmtkit.decoding.requests import Request
 from nmtkit.storage.growing_file import growing_file
 from nmtkit.storage.model_path import find_model
 from tests.golden.freeze import FROZEN as FROZEN_RUN
@@ -27,9 +29,10 @@ NUM_CHUNKS = 2
 def main() -> None:
     """Write the example; what stands there is an error."""
     FROZEN.mkdir()
-    translations = list(load_translator([MODEL], RECIPE, never_warn).translate(TRAIN_LINES))
+    translator, write = load_translator([MODEL], RECIPE, never_warn), make_writer(RECIPE.output)
+    answers = translator.answer([Request(line) for line in TRAIN_LINES], 1)
     source = write_lines(FROZEN / "text", TRAIN_LINES)
-    write_lines(FROZEN / "expected", translations)
+    write_lines(FROZEN / "expected", [line for one in answers for line in write(one, 0)])
     out = FROZEN / "out"
     with (
         open_input(source, out) as text,
@@ -38,9 +41,8 @@ def main() -> None:
         work = plan([find_model(MODEL)], RECIPE, source, text, WHOLE)
         corpus = CorpusTranslation(work, file)
         corpus.begin()
-        for first, chunk in list(corpus.chunks(translations))[:NUM_CHUNKS]:
-            assert first == corpus.next_line
-            corpus.add(chunk, [None] * len(chunk))
+        for _, chunk in list(corpus.chunks(answers))[:NUM_CHUNKS]:
+            corpus.add(chunk, write)
     with (FROZEN / "out.partial").open("ab") as stream:
         stream.write(b"torn")  # appended, but not recorded
 

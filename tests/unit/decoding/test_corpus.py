@@ -22,6 +22,7 @@ from nmtkit.decoding.corpus import (
     open_input,
     plan,
 )
+from nmtkit.decoding.requests import BLANK, Answer, Request
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.growing_file import GrowingFile, growing_file
@@ -44,6 +45,15 @@ def write_shortlist(folder: Path, content: bytes) -> Path:
     with new_folder(folder, "nmtkit-shortlist", 1, overwrite=False) as staged:
         (staged.path / "candidates.ids").write_bytes(content)
     return folder
+
+
+def answer(text: str, is_repaired: bool | None = None) -> Answer:
+    return Answer(Request(text), [replace(BLANK, text=text, is_repaired=is_repaired)])
+
+
+def capitals(answer: Answer, number: int) -> list[str]:
+    """Return the line of an answer: its number from 1, and its text in capitals."""
+    return [f"{number + 1} {answer.translations[0].text.upper()}"]
 
 
 class Corpus:
@@ -77,9 +87,8 @@ class Corpus:
                 for begin in range(0, len(chunk), size)
             )
             for batch in islice(batches, num_batches):
-                corpus.add(
-                    [f"{number} {text.upper()}" for number, text in batch], [None] * len(batch)
-                )
+                corpus.add([answer(text) for _, text in batch], capitals)
+                assert all(f" {number} " in f" {text} " for number, text in batch)
             if num_batches is not None:
                 return b""
             corpus.finish()
@@ -116,15 +125,15 @@ def test_batches_without_an_answer_write_no_chunk(corpus: Corpus) -> None:
     with corpus.opened() as (translation, file):
         translation.begin()
         for _ in range(2):
-            translation.add([], [])
-            translation.add("abcd", [None] * 4)
-        translation.add([], [])
-        translation.add("ij", [None] * 2)
-        translation.add([], [])
+            translation.add([], capitals)
+            translation.add([*map(answer, "abcd")], capitals)
+        translation.add([], capitals)
+        translation.add([*map(answer, "ij")], capitals)
+        translation.add([], capitals)
         assert file.fields is not None
         assert file.fields["done"]["chunks"] == 3
         translation.finish()
-    assert corpus.output.read_bytes() == b"a\nb\nc\nd\na\nb\nc\nd\ni\nj\n"
+    assert corpus.output.read_bytes() == b"1 A\n2 B\n3 C\n4 D\n5 A\n6 B\n7 C\n8 D\n9 I\n10 J\n"
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -185,10 +194,10 @@ def test_lines_that_were_appended_meanwhile_are_not_translated(corpus: Corpus) -
 def test_repaired_outputs_are_counted_over_all_sessions(corpus: Corpus) -> None:
     with corpus.opened() as (translation, _):
         translation.begin()
-        translation.add("abcd", [True, False, None, True])
-        translation.add("ef", [True, True])  # of a chunk that is not completed
+        translation.add([answer("a", one) for one in (True, False, None, True)], capitals)
+        translation.add([answer("a", True)] * 2, capitals)  # of a chunk that is not completed
     with corpus.opened() as (translation, _):
-        translation.add("efgh", [False] * 4)
+        translation.add([answer("a", False)] * 4, capitals)
         assert (translation.repair_counts[True], translation.repair_counts[False]) == (2, 5)
 
 
