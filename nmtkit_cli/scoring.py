@@ -116,10 +116,9 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
         scorer = load_scorer(model, recipe)
         total = count_lines(source) if source.is_file() else None
         with line_reporter().counting("scored", "lines", total) as progress:
-            for chunk in scorer.score_chunks(pairs):
+            for chunk in scorer.score_chunks(pairs, on_batch=progress.add):
                 write_lines(map(detailed if as_json else plain, chunk))
                 totals.add(chunk)
-                progress.add(len(chunk), sum(len(line.tokens) for line in chunk))
     say(
         f"lines={totals.num_lines} tokens={totals.num_tokens} words={totals.num_words} "
         f"log_prob={totals.log_prob:.4f} perplexity={totals.perplexity:.4f} "

@@ -5,7 +5,7 @@ reports for the same ids.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +20,7 @@ from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
 
 Ids = Sequence[int]
+OnBatch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def score_pairs(
     pairs: Sequence[tuple[Ids, Ids]],
     max_tokens: int,
     attention_layer: int | None,
+    on_batch: OnBatch | None = None,
 ) -> list[ForcedScore]:
     """Score given targets, in batches of pairs of similar length.
 
@@ -57,6 +59,7 @@ def score_pairs(
             counted.
         attention_layer: decoder layer, from 0, whose cross-attention to return (see
             `nmtkit.decoding.attention.aligning_layer`); None = no attention.
+        on_batch: called after each batch with its numbers of pairs and target tokens.
 
     Returns:
         one score per pair, in order; the other pairs do not change it.
@@ -71,6 +74,8 @@ def score_pairs(
     for batch in batches_by_length(lengths, max_tokens, max_tokens):
         found = _score_batch(model, [pairs[index] for index in batch], attention_layer)
         scores.update(zip(batch, found, strict=True))
+        if on_batch:
+            on_batch(len(batch), sum(len(pairs[index][1]) for index in batch))
     return [scores[index] for index in range(len(pairs))]
 
 

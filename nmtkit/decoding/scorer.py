@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmtkit.config.schema import ScoringConfig
-from nmtkit.decoding.forced import ForcedScore, score_pairs
+from nmtkit.decoding.forced import ForcedScore, OnBatch, score_pairs
 from nmtkit.errors import DataError
 from nmtkit.model.likelihood import perplexity
 from nmtkit.model.transformer import Transformer
@@ -95,7 +95,10 @@ class Scorer:
         self._num_positions = model.config.longest_sequence
 
     def score_chunks(
-        self, pairs: Iterable[tuple[str, str]], chunk_lines: int = CHUNK_LINES
+        self,
+        pairs: Iterable[tuple[str, str]],
+        chunk_lines: int = CHUNK_LINES,
+        on_batch: OnBatch | None = None,
     ) -> Iterator[list[ScoredLine]]:
         """Score pairs of source line and translation lazily; yield the scores of each chunk.
 
@@ -104,26 +107,35 @@ class Scorer:
         Args:
             pairs: source lines with their translations.
             chunk_lines: number of pairs per chunk.
+            on_batch: called after each batch with its numbers of pairs and target tokens; blank
+                pairs are a batch of their own.
 
         Raises:
             DataError: a line is too long, or malformed.
             DamagedError: the model's logits are not numbers.
         """
         for first_line_number, chunk in numbered_chunks(pairs, chunk_lines):
-            yield self.score_chunk(chunk, first_line_number)
+            yield self.score_chunk(chunk, first_line_number, on_batch)
 
     def score_chunk(
-        self, pairs: Sequence[tuple[str, str]], first_line_number: int
+        self,
+        pairs: Sequence[tuple[str, str]],
+        first_line_number: int,
+        on_batch: OnBatch | None = None,
     ) -> list[ScoredLine]:
         """Score a chunk of pairs, in batches of similar length.
 
         Args:
             pairs: any number of source lines with their translations.
             first_line_number: the number of the first line, for messages.
+            on_batch: see `score_chunks`.
         """
         encoded = [self._encode(pair, n) for n, pair in enumerate(pairs, first_line_number)]
         not_blank = [pair for pair in encoded if pair != BLANK]
-        scores = iter(score_pairs(self._model, not_blank, self._config.max_tokens, None))
+        if on_batch:
+            on_batch(len(pairs) - len(not_blank), 0)
+        max_tokens = self._config.max_tokens
+        scores = iter(score_pairs(self._model, not_blank, max_tokens, None, on_batch))
         return [
             ScoredLine((), (), 0) if pair == BLANK else self._line(text, pair[1], next(scores))
             for (_, text), pair in zip(pairs, encoded, strict=True)

@@ -18,8 +18,8 @@ from nmtkit.evaluation.metric import Interval, Metric, Score
 from nmtkit.evaluation.texts import Texts
 from nmtkit.progress.counting import SILENT, WorkReporter
 
-_LONG_RESAMPLING = 1_000_000
-"""Lines drawn by resampling that takes a second or longer."""
+_LONG_RESAMPLING = 10_000_000
+"""Lines drawn by resampling that takes seconds."""
 
 if TYPE_CHECKING:
     from sacrebleu.significance import Result
@@ -56,7 +56,7 @@ def score_systems(
     for system in texts.systems:
         with system.named_in_errors():
             _announce(resamples, len(system.lines), metric, reporter)
-            lines = _Watched(system.lines, reporter, f"lines of {system.name} by {metric.name}")
+            lines = _Watched(system.lines, reporter, f"scored {system.name} by {metric.name}:")
             scores.append(metric.score(lines, references, resamples))
     if is_paired:
         draws = config.resamples if config.paired_bs else config.trials
@@ -67,10 +67,10 @@ def score_systems(
 class _Watched(Sequence[str]):
     """Lines whose iterations are counted; sacreBLEU scores a text line by line."""
 
-    def __init__(self, lines: Sequence[str], reporter: WorkReporter, units: str) -> None:
+    def __init__(self, lines: Sequence[str], reporter: WorkReporter, verb: str) -> None:
         self._lines = lines
         self._reporter = reporter
-        self._units = units
+        self._verb = verb
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -85,7 +85,7 @@ class _Watched(Sequence[str]):
         return len(self._lines)
 
     def __iter__(self) -> Iterator[str]:
-        return self._reporter.track(self._lines, "scored", self._units, len(self))
+        return self._reporter.track(self._lines, self._verb, "lines", len(self))
 
 
 def _announce(draws: int, num_lines: int, metric: Metric, reporter: WorkReporter) -> None:

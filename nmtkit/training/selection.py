@@ -34,7 +34,6 @@ from nmtkit.training.validation import (
     Validator,
     make_validation_metrics,
 )
-from nmtkit.units import counted
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ def _validate_mean(
     folders: Sequence[Path], dataset: Dataset, device: torch.device, reporter: WorkReporter
 ) -> _Trial:
     """Validate the mean of checkpoints with the recipe of their run, and report the result."""
-    reporter.message(f"validating the mean of the last {counted(len(folders), 'checkpoints')}")
+    reporter.message(f"validating the mean of --last {len(folders)}")
     loaded = load_mean(folders, device, reporter)
     recipe, training = loaded.recipe, loaded.recipe.training
     objective = Objective(loaded.model, training.label_smoothing, low_precision=None)

@@ -132,9 +132,13 @@ def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) ->
     assert done.stdout == ""
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
     lines = [
-        f"last={one['last']} nll={one['nll']:.4f} "
-        f"perplexity={math.exp(one['nll']):.2f} bleu={one['scores']['bleu']:.2f}"
+        line
         for one in manifest["tried"]
+        for line in (
+            f"validating the mean of --last {one['last']}",
+            f"last={one['last']} nll={one['nll']:.4f} "
+            f"perplexity={math.exp(one['nll']):.2f} bleu={one['scores']['bleu']:.2f}",
+        )
     ]
     best = min(manifest["tried"], key=lambda one: one["nll"])["last"]
     what = "1 checkpoint" if best == 1 else f"{best} checkpoints"

@@ -19,12 +19,14 @@ from nmtkit.averaging import average, load_mean
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage import model_folder
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_folder import read_model, write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
+from tests.doubles import report_everything
 from tests.snapshots import PROVENANCE, read_tensors, tiny_model_folder, tiny_run, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
@@ -188,6 +190,18 @@ def test_an_existing_output_is_replaced_only_when_asked(tmp_path: Path) -> None:
         average(folders, tmp_path / "out", {}, overwrite=False)
     average(folders, tmp_path / "out", {}, overwrite=True)
     assert torch.equal(read_tensors(tmp_path / "out")["weight"], tiny_tensors(2)["weight"])
+
+
+def test_parameters_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report_everything(monkeypatch)
+    messages: list[str] = []
+    folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
+    average(folders, tmp_path / "out", {}, False, WorkReporter(messages.append))
+    # Tied parameters are stored once.
+    assert [line.partition(", ")[0] for line in messages] == [
+        "averaged 1 of 2 parameters (50%)",
+        "averaged 2 parameters",
+    ]
 
 
 # ---------------------------------------------------------------------------------------- memory

@@ -6,12 +6,13 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe, SeedConfig
+from nmtkit.data import vocabulary
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.progress import counting
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.lines import MAX_LINE_BYTES
+from tests.doubles import report_everything
 from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 
 
@@ -158,30 +159,31 @@ def test_corpora_are_counted_separately_and_together(tmp_path: Path) -> None:
 def test_progress_and_result_are_reported(
     tmp_path: Path, recipe: PreprocessRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "FIRST_REPORT_S", 0.0)
-    monkeypatch.setattr(counting, "REPORT_S", 0.0)
+    report_everything(monkeypatch)
+    monkeypatch.setattr(vocabulary, "QUICK_ITEMS", 12)
     lines: list[str] = []
     prepared(recipe, tmp_path / "data", lines.append, Sizes(chunk=4))
     train = recipe.corpus.train[0]
-    assert [line.partition(", ")[0] for line in lines[:10]] == [
+    assert [line.partition(", ")[0] for line in lines[:11]] == [
         "read 10 pairs",
         f"read {train}.en and {train}.de: 10 pairs",
         "read 3 pairs",
         f"read {recipe.corpus.valid}.en and {recipe.corpus.valid}.de: 3 pairs",
         "counting the words of en and de",
+        "counted 12 of 20 lines (60%)",
         "counted 20 lines",
         "encoding 10 pairs",
         "encoded 4 of 10 pairs (40%)",
         "encoded 8 of 10 pairs (80%)",
         "encoded 10 pairs",
     ]
-    assert lines[10].split() == [
+    assert lines[11].split() == [
         *("pairs", "read", "kept", "empty", "too", "long", "ratio"),
         *("script", "copy", "held", "out", "duplicate"),
     ]
-    assert lines[11].split() == [train, "10", "10", *"00-----"]
-    assert lines[13].split()[-1] == "unknown"
-    assert len(lines) == 18
+    assert lines[12].split() == [train, "10", "10", *"00-----"]
+    assert lines[14].split()[-1] == "unknown"
+    assert len(lines) == 19
 
 
 def test_no_kept_pair_is_an_error_with_the_reasons(tmp_path: Path) -> None:
@@ -227,7 +229,7 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(
 def test_an_interrupt_leaves_nothing_behind(
     tmp_path: Path, recipe: PreprocessRecipe, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "FIRST_REPORT_S", 0.0)
+    report_everything(monkeypatch)
     before = sorted(tmp_path.iterdir())
     moments = iter(range(moment + 1))
 

@@ -62,6 +62,20 @@ def test_chunks_and_batches_change_no_score() -> None:
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-5)
 
 
+def test_every_pair_and_token_is_in_one_batch() -> None:
+    batches: list[tuple[int, int]] = []
+
+    def note(num_pairs: int, num_tokens: int) -> None:
+        batches.append((num_pairs, num_tokens))
+
+    pairs = [*PAIRS, ("", " ")]
+    scorer = tiny_scorer(ScoringConfig(max_tokens=30))
+    lines = [line for chunk in scorer.score_chunks(pairs, 9, note) for line in chunk]
+    assert len(batches) > len(pairs) // 9
+    assert sum(number for number, _ in batches) == len(pairs)
+    assert sum(tokens for _, tokens in batches) == sum(len(line.tokens) for line in lines)
+
+
 def test_nothing_is_read_beyond_a_chunk() -> None:
     read: list[int] = []
 

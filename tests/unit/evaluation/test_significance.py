@@ -8,10 +8,13 @@ import pytest
 
 from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
 from nmtkit.errors import ConfigError
+from nmtkit.evaluation import significance
 from nmtkit.evaluation.metric import Score
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Text, Texts
+from nmtkit.progress.counting import WorkReporter
+from tests.doubles import report_everything
 
 REFERENCE = [f"this is sentence {n} of a text that is not very long" for n in range(40)]
 GOOD = [line.replace("not", "never") if n % 3 else line for n, line in enumerate(REFERENCE)]
@@ -29,6 +32,24 @@ def test_by_default_there_are_no_intervals_or_tests() -> None:
         assert one.interval is None
         assert one.p_value is None
         assert "seed" not in one.signature
+
+
+def test_progress_names_system_and_metric_and_long_resampling_is_announced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report_everything(monkeypatch)
+    messages: list[str] = []
+    (metric,) = make_metrics(MetricsConfig(metric="ter"))
+    texts = Texts([Text("good", GOOD), Text("bad", BAD)], [Text("ref", REFERENCE)])
+    config = SignificanceConfig(paired_bs=True, resamples=5)
+    plain = score_systems(metric, texts, config)
+    for limit, announced in ((2 * 40 * 5, ["resampling 5 times for TER"]), (2 * 40 * 5 + 1, [])):
+        monkeypatch.setattr(significance, "_LONG_RESAMPLING", limit)
+        messages.clear()
+        assert score_systems(metric, texts, config, WorkReporter(messages.append)) == plain
+        assert any("scored good by TER: 7 of 40 lines (17%)" in line for line in messages)
+        assert any("scored bad by TER: 40 lines" in line for line in messages)
+        assert [line for line in messages if "scored" not in line] == announced
 
 
 def test_an_interval_contains_the_score_and_the_signature_names_the_bootstrap() -> None:

@@ -213,8 +213,9 @@ def test_the_last_checkpoint_alone_scores_as_in_training(
     expected = {"nll": record.nll, "scores": record.scores, "signatures": record.signatures}
     assert tried(tmp_path / "out") == [{"last": 1, **expected}]
     assert said == [
+        "validating the mean of --last 1",
         f"last=1 nll={record.nll:.4f} perplexity={record.perplexity:.2f} "
-        f"bleu={record.scores['bleu']:.2f}"
+        f"bleu={record.scores['bleu']:.2f}",
     ]
 
 
