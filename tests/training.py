@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ from nmtkit.training.validation import ValidationHistory
 from tests.snapshots import read_tensors
 
 CPU = torch.device("cpu")
+NOW = datetime(2026, 11, 23, 19, 40, 1)
+STAMP = "2026-11-23 19:40:01 "
+"""The time of a context made here, and how its lines begin."""
+
 FLOAT32 = Execution(precision=None)
 
 
@@ -43,7 +48,7 @@ def run_context(
         execution=FLOAT32,
         ranks=Ranks(),
         stop=StopRequest(),
-        reporter=PlainReporter(stream or io.StringIO()),
+        reporter=PlainReporter(stream or io.StringIO(), lambda: NOW),
         logs=(),
         parents=(),
         clock=clock,

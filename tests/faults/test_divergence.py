@@ -97,7 +97,7 @@ def test_an_update_that_is_not_reported_is_skipped_all_the_same(
         poison(patched, value, lambda update: update == 3)
         train(recipe, data, tmp_path / "poisoned")
     told = capsys.readouterr().err
-    assert re.search(r"^update=3 skipped: its gradient norm is (nan|inf); ", told, re.M)
+    assert re.search(r" update=3 skipped: its gradient norm is (nan|inf); ", told, re.M)
     assert skipped(tmp_path / "poisoned") == [
         SkippedRecord(update=3, shard=0, pairs=third_update(data, recipe))
     ]

@@ -91,3 +91,10 @@ def test_light_and_dark_define_the_same_colours() -> None:
     names = [re.findall(r"(--[a-z]+):", colours) for colours in (light, dark)]
     assert names[0] == names[1]
     assert {f"var({name})" for name in names[0]} == set(re.findall(r"var\(--[a-z]+\)", style))
+
+
+def test_only_a_table_of_sentences_is_wrapped() -> None:
+    sentences = Table(["line", "text"], [[Cell("1"), Cell("a b")]], has_sentences=True)
+    text = page("One run", [SUMMARY], [], [Section("Samples", sentences, [])])
+    classes = [element.get("class") for element in ElementTree.fromstring(text).iter("table")]
+    assert classes == [None, "sentences"]

@@ -22,7 +22,7 @@ from nmtkit.training.selection import last_checkpoints
 from nmtkit.training.state import Progress, TrainState
 from tests.doubles import Clock
 from tests.tiny import tiny_codec, tiny_model
-from tests.training import run_context
+from tests.training import STAMP, run_context
 
 FIELDS = fields_of(TrainRecipe)
 OLD = TrainRecipe()
@@ -53,6 +53,11 @@ class SavedRun:
         recipe = replace(TrainRecipe(model=self.state.model.config), checkpoints=config)
         context = run_context(recipe, self.dataset, self.folder, self.clock, self.stream)
         return Saver(context, self.state)
+
+    @property
+    def reported(self) -> str:
+        """The reported lines, without their time."""
+        return self.stream.getvalue().replace(STAMP, "")
 
     def at(self, update: int) -> None:
         self.state.progress = Progress(update=update)
@@ -156,7 +161,7 @@ def test_a_failure_to_set_best_is_reported_and_training_continues(
 
     monkeypatch.setattr(RunFolder, "point_best", refuse)
     saver.keep_best([2])
-    assert run.stream.getvalue() == "`best` still points to the previous checkpoint: no room\n"
+    assert run.reported == "`best` still points to the previous checkpoint: no room\n"
 
 
 def test_old_checkpoints_that_cannot_be_deleted_are_reported_and_training_continues(
@@ -171,7 +176,7 @@ def test_old_checkpoints_that_cannot_be_deleted_are_reported_and_training_contin
     for update in (1, 2):
         save_if_due(run, saver, update)
     assert saved(tmp_path) == [(1, True), (2, True)]
-    assert run.stream.getvalue() == "old checkpoints not deleted: no permission\n" * 2
+    assert run.reported == "old checkpoints not deleted: no permission\n" * 2
 
 
 def test_a_failed_save_is_reported_and_a_good_one_resets_the_count(
@@ -182,7 +187,7 @@ def test_a_failed_save_is_reported_and_a_good_one_resets_the_count(
     for update in range(1, 6):
         save_if_due(run, saver, update)
     assert saved(tmp_path) == [(2, True), (4, True)]
-    assert run.stream.getvalue() == "".join(
+    assert run.reported == "".join(
         f"update={update} not saved, training continues: no room\n" for update in (1, 3, 5)
     )
 

@@ -276,6 +276,19 @@ def test_each_part_of_a_validation_is_counted_from_0_to_its_end(
     }
 
 
+@pytest.mark.parametrize(("rank", "num_lines"), [(0, 2), (1, 3)])
+def test_each_rank_counts_its_own_part(rank: int, num_lines: int, run: Path, dataset: Path) -> None:
+    validator = validator_of(load_model(run, CPU).model, dataset, RECIPE, 1)
+    validator.objective.eval()
+    validator.ranks = Ranks(rank, 2)
+    shown: list[ValidationProgress] = []
+    assert validator._validate_part(lambda: False, shown.append) is not None
+    lines = [(one.done, one.total) for one in shown if one.counted == "translated lines"]
+    assert lines == [(done, num_lines) for done in range(num_lines + 1)]
+    batches = [(one.done, one.total) for one in shown if one.counted == "batches of nll"]
+    assert batches == [(done, 2) for done in range(2)]
+
+
 def test_nothing_is_translated_without_metrics_and_no_samples_are_chosen(
     run: Path, dataset: Path
 ) -> None:
