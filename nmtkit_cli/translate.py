@@ -30,8 +30,12 @@ FILES = ("source", "target", "shard")
 @recipe_command("translate", TranslateRecipe, {}, EXAMPLES, optional=FILES)
 @click.argument("models", type=PATH, metavar="MODEL...", required=False, nargs=-1)
 @click.option("--input", "source", type=PATH, metavar="FILE", help="Translate this file (or .gz).")
-@click.option("--output", "target", type=PATH, metavar="FILE", help="File for --input's output.")
-@click.option("--shard", callback=read_part, metavar="I/N", help="Translate shard I of N of FILE.")
+@click.option(
+    "--output", "target", type=PATH, metavar="FILE", help="Write translations to this file."
+)
+@click.option(
+    "--shard", callback=read_part, metavar="I/N", help="Translate shard I of N of the file."
+)
 @click.option("--overwrite", is_flag=True, help="Replace the output at the end, if it exists.")
 def command(
     recipe: TranslateRecipe,
@@ -46,7 +50,7 @@ def command(
     MODEL is a model folder, a checkpoint, or a run: its best checkpoint, or RUN/last. Several
     models with the same vocabulary form an ensemble. Writes one line per input line, in order, as
     UTF-8; an empty line stays empty. Lines are translated in chunks, or one by one on a terminal
-    and with --stream. With --input and --output, the same command continues where it ended.
+    and with --stream. From file to file, the same command continues after an interruption.
     """
     check_usage(recipe, source, target, shard, overwrite)
     if source is None or target is None:

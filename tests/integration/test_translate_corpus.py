@@ -22,7 +22,8 @@ from tests.launching import wait_for
 from tests.tiny import WORDS, tiny_dataset
 
 CHUNK = ("--chunk-lines", "4", "--threads", "1")
-DEADLINE_S = 60
+SMALL, NUM_SHARDS = "--threads 1 --chunk-lines 1", 3
+DEADLINE_S = 300
 PAGE = Path("docs/translating.md").read_text("utf-8")
 PAGE = PAGE[PAGE.index("## Translate a corpus") : PAGE.index("## Large inputs")]
 
@@ -150,10 +151,14 @@ def test_an_interrupted_command_is_continued_by_itself(
     text.write_text("".join(f"{line}\n" for line in random_lines(400)), encoding="utf-8")
     line = [str(inputs / "model1"), "--input", str(text), "--output", str(out)]
     manifest = tmp_path / "out.gz.partial.json"
+
+    def has_a_chunk() -> bool:
+        return manifest.exists() and json.loads(manifest.read_bytes())["done"]["chunks"] > 0
+
     with subprocess.Popen(
         [sys.executable, "-m", "nmtkit_cli", "translate", *line, *CHUNK], stderr=subprocess.PIPE
     ) as process:
-        wait_for(lambda: manifest.exists() and json.loads(manifest.read_bytes())["done"]["chunks"])
+        wait_for(lambda: has_a_chunk() or process.poll() is not None)
         process.send_signal(number)
         process.communicate(timeout=DEADLINE_S)
     assert process.returncode == code
@@ -263,32 +268,35 @@ def run_script(script: str, folder: Path, variables: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture
+def job(inputs: Path, tmp_path: Path) -> Path:
+    """Return a folder with the model and the corpus of the page, and its translation."""
+    shutil.copytree(inputs / "model1", tmp_path / "model")
+    lines = random_lines(NUM_SHARDS * 2)
+    (tmp_path / "big.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    line = ("model", "--input", "big.en", "--output", "whole", *SMALL.split())
+    assert nmtkit("translate", *line, folder=tmp_path).returncode == 0
+    return tmp_path
+
+
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
-def test_the_recipe_for_gnu_parallel_translates_the_whole(inputs: Path, tmp_path: Path) -> None:
-    shutil.copytree(inputs / "model1", tmp_path / "model")
-    lines = random_lines(25)
-    (tmp_path / "big.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    small = recipe("parallel").replace("--threads 4", "--threads 1 --chunk-lines 2")
-    script = small + recipe("cat")
+def test_the_recipe_for_gnu_parallel_translates_the_whole(job: Path) -> None:
+    script = recipe("parallel").replace("--threads 4", SMALL)
+    for number in ("{}/12", "seq -w 12"):
+        assert number in script
+        script = script.replace(number, number.replace("12", str(NUM_SHARDS)))
     for _ in range(2):  # what is done is not done again
-        run_script(script, tmp_path, {})
-    assert len(names_in(tmp_path / "out")) == 12
-    files = ("--input", "big.en", "--output", "whole", "--threads", "1", "--chunk-lines", "2")
-    assert nmtkit("translate", "model", *files, folder=tmp_path).returncode == 0
-    assert (tmp_path / "big.de").read_bytes() == (tmp_path / "whole").read_bytes()
+        run_script(script + recipe("cat"), job, {})
+        assert len(names_in(job / "out")) == NUM_SHARDS
+        assert (job / "big.de").read_bytes() == (job / "whole").read_bytes()
 
 
-def test_the_recipe_for_slurm_translates_a_shard_per_task(inputs: Path, tmp_path: Path) -> None:
-    shutil.copytree(inputs / "model1", tmp_path / "model")
-    lines = random_lines(15)
-    (tmp_path / "big.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    script = recipe("#!/bin/bash")
+def test_the_recipe_for_slurm_translates_a_shard_per_task(job: Path) -> None:
+    script = recipe("#!/bin/bash").replace("model/", f"model/ {SMALL}")
     (count,) = re.findall(r"^#SBATCH --array=1-(\d+)$", script, re.M)
-    small = script.replace("model/", "model/ --threads 1 --chunk-lines 1")
-    tasks = range(1, int(count) + 1)
-    for task in tasks:
-        run_script(small, tmp_path, {"SLURM_ARRAY_TASK_ID": str(task)})
-    run_script(recipe("cat"), tmp_path, {})
-    files = ("--input", "big.en", "--output", "whole", "--threads", "1", "--chunk-lines", "1")
-    assert nmtkit("translate", "model", *files, folder=tmp_path).returncode == 0
-    assert (tmp_path / "big.de").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert f'"$task/{count}"' in script
+    script = script.replace(f"$task/{count}", f"$task/{NUM_SHARDS}")
+    for task in range(1, NUM_SHARDS + 1):
+        run_script(script, job, {"SLURM_ARRAY_TASK_ID": str(task)})
+    run_script(recipe("cat"), job, {})
+    assert (job / "big.de").read_bytes() == (job / "whole").read_bytes()
