@@ -13,7 +13,7 @@ from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.run import train
-from nmtkit.training.validation import Validation, Validator
+from nmtkit.training.validation import ShowProgress, Validation, Validator
 from tests.snapshots import read_tensors
 from tests.tiny import tiny_train_recipe
 
@@ -28,7 +28,9 @@ BLEUS = (20.0, 10.0, 20.0, 15.0, 30.0, 12.0, 13.0, 14.0)
 def _told_validations(monkeypatch: pytest.MonkeyPatch) -> None:
     results = iter(zip(LOSSES, BLEUS, strict=True))
 
-    def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
+    def validate(
+        _self: Validator, _is_stopping: Callable[[], bool], _show: ShowProgress
+    ) -> Validation:
         loss, bleu = next(results)
         return Validation(nll=loss, scores={"bleu": bleu}, signatures={})
 
