@@ -103,8 +103,12 @@ def translate_corpus(
         corpus = CorpusTranslation(work, file)
         if corpus.num_lines_done:
             say(f"continuing after line {corpus.next_line - 1:,} of {work.num_input_lines:,}")
-        if corpus.num_lines_done < work.num_lines:
-            _translate_rest(folders, recipe, corpus, source, text)
+        try:
+            if corpus.num_lines_done < work.num_lines:
+                _translate_rest(folders, recipe, corpus, source, text)
+        except KeyboardInterrupt:
+            say(f"the same command continues after line {corpus.next_line - 1:,}")
+            raise
         corpus.finish()
     say(f"translated {counted(work.num_lines, 'lines')} into {target}")
 

@@ -160,10 +160,12 @@ def test_an_interrupted_command_is_continued_by_itself(
     ) as process:
         wait_for(lambda: has_a_chunk() or process.poll() is not None)
         process.send_signal(number)
-        process.communicate(timeout=DEADLINE_S)
+        _, reported = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == code
     assert not out.exists()
     num_done = json.loads(manifest.read_bytes())["done"]["lines"]
+    hint = f"the same command continues after line {num_done}\n"
+    assert hint.encode() in reported or number == signal.SIGKILL
     messages = translate(*line, folder=inputs)
     assert messages[0] == f"continuing after line {num_done} of 400"
     assert messages[-1] == f"translated 400 lines into {out}"
