@@ -32,7 +32,7 @@ COMMANDS = {
     "info": "Describe a dataset or a model: parameters, operations, disk, memory.",
     "train": "Train a model on a dataset, or resume training.",
     "average-checkpoints": "Average checkpoints into one model.",
-    "translate": "Translate lines from standard input to standard output.",
+    "translate": "Translate lines from standard input, or a file.",
     "shortlist": "Learn a shortlist of target tokens per source token.",
     "score": "Score translations against a reference or by a model.",
     "attention": "Show the attention of a model in pages and pictures.",
@@ -66,7 +66,8 @@ EXIT_CODES = {
     7: "a process of distributed training died or does not answer; the same command resumes",
     75: "training was saved and stopped by SIGTERM, SIGUSR1 or SIGHUP; the same command resumes",
     EXIT_SIGNAL
-    + signal.SIGHUP: "ended by SIGHUP; unfinished files were deleted (training ends with 75)",
+    + signal.SIGHUP: "ended by SIGHUP; unfinished files were deleted, except those that `translate "
+    "--output` continues (training ends with 75)",
     EXIT_INTERRUPTED: "interrupted; training was saved first, unless interrupted twice",
     EXIT_SIGNAL + signal.SIGUSR1: "ended by SIGUSR1, as 129",
     EXIT_READER_GONE: "the reader of standard output closed it",
