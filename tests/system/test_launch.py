@@ -44,7 +44,8 @@ def test_a_signal_to_the_launcher_stops_all_after_saving(
     process.send_signal(number)
     found, talk = end(process)
     assert found == code, talk
-    (update,) = re.findall(rf"nmtkit: (?:error: )?stopped by {number.name} after update ([0-9]+)", talk)
+    error = "" if number == signal.SIGINT else "error: "
+    (update,) = re.findall(rf"nmtkit: {error}stopped by {number.name} after update ([0-9]+)", talk)
     last = RunFolder(tmp_path).last()
     assert last is not None
     assert int(last.name) == int(update)
