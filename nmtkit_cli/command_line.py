@@ -68,7 +68,7 @@ EXIT_CODES = {
     EXIT_SIGNAL
     + signal.SIGHUP: "ended by SIGHUP; unfinished files were deleted, except those that `translate "
     "--output` continues (training ends with 75)",
-    EXIT_INTERRUPTED: "interrupted; training was saved first, unless interrupted twice",
+    EXIT_INTERRUPTED: "interrupted, as 129; training was saved first, unless interrupted twice",
     EXIT_SIGNAL + signal.SIGUSR1: "ended by SIGUSR1, as 129",
     EXIT_READER_GONE: "the reader of standard output closed it",
     EXIT_SIGNAL + signal.SIGTERM: "ended by SIGTERM, as 129",

@@ -1,6 +1,8 @@
 """The two flows of `nmtkit translate`: standard input to standard output, and file to file."""
 
 import gc
+import os
+import stat
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from nmtkit.config.schema import TranslateRecipe
+from nmtkit.signals import EndedBySignal
 from nmtkit.units import counted
 from nmtkit_cli.command import refuse_without_effect
 from nmtkit_cli.streams import (
@@ -57,7 +60,9 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     text = standard_input()
     if text.isatty():
         recipe = replace(recipe, translation=replace(recipe.translation, chunk_lines=1))
-    translator, write = open_translator(models, recipe, warn), make_writer(recipe.output)
+    is_file = stat.S_ISREG(os.fstat(text.fileno()).st_mode)  # a pipe may keep its reader waiting
+    translator = open_translator(models, recipe, warn, reads_ahead=is_file)
+    write = make_writer(recipe.output)
     gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed of lines
     max_bytes = LINE_BYTES[recipe.output.input_format]
     lines = decode_lines(text, "standard input", "replace", warn, max_bytes)
@@ -94,11 +99,12 @@ def translate_corpus(
     from nmtkit.storage.growing_file import growing_file
     from nmtkit.storage.model_path import find_model
 
+    folders = [find_model(path) for path in models]
     with (
         open_input(source, target) as text,
         growing_file(target, FORMAT, VERSION, overwrite=overwrite) as file,
     ):
-        folders = [find_model(path) for path in models]
+        say(f"translating {source} into {target}")
         work = plan(folders, recipe, source, text, Part(*shard) if shard else WHOLE)
         corpus = CorpusTranslation(work, file)
         if corpus.num_lines_done:
@@ -106,8 +112,9 @@ def translate_corpus(
         try:
             if corpus.num_lines_done < work.num_lines:
                 _translate_rest(folders, recipe, corpus, source, text)
-        except KeyboardInterrupt:
-            say(f"the same command continues after line {corpus.next_line - 1:,}")
+        except KeyboardInterrupt as stop:
+            if corpus.num_lines_done and not isinstance(stop, EndedBySignal):
+                say(f"the same command continues after line {corpus.next_line - 1:,}")
             raise
         corpus.finish()
     say(f"translated {counted(work.num_lines, 'lines')} into {target}")
@@ -125,7 +132,8 @@ def _translate_rest(
     from nmtkit.decoding.workers import open_translator
     from nmtkit.text.lines import LINE_BYTES, decode_lines
 
-    translator, write = open_translator(folders, recipe, warn), make_writer(recipe.output)
+    translator = open_translator(folders, recipe, warn, reads_ahead=True)
+    write = make_writer(recipe.output)
     gc.freeze()  # as in `translate_stream`
     corpus.begin()
     text.seek(0)

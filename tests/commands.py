@@ -5,6 +5,7 @@ it meets a terminal, signals and processes that it starts itself.
 """
 
 import importlib
+import math
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from nmtkit.progress import counting
 from nmtkit_cli import main
 from tests.faults.harness import fork
 
@@ -91,6 +93,7 @@ def _be_the_command(line: list[str], descriptors: Sequence[int], folder: Path | 
             setattr(sys, name, opened)
         if folder is not None:
             os.chdir(folder)
+        counting.FIRST_REPORT_S = math.inf  # however slow the machine is
         torch.set_num_threads(1)  # those of the process that was forked are not in its fork
         sys.argv = line
         main.main()

@@ -18,6 +18,8 @@ from nmtkit.config.schema import TranslateRecipe
 from nmtkit.data import shortlist as shortlists
 from nmtkit.data.binary import Part
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.signals import block_stop_signals
+from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile
 from nmtkit.storage.manifest import Json, hash_of_content
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
 FORMAT = "nmtkit-partial-translation"
 VERSION = 1
 
-FREE_SETTINGS = ("device", "threads", "devices", "stream", "shortlist")
-"""Settings that may differ when a translation continues; of a shortlist, the hash may not."""
+FREE_SETTINGS = (
+    *("device", "threads", "devices", "max_tokens", "batch_size"),  # equal up to rounding
+    *("stream", "shortlist"),  # without effect; recorded by its hash
+)
+"""Settings that may differ when a translation continues."""
 
 _COMPRESSION_LEVEL = 6
 
@@ -63,13 +68,15 @@ def open_input(path: Path, output: Path) -> BinaryIO:
     Raises:
         ConfigError: it is missing, is not a file, or is the output too.
     """
-    if path.exists() and not path.is_file():
-        raise ConfigError(
-            f"{path}: not a file, and only the translation of a file can be continued; give a "
-            "file, or use standard input and output"
-        )
-    if path.exists() and output.exists() and path.samefile(output):
-        raise ConfigError(f"{path}: is both input and output; give another --output")
+    with disk_errors(path):
+        if path.exists() and not path.is_file():
+            raise ConfigError(
+                f"{path}: not a file, and only the translation of a file can be continued; give a "
+                "file, or use standard input and output"
+            )
+    with disk_errors(output):
+        if path.exists() and output.exists() and path.samefile(output):
+            raise ConfigError(f"{path}: is both input and output; give another --output")
     return open_bytes(path)
 
 
@@ -219,13 +226,14 @@ class CorpusTranslation:
         if self._file.final.suffix == ".gz":
             data = gzip.compress(data, _COMPRESSION_LEVEL, mtime=0)
         self._lines, self._num_answers = [], 0
-        self._num_done += 1
-        self._file.append(data, self._fields())
+        with block_stop_signals():  # `next_line` is the first one that is not recorded
+            self._file.append(data, self._fields(self._num_done + 1))
+            self._num_done += 1
 
-    def _fields(self) -> dict[str, Json]:
+    def _fields(self, num_chunks: int = 0) -> dict[str, Json]:
         done: dict[str, Json] = {
-            "chunks": self._num_done,
-            "lines": self.num_lines_done,
+            "chunks": num_chunks,
+            "lines": min(num_chunks * self._work.chunk_lines, self._work.num_lines),
             "repaired": self.repair_counts[True],
             "not_repaired": self.repair_counts[False],
         }
@@ -261,14 +269,18 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[
     for name, value in now["settings"].items():
         # A setting of a later version had the effect of its default.
         old = before["settings"].get(name, fields[name].default)
-        if old != value:
+        # No line that was translated so far was too long.
+        is_harmless = name == "on_too_long" and old == "error"
+        if old != value and not is_harmless:
             yield f"--{name.replace('_', '-')} was {shown(old)}, now {shown(value)}"
+    for name in before["settings"].keys() - fields.keys():
+        yield f"--{name.replace('_', '-')} is a setting of a later nmtkit"
     if before["input"] != now["input"]:
         old_lines, num_lines = before["input"]["num_lines"], now["input"]["num_lines"]
-        is_longer = old_lines != num_lines
+        has_other_count = old_lines != num_lines
         yield (
             f"the input has {num_lines:,} lines, and had {old_lines:,}"
-            if is_longer
+            if has_other_count
             else "the input has other lines"
         )
 

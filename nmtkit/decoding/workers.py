@@ -25,9 +25,6 @@ from nmtkit.text.codec import KINDS
 Message = list[Any]
 """What a worker sends: the kind of its target vocabulary, once loaded; the result of a batch."""
 
-_CHUNKS_AHEAD = 2
-"""Chunks that are read before the results of the first one are complete."""
-
 
 class _Part:
     """A worker's part of a chunk.
@@ -72,12 +69,16 @@ class Workers:
         recipe: TranslateRecipe,
         warn: Callable[[str], None],
         num_workers: int,
+        *,
+        reads_ahead: bool = False,
     ) -> None:
         """Start the processes, and wait until they have loaded the models.
 
         Args:
             paths, recipe, warn: as for `load_translator`; CPU threads are divided among workers.
             num_workers: number of processes.
+            reads_ahead: read the next chunk before the results of one are complete, so that no
+                worker waits for another; for input that does not keep its reader waiting.
 
         Raises:
             NmtkitError: a worker cannot load the models.
@@ -85,8 +86,8 @@ class Workers:
         """
         threads = recipe.runtime.threads or torch.get_num_threads()
         runtime = replace(recipe.runtime, threads=max(1, threads // num_workers))
-        self._recipe = recipe
         self._warn = warn
+        self._num_chunks = 2 if reads_ahead else 1
         self._workers: list[Worker[Message]] = []
         for number in range(num_workers):
             self._workers.append(Worker(_serve, partial(_lost, number)))
@@ -98,8 +99,7 @@ class Workers:
     def answer_all(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
         """Translate chunks of lines, each divided among the workers; yield each batch's result.
 
-        The answers of all results together are in the order of the lines. The next chunk is read
-        before the results of one are complete, so that no worker waits for another.
+        The answers of all results together are in the order of the lines.
 
         Raises:
             DataError: as for `Translator.answer_all`.
@@ -110,13 +110,22 @@ class Workers:
 
     def _results(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
         divided: deque[list[_Part]] = deque()
-        for first, chunk in chunks:
-            divided.append(self._divide(chunk, first))
-            # A single line is from somebody who waits for its translation.
-            if len(divided) == _CHUNKS_AHEAD or len(chunk) == 1:
-                yield from self._finish(divided.popleft())
+        remaining, error = iter(chunks), None
+        while error is None:
+            try:
+                first, chunk = next(remaining)
+            except StopIteration:
+                break
+            except NmtkitError as reading:
+                error = reading  # raised after the answers to the lines before
+            else:
+                divided.append(self._divide(chunk, first))
+                if len(divided) == self._num_chunks:
+                    yield from self._finish(divided.popleft())
         for parts in divided:
             yield from self._finish(parts)
+        if error:
+            raise error
 
     def _divide(self, chunk: Sequence[Request], first: int) -> list[_Part]:
         """Add a part of a chunk to the work of each worker."""
@@ -170,14 +179,18 @@ class Workers:
 
 
 def open_translator(
-    paths: Sequence[Path], recipe: TranslateRecipe, warn: Callable[[str], None]
+    paths: Sequence[Path],
+    recipe: TranslateRecipe,
+    warn: Callable[[str], None],
+    *,
+    reads_ahead: bool = False,
 ) -> "Translator | Workers":
     """Load models in this process, or in several by the recipe's `devices`; see `Workers`."""
     num_gpus = torch.cuda.device_count() if recipe.runtime.device != "cpu" else 0
     num_workers = recipe.translation.devices or max(num_gpus, 1)
     if num_workers == 1:
         return load_translator(paths, recipe, warn)
-    return Workers(paths, recipe, warn, num_workers)
+    return Workers(paths, recipe, warn, num_workers, reads_ahead=reads_ahead)
 
 
 def _lost(number: int, _exit_code: int | None) -> LostRankError:

@@ -14,7 +14,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,9 @@ class GrowingFile:
             ResourceError: no space, no permission, a failing disk.
         """
         assert self.fields is None, "resume it"
-        self._record(fields)
-        self._open()
+        with disk_errors(self.final):
+            self._record(fields)
+            self._open()
 
     def resume(self) -> None:
         """Check the recorded bytes, and drop the bytes after them.
@@ -85,16 +86,17 @@ class GrowingFile:
             ResourceError: no permission, a failing disk; the file is a link, or no file.
         """
         assert self.fields is not None, "begin it"
-        if self._is_published():
-            self._check_published()
-            return
-        if self._num_bytes and not os.path.lexists(self.partial):
-            raise self._damaged(self.partial, "missing")
-        descriptor = self._open()
-        if not self._begins_with_recorded_bytes(descriptor):
-            raise self._damaged(self.partial)
-        os.ftruncate(descriptor, self._num_bytes)
-        os.fsync(descriptor)
+        with disk_errors(self.final):
+            if self._is_published():
+                self._check_published()
+                return
+            if self._num_bytes and not os.path.lexists(self.partial):
+                raise self._damaged(self.partial, "missing")
+            descriptor = self._open()
+            if not self._begins_with_recorded_bytes(descriptor):
+                raise self._damaged(self.partial)
+            os.ftruncate(descriptor, self._num_bytes)
+            os.fsync(descriptor)
 
     def append(self, data: bytes, fields: Mapping[str, Json]) -> None:
         """Add a chunk; when this returns, it and the new fields survive a kill and a power cut.
@@ -105,9 +107,10 @@ class GrowingFile:
         """
         assert self._descriptor is not None, "begin or resume it"
         left = memoryview(data)
-        while left:  # a disk that becomes full writes a part first, then fails
-            left = left[os.write(self._descriptor, left) :]
-        os.fsync(self._descriptor)
+        with disk_errors(self.final):
+            while left:  # a disk that becomes full writes a part first, then fails
+                left = left[os.write(self._descriptor, left) :]
+            os.fsync(self._descriptor)
         self._num_bytes += len(data)
         self._hash.update(data)
         self._record(fields)
@@ -122,7 +125,7 @@ class GrowingFile:
         assert self.fields is not None, "begin it"
         if not self.is_complete:
             self._record(self.fields, is_complete=True)
-        with block_stop_signals():
+        with disk_errors(self.final), block_stop_signals():
             if self._descriptor is not None:
                 self._check_final()
                 if not is_at(self._descriptor, self.partial):
@@ -239,15 +242,16 @@ def growing_file(
         ConfigError: `final` exists and may not be replaced, `final.partial` exists without a
             manifest, the path is impossible, or another process is writing the file.
         DamagedError: the manifest is damaged, of another format, or of a later version.
-        ResourceError: no space, no permission, a failing disk, also inside the block; or a link,
-            pipe or folder in the place of the partial file or its manifest.
+        ResourceError: no space, no permission, a failing disk; or a link, pipe or folder in the
+            place of the partial file or its manifest.
     """
-    with disk_errors(final):
-        with creation_errors(final):
-            make_folders(final.absolute().parent)
-        with held(hidden_name(final, LOCK), final):
+    with disk_errors(final), creation_errors(final):
+        make_folders(final.absolute().parent)
+    with ExitStack() as held_until_end:
+        with disk_errors(final):
+            held_until_end.enter_context(held(hidden_name(final, LOCK), final))
             file = GrowingFile(final, format, version, overwrite=overwrite)
-            try:
-                yield file
-            finally:
-                file.close()
+        try:
+            yield file
+        finally:
+            file.close()

@@ -16,7 +16,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeVar, cast
 
-from nmtkit.errors import ConfigError, DataError
+from nmtkit.errors import ConfigError, DataError, ResourceError
 from nmtkit.units import mebibytes
 
 MAX_LINE_BYTES = 2**20
@@ -48,12 +48,11 @@ def open_bytes(path: Path) -> BinaryIO:
     """
     try:
         stream = path.open("rb")
+        is_compressed = stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
     except OSError as error:
         reason = error.strerror or "cannot be read"
         raise ConfigError(f"{path}: {reason}; give a text file that can be read") from error
-    if stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-        return cast(BinaryIO, _OwningGzipFile(stream))
-    return stream
+    return cast(BinaryIO, _OwningGzipFile(stream)) if is_compressed else stream
 
 
 def decode_lines(
@@ -293,6 +292,8 @@ def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[by
         raise DataError(
             f"{name}: damaged gzip file ({error}); download or compress it again"
         ) from None
+    except OSError as error:
+        raise ResourceError(f"{name}: {error.strerror}; check the disk, or use a copy") from error
 
 
 def _skip_line(stream: BinaryIO) -> None:
