@@ -1,8 +1,6 @@
 """The two flows of `nmtkit translate`: standard input to standard output, and file to file."""
 
 import gc
-import os
-import stat
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -60,8 +58,8 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     text = standard_input()
     if text.isatty():
         recipe = replace(recipe, translation=replace(recipe.translation, chunk_lines=1))
-    is_file = stat.S_ISREG(os.fstat(text.fileno()).st_mode)  # a pipe may keep its reader waiting
-    translator = open_translator(models, recipe, warn, reads_ahead=is_file)
+    # A pipe, unlike a file, may keep its reader waiting.
+    translator = open_translator(models, recipe, warn, reads_ahead=text.seekable())
     write = make_writer(recipe.output)
     gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed of lines
     max_bytes = LINE_BYTES[recipe.output.input_format]
@@ -104,7 +102,6 @@ def translate_corpus(
         open_input(source, target) as text,
         growing_file(target, FORMAT, VERSION, overwrite=overwrite) as file,
     ):
-        say(f"translating {source} into {target}")
         work = plan(folders, recipe, source, text, Part(*shard) if shard else WHOLE)
         corpus = CorpusTranslation(work, file)
         if corpus.num_lines_done:

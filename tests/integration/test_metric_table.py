@@ -179,7 +179,8 @@ def test_a_metric_that_does_not_fit_is_refused_before_training(
     target: str, options: tuple[str, ...], message: str, data: Mapping[str, Path], tmp_path: Path
 ) -> None:
     done = train(data[target], tmp_path, *options)
-    assert (done.returncode, done.stderr) == (2, f"nmtkit: error: {message}\n")
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"\nnmtkit: error: {message}\n")
     assert not (tmp_path / "run").exists()
 
 

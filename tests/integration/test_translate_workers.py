@@ -101,22 +101,52 @@ def test_an_error_comes_after_the_answers_before_it(workers: Workers) -> None:
         list(results)
 
 
-def test_the_next_chunk_is_read_before_one_is_complete_but_not_behind_a_single_line(
-    workers: Workers,
-) -> None:
+def num_read_for(workers: Workers, size: int) -> list[tuple[int, int]]:
+    """Return the numbers of chunks read and answered whenever answers come, of 5 chunks."""
     num_read = 0
 
-    def chunks(size: int) -> Iterator[tuple[int, list[Request]]]:
+    def chunks() -> Iterator[tuple[int, list[Request]]]:
         nonlocal num_read
         for num_read in range(1, 6):
             yield num_read * size, [Request("a b c")] * size
 
-    for size, num_ahead in ((8, 2), (1, 1)):
-        num_answers = 0
-        for result in workers.answer_all(chunks(size)):
-            num_answers += len(result.answers)
-            assert num_read <= num_answers // size + num_ahead
-        assert num_answers == 5 * size
+    found, num_answers = [], 0
+    for result in workers.answer_all(chunks()):
+        num_answers += len(result.answers)
+        found.append((num_read, num_answers // size))
+    assert num_answers == 5 * size
+    return found
+
+
+def test_a_chunk_of_a_pipe_is_answered_before_the_next_is_read(workers: Workers) -> None:
+    for size in (1, 8):
+        found = num_read_for(workers, size)
+        assert all(num_read <= num_answered + 1 for num_read, num_answered in found)
+
+
+def test_the_next_chunk_of_a_file_is_read_before_one_is_complete(model: Path) -> None:
+    found = num_read_for(Workers([model], TranslateRecipe(), print, 2, reads_ahead=True), 8)
+    assert found[0][0] == 2
+    assert all(num_read <= num_answered + 2 for num_read, num_answered in found)
+
+
+@pytest.mark.parametrize("reads_ahead", [False, True])
+def test_an_error_of_the_input_comes_after_the_answers_before_it(
+    model: Path, reads_ahead: bool
+) -> None:
+    def chunks() -> Iterator[tuple[int, list[Request]]]:
+        yield 1, [Request("a")] * 8
+        yield 9, [Request("a")] * 8
+        raise DataError("line 17: x")
+
+    results = Workers([model], TranslateRecipe(), print, 2, reads_ahead=reads_ahead).answer_all(
+        chunks()
+    )
+    num_answers = 0
+    while num_answers < 16:
+        num_answers += len(next(results).answers)
+    with pytest.raises(DataError, match="line 17: x"):
+        list(results)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +225,7 @@ def test_a_signal_to_all_processes_of_a_job_ends_workers_that_compute(
     with subprocess.Popen(
         [sys.executable, "-m", "nmtkit_cli", *line],
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as process:
