@@ -79,8 +79,8 @@ class TerminalReporter:
         self._live.refresh()
 
     def message(self, text: str) -> None:
-        """Print a line above the display."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        """Print a text above the display, on one line."""
+        self._console.print(text.replace("\n", " "), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Leave the last state on the screen."""
