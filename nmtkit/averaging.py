@@ -142,8 +142,8 @@ def _check_compatible(first: _Source, other: _Source) -> None:
 
 def _mean(sources: Sequence[_Source], reporter: WorkReporter) -> dict[str, Tensor]:
     names = sources[0].types
-    tracked = reporter.track(names, "averaged", "parameters", len(names))
-    return {name: _mean_of_one(name, sources) for name in tracked}
+    with reporter.track(names, "averaged", "parameters", len(names)) as tracked:
+        return {name: _mean_of_one(name, sources) for name in tracked}
 
 
 def _mean_of_one(name: str, sources: Sequence[_Source]) -> Tensor:

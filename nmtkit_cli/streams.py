@@ -35,8 +35,12 @@ def write_bytes(data: bytes) -> None:
 
 
 def say(text: str) -> None:
-    """Write a line to standard error."""
-    click.echo(text, err=True)
+    """Write a line to standard error.
+
+    Not by click, which would write to the terminal below a live line; see `progress/counting.py`.
+    """
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def warn(text: str) -> None:

@@ -58,12 +58,12 @@ def find_duplicates(
     with TemporaryDirectory(dir=folder) as scratch:
         paths = [Path(scratch) / str(part) for part in range(num_parts)]
         pairs = (pair for corpus in corpora for pair in corpus.pairs())
-        compared = reporter.track(pairs, "compared", "pairs", num_pairs, QUICK_ITEMS)
-        for records in _batches(compared):
-            parts = records["key"] % np.uint64(num_parts)
-            for part in np.unique(parts):
-                with paths[int(part)].open("ab") as file:
-                    file.write(records[parts == part].tobytes())
+        with reporter.track(pairs, "compared", "pairs", num_pairs, QUICK_ITEMS) as compared:
+            for records in _batches(compared):
+                parts = records["key"] % np.uint64(num_parts)
+                for part in np.unique(parts):
+                    with paths[int(part)].open("ab") as file:
+                        file.write(records[parts == part].tobytes())
         for path in filter(Path.exists, paths):
             duplicates.flag(_repeated(np.fromfile(path, _RECORD)))
     return duplicates

@@ -155,8 +155,8 @@ def _learn_words(
 ) -> Words:
     reporter.message(f"counting the words of {text.name}")
     size, _ = _size(config, text)
-    lines = reporter.track(text.lines(), "counted", "lines", text.num_lines, QUICK_ITEMS)
-    return Words.count(lines, size, config.min_count, symbols)
+    with reporter.track(text.lines(), "counted", "lines", text.num_lines, QUICK_ITEMS) as lines:
+        return Words.count(lines, size, config.min_count, symbols)
 
 
 def _learn_subwords(

@@ -8,7 +8,8 @@ the same texts and seed always give the same figures.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -56,8 +57,9 @@ def score_systems(
     for system in texts.systems:
         with system.named_in_errors():
             _announce(resamples, len(system.lines), metric, reporter)
-            lines = _Watched(system.lines, reporter, f"scored {system.name} by {metric.name}:")
-            scores.append(metric.score(lines, references, resamples))
+            verb = f"scored {system.name} by {metric.name}:"
+            with closing(_Watched(system.lines, reporter, verb)) as lines:
+                scores.append(metric.score(lines, references, resamples))
     if is_paired:
         draws = config.resamples if config.paired_bs else config.trials
         _announce(draws, len(texts.systems) * len(references[0]), metric, reporter)
@@ -71,6 +73,7 @@ class _Watched(Sequence[str]):
         self._lines = lines
         self._reporter = reporter
         self._verb = verb
+        self._iteration = self._watched()
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -85,7 +88,16 @@ class _Watched(Sequence[str]):
         return len(self._lines)
 
     def __iter__(self) -> Iterator[str]:
-        return self._reporter.track(self._lines, self._verb, "lines", len(self))
+        self._iteration = self._watched()
+        return self._iteration
+
+    def close(self) -> None:
+        """End the last iteration, which sacreBLEU leaves open when it fails."""
+        self._iteration.close()
+
+    def _watched(self) -> Generator[str]:
+        with self._reporter.track(self._lines, self._verb, "lines", len(self)) as lines:
+            yield from lines
 
 
 def _announce(draws: int, num_lines: int, metric: Metric, reporter: WorkReporter) -> None:

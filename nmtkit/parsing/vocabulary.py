@@ -127,8 +127,8 @@ def learn_tree_tokens(
 ) -> TreeTokens:
     """Learn the vocabulary of the target; see `TreeTokens.count` and `read_parses`."""
     reporter.message("counting the labels of the target's trees")
-    trees = reporter.track(read_parses(corpora), "read", "trees")
-    return TreeTokens.count(trees, keeps_tags)
+    with reporter.track(read_parses(corpora), "read", "trees") as trees:
+        return TreeTokens.count(trees, keeps_tags)
 
 
 def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:

@@ -4,15 +4,18 @@ Training has records and a display of its own, in `reporter.py`.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar, cast
 
 from nmtkit.units import counted, duration
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.constrain import Constrain
+    from rich.live import Live
 
 Item = TypeVar("Item")
 
@@ -24,6 +27,9 @@ REFRESH_S = 0.1
 """Seconds between two states of a live line."""
 QUICK_ITEMS = 1000
 """Number of quick items, such as lines of text, that are counted together."""
+
+MARGIN = 2
+"""Columns on the right that stay free, so that the ^C of a terminal does not begin a new row."""
 
 _BAR_WIDTH = 20
 _MIN_WIDTH_WITH_BAR = 80
@@ -68,17 +74,16 @@ class WorkReporter:
         live = _LiveLine(self._terminal, total) if self._terminal else None
         return Counting((verb, units, total, done), self.message, live, self._clock)
 
+    @contextmanager
     def track(
         self, items: Iterable[Item], verb: str, units: str, total: int | None = None, every: int = 1
-    ) -> Iterator[Item]:
-        """Yield items and count them, `every` of them together; see `counting`."""
+    ) -> Iterator[Iterator[Item]]:
+        """Enter an iterator that counts its items, `every` of them together; see `counting`.
+
+        Counting ends with the context, so before an error of the code that uses the items is shown.
+        """
         with self.counting(verb, units, total) as counting:
-            number = 0
-            for number, item in enumerate(items, 1):
-                yield item
-                if number % every == 0:
-                    counting.add(every)
-            counting.add(number % every)
+            yield counting.each(items, every)
 
 
 class Counting:
@@ -123,6 +128,15 @@ class Counting:
         else:
             self._due = now + REPORT_S
             self._report()
+
+    def each(self, items: Iterable[Item], every: int = 1) -> Iterator[Item]:
+        """Yield items, and count `every` of them together when they are finished."""
+        number = 0
+        for number, item in enumerate(items, 1):
+            yield item
+            if number % every == 0:
+                self.add(every)
+        self.add(number % every)
 
     def end(self) -> None:
         """Remove a live line; report work of a second or longer as a last line."""
@@ -172,31 +186,50 @@ def _rate(rate: float) -> str:
 
 
 class _LiveLine:
-    """A line of a terminal, drawn by rich from the first state until it is closed."""
+    """A line of a terminal, drawn by rich; whatever is written to standard error removes it.
+
+    The next state draws it again, below what was written.
+    """
 
     def __init__(self, terminal: TextIO, total: int | None) -> None:
         from rich.console import Console
-        from rich.live import Live
 
         self._console = Console(file=terminal)
         self._total = total
-        # Without a thread, which would take CPU time from the work. Standard error is redirected
-        # while the line is drawn, so warnings are printed above it.
-        self._live = Live(
-            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
-        )
+        self._live: Live | None = None
+        self._stderr = sys.stderr
 
     def show(self, number: int, text: str) -> None:
         """Draw a number and a text, cut to the width of the terminal."""
-        if not self._live.is_started:
-            self._live.start()
-        self._live.update(self._line(number, text), refresh=True)
+        live = self._live or self._open()
+        live.update(self._line(number, text), refresh=True)
 
     def close(self) -> None:
         """Remove the line."""
-        self._live.stop()
+        if self._live:
+            live, self._live = self._live, None
+            sys.stderr = self._stderr
+            live.stop()
 
-    def _line(self, number: int, text: str) -> "Table":
+    def _open(self) -> "Live":
+        from rich.live import Live
+
+        # Without a thread, which would take CPU time from the work. Standard error is not
+        # redirected by rich, which would wrap messages, and which click bypasses.
+        self._live = Live(
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+        self._stderr = sys.stderr
+        sys.stderr = cast(TextIO, _AfterClose(self._stderr, self.close))
+        return self._live
+
+    def _line(self, number: int, text: str) -> "Constrain":
+        from rich.constrain import Constrain
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -206,7 +239,20 @@ class _LiveLine:
         if self._total is not None and self._console.width >= _MIN_WIDTH_WITH_BAR:
             cells.insert(0, ProgressBar(self._total, number, _BAR_WIDTH))
         line.add_row(*cells)
-        return line
+        return Constrain(line, max(1, self._console.width - MARGIN))
+
+
+class _AfterClose:
+    """A stream of text that closes a live line before anything is written."""
+
+    def __init__(self, stream: TextIO, close: Callable[[], None]) -> None:
+        self._stream = stream
+        self._close = close
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("write", "writelines", "buffer"):
+            self._close()
+        return getattr(self._stream, name)
 
 
 SILENT = WorkReporter(lambda _: None)

@@ -39,7 +39,7 @@ class ProgressReporter(Protocol):
         """Show a validation, which ends with this."""
 
     def message(self, text: str) -> None:
-        """Show one line; also before the start and after the end."""
+        """Show a text on one line; also before the start and after the end."""
 
     def close(self) -> None:
         """End."""
@@ -93,8 +93,9 @@ class PlainReporter:
                 self._write("sample", record.update, f"line={sample.line}", f"{name}={text}")
 
     def message(self, text: str) -> None:
-        """Write a line."""
-        self._stream.write(f"{self._now():%Y-%m-%d %H:%M:%S} {text}\n")
+        """Write a text on one line."""
+        line = text.replace("\n", " ")
+        self._stream.write(f"{self._now():%Y-%m-%d %H:%M:%S} {line}\n")
         self._stream.flush()
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from nmtkit.progress.counting import MARGIN
 from nmtkit.progress.records import (
     Record,
     Sample,
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 BAR_WIDTH = 40
-
-MARGIN = 2
-"""Columns on the right that stay free, so that the ^C of a terminal does not begin a new row."""
 
 REDRAWS = 100
 """Largest number of redraws for the progress of a part of a validation."""
@@ -79,8 +77,8 @@ class TerminalReporter:
         self._live.refresh()
 
     def message(self, text: str) -> None:
-        """Print a line above the display."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        """Print a text above the display, on one line."""
+        self._console.print(text.replace("\n", " "), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Leave the last state on the screen."""

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,14 +36,14 @@ class Corpus:
         prefix: str,
         source_lang: str,
         target_lang: str,
-        watch: Callable[[Iterator[Pair]], Iterable[Pair]] = iter,
+        watch: Callable[[Iterator[Pair]], AbstractContextManager[Iterable[Pair]]] = nullcontext,
     ) -> "Corpus":
         """Find the files of a prefix and count their lines.
 
         Args:
             prefix: path without the suffix of the language.
             source_lang, target_lang: the suffixes.
-            watch: yields the pairs that it gets, and can show how many.
+            watch: enters the pairs that it gets, and can show how many.
 
         Raises:
             ConfigError: a file is missing, cannot be read, or is a pipe or device.
@@ -55,7 +56,8 @@ class Corpus:
                     f"{path}: is a pipe or device, and this text is read more than once; write it "
                     "to a file, and give that"
                 )
-        num_pairs = sum(1 for _ in watch(read_pair(source, target)))
+        with watch(read_pair(source, target)) as pairs:
+            num_pairs = sum(1 for _ in pairs)
         return Corpus(prefix, source, target, num_pairs)
 
     def pairs(self) -> Iterator[Pair]:

@@ -52,6 +52,26 @@ def test_progress_names_system_and_metric_and_long_resampling_is_announced(
         assert [line for line in messages if "scored" not in line] == announced
 
 
+def test_nothing_is_reported_after_an_error_of_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    report_everything(monkeypatch)
+    messages: list[str] = []
+    (metric,) = make_metrics(MetricsConfig(metric="ter"))
+    held = []
+
+    def fail(lines: Sequence[str], *_: object) -> Score:
+        held.append(iter(lines))
+        next(held[0])
+        next(held[0])
+        raise ValueError("broken")
+
+    monkeypatch.setattr(type(metric), "score", staticmethod(fail))
+    texts = Texts([Text("good", GOOD)], [Text("ref", REFERENCE)])
+    with pytest.raises(ValueError, match="broken"):
+        score_systems(metric, texts, SignificanceConfig(), WorkReporter(messages.append))
+    assert next(held[0], None) is None
+    assert len(messages) == 1
+
+
 def test_an_interval_contains_the_score_and_the_signature_names_the_bootstrap() -> None:
     config = SignificanceConfig(confidence=True, resamples=100)
     for one in score(config, GOOD, BAD):

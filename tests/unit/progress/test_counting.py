@@ -2,20 +2,31 @@
 
 import re
 import sys
+from collections.abc import Callable
+from io import RawIOBase, TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
+import click
 import pytest
 
 from nmtkit.progress.counting import (
     FIRST_REPORT_S,
+    MARGIN,
     REFRESH_S,
     REPORT_S,
     Counting,
     WorkReporter,
     can_draw,
 )
+from nmtkit.runtime.standard_streams import StandardError
+from nmtkit.units import counted
 from nmtkit_cli.streams import warn
 from tests.doubles import Clock
-from tests.unit.progress.streams import Terminal
+from tests.unit.progress.streams import Screen, Terminal
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
@@ -25,7 +36,7 @@ ERASE_LINE = "\x1b[2K"
 class Work:
     """Work with a clock, whose reports are kept: plain lines, or what a terminal gets."""
 
-    def __init__(self, terminal: Terminal | None = None) -> None:
+    def __init__(self, terminal: TextIO | None = None) -> None:
         self.clock = Clock()
         self.begin = self.clock.now
         self.lines: list[str] = []
@@ -46,6 +57,36 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
     return Terminal()
+
+
+class RawScreen(RawIOBase):
+    """The bytes of standard error, which a screen shows."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    def isatty(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "ReadableBuffer") -> int:
+        self._screen.write(bytes(data).decode())
+        return len(bytes(data))
+
+
+def opened(screen: Screen, encoding: str) -> TextIOWrapper:
+    """Return standard error on a screen, as commands open it."""
+    raw = cast(BinaryIO, RawScreen(screen))
+    return TextIOWrapper(raw, encoding, "backslashreplace", write_through=True)
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "60")
+    return Screen(width=60)
 
 
 def states(terminal: Terminal) -> list[str]:
@@ -134,11 +175,11 @@ def test_quick_work_and_work_without_units_is_silent() -> None:
 
 def test_tracked_items_are_yielded_in_order_and_counted_to_the_last() -> None:
     work = Work()
-    items = work.reporter.track(range(7), "read", "pairs", every=3)
     yielded = []
-    for item in items:
-        yielded.append(item)
-        work.at(20 * len(yielded))
+    with work.reporter.track(range(7), "read", "pairs", every=3) as items:
+        for item in items:
+            yielded.append(item)
+            work.at(20 * len(yielded))
     assert yielded == list(range(7))
     assert [line.partition(",")[0] for line in work.reports()] == [
         "read 3 pairs",
@@ -160,6 +201,27 @@ def test_an_error_is_raised_after_the_last_line() -> None:
     with pytest.raises(ValueError, match="broken"):
         broken(work.reporter.counting("read", "pairs"))
     assert [line.partition(",")[0] for line in work.reports()] == ["read 1 pair", "read 2 pairs"]
+
+
+def test_nothing_is_reported_after_an_error_of_the_code_that_uses_tracked_items(
+    terminal: Terminal,
+) -> None:
+    work = Work(terminal)
+
+    def use() -> None:
+        with work.reporter.track(range(9), "read", "pairs") as items:
+            for item in items:
+                work.at(item)
+                if item == 3:
+                    raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken") as caught:
+        use()
+    assert caught.tb  # which keeps the iterator alive
+    assert [line.partition(",")[0] for line in work.reports()] == ["read 3 pairs"]
+    assert terminal.getvalue().endswith(ERASE_LINE)
+    del caught
+    assert work.reports() == []
 
 
 def test_a_live_line_is_drawn_from_the_first_unit_and_ten_times_a_second(
@@ -199,18 +261,47 @@ def test_a_live_line_of_long_work_becomes_one_last_line(terminal: Terminal) -> N
     assert any("read 3 of 4 pairs (75%), 1.5 pairs/s, 1s left" in line for line in states(terminal))
 
 
-def test_warnings_are_printed_above_a_live_line(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+def echo(text: str) -> None:
+    """Warn by click, which writes to the buffer of a stream of text."""
+    click.echo(f"nmtkit: warning: {text}", err=True)
+
+
+@pytest.mark.parametrize(("write", "encoding"), [(warn, "utf-8"), (warn, "ascii"), (echo, "utf-8")])
+def test_warnings_are_printed_whole_above_a_live_line(
+    write: Callable[[str], None], encoding: str, screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stderr", terminal)
-    work = Work(terminal)
+    stderr = opened(screen, encoding)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    work = Work(stderr)
+    text = "odd [bold] " * 20 + "/caf\u00e9"
     with work.reporter.counting("read", "pairs") as counting:
+        for number in (1, 2):
+            work.at(number)
+            counting.add(1)
+            assert screen.rows()[-1] == f"read {counted(number, 'pairs')}, 1.0 pairs/s"
+            write(text)
+        work.at(3)
         counting.add(1)
-        states(terminal)
-        warn("odd")
-        shown = terminal.getvalue()
-    assert shown.index(ERASE_LINE) < shown.index("warning: odd\n") < shown.index("read 1 pair")
-    assert sys.stderr is terminal
+        *rows, live = screen.rows()
+    assert live == "read 3 pairs, 1.0 pairs/s"
+    line = f"nmtkit: warning: {text}\n"
+    assert screen.getvalue().count(line.encode(encoding, "backslashreplace").decode()) == 2
+    assert "read" not in "".join(rows)
+    assert screen.is_cursor_visible
+    assert sys.stderr is stderr
+
+
+def test_a_live_line_and_its_messages_never_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        stderr = TextIOWrapper(StandardError(full.fileno(), "wb", closefd=False), "utf-8")
+        monkeypatch.setattr(stderr, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with Work(stderr).reporter.counting("read", "pairs") as counting:
+            counting.add(1)
+            warn("odd")
+            counting.add(1)
+        stderr.detach()
 
 
 @pytest.mark.parametrize("width", [1, 20, 40, 79, 80, 200])
@@ -225,9 +316,9 @@ def test_a_live_line_fits_into_the_width(
         shown = CONTROL.sub("", terminal.getvalue())
     assert "\n" not in shown
     text = "translated 300,000 of 3,000,000 lines (10%), 30,000 lines/s"
-    assert text[: min(width, 58)] in shown
+    assert text[: min(max(1, width - MARGIN), 57)] in shown
     assert ("\u2501" in shown) == (width >= 80)
-    assert all(len(state) <= width for state in states(terminal))
+    assert all(len(state) <= max(1, width - MARGIN) for state in states(terminal))
 
 
 def test_no_color_is_respected(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,10 @@ def test_every_event_is_a_line_of_keys_and_values() -> None:
     ]
 
 
+def test_a_message_is_one_line() -> None:
+    assert lines_of(lambda reporter: reporter.message("run\nfolder")) == ["run folder"]
+
+
 def test_a_line_has_the_local_time_at_which_it_is_written() -> None:
     stream = io.StringIO()
     times = (BEGIN + timedelta(hours=hours) for hours in count())

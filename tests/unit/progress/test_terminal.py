@@ -127,6 +127,11 @@ def test_a_terminal_of_any_width_shows_messages_and_one_display(width: int, scre
         assert [found.count(text) for text in ("epoch2", "validationatupdate", "bestat")] == [1] * 3
 
 
+def test_a_message_is_one_line(screen: Screen) -> None:
+    make_reporter(screen).message("run\nfolder")
+    assert screen.rows() == ["run folder", ""]
+
+
 def test_after_a_resize_one_display_of_the_new_width_follows_the_messages(screen: Screen) -> None:
     reporter = TerminalReporter(screen)
     reporter.start(1000, 0, [])
