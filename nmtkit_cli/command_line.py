@@ -158,7 +158,9 @@ def report(error: BaseException) -> int:
         say(f"nmtkit: error: ended by {error.signal.name}; run the same command again")
         return EXIT_SIGNAL + error.signal
     if isinstance(error, KeyboardInterrupt):
-        if "RANK" not in os.environ:  # the launcher of ranks says it once
+        from nmtkit.runtime.parent_process import speaks_for_all_ranks
+
+        if speaks_for_all_ranks():
             say("nmtkit: interrupted")
         return EXIT_INTERRUPTED
     if isinstance(error, BrokenPipeError):

@@ -15,8 +15,8 @@ from nmtkit.units import duration, mebibytes
 Template = str | Callable[[Any], str]
 """A format string or a function that turns a value into text; empty text is not displayed."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-"""Characters that control a terminal or end a line, and those that no text has."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Characters that control a terminal, end a line or turn its direction, and those no text has."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,8 @@ class TerminalReporter:
         self._console.print(text.replace("\n", " "), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Leave the last state on the screen."""
+        """Leave the last state on the screen, without a validation that was not finished."""
+        self._validating = None
         self._live.stop()
 
     def _note(self, record: ValidationRecord) -> None:

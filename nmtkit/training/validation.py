@@ -211,8 +211,9 @@ class Validator:
 
     def _scored(self, nll: float, translations: Sequence[str], show: ShowProgress) -> Validation:
         scores, signatures = {}, {}
-        for number, (name, metric) in enumerate(self.metrics.items()):
-            show(ValidationProgress("computed metrics", number, len(self.metrics)))
+        if self.metrics:
+            show(ValidationProgress("computed metrics", 0, len(self.metrics)))
+        for number, (name, metric) in enumerate(self.metrics.items(), 1):
             try:
                 (score,) = score_corpus([metric], translations, [self.dataset.valid_target])
             except DataError as error:
@@ -220,6 +221,7 @@ class Validator:
                 scores[name] = _worst(metric)
             else:
                 scores[name], signatures[name] = score.score, score.signature
+            show(ValidationProgress("computed metrics", number, len(self.metrics)))
         return Validation(nll, scores, signatures, translations)
 
     def _validate_part(
@@ -240,11 +242,12 @@ class Validator:
         budget = max(self.batch_tokens, int(lengths[0].max()), int(lengths[1].max()))
         total = 0.0
         batches = batch_by_length(*lengths, budget)[self.ranks.rank :: self.ranks.size]
-        for number, indices in enumerate(batches):
+        show(ValidationProgress("batches of nll", 0, len(batches)))
+        for number, indices in enumerate(batches, 1):
             if is_stopping():
                 break
-            show(ValidationProgress("batches of nll", number, len(batches)))
             total += float(self.objective(gather(pairs, indices, device)).nll)
+            show(ValidationProgress("batches of nll", number, len(batches)))
         return total
 
     def _translate(self, is_stopping: Callable[[], bool], show: ShowProgress) -> list[str]:

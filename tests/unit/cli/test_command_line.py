@@ -4,6 +4,7 @@ import click
 import pytest
 
 from nmtkit import errors
+from nmtkit.runtime.parent_process import LAUNCHER
 from nmtkit_cli import command_line
 
 KINDS = [
@@ -61,7 +62,7 @@ def test_another_error_is_one_line_with_the_exit_code_of_its_kind(
 
 
 def test_an_interrupt_is_reported_but_not_called_an_error(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert command_line.report(KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == "nmtkit: interrupted\n"
@@ -72,9 +73,28 @@ def test_an_interrupt_is_reported_but_not_called_an_error(
     assert capsys.readouterr().err == "nmtkit: stopped by SIGINT after update 3\n"
     assert command_line.report(errors.StoppedError("stopped by SIGTERM after update 3")) == 75
     assert capsys.readouterr().err == "nmtkit: error: stopped by SIGTERM after update 3\n"
-    monkeypatch.setenv("RANK", "1")  # the launcher of the ranks reports the interrupt
+
+
+@pytest.mark.parametrize(
+    ("rank", "is_launched", "message"),
+    [
+        ("0", False, "nmtkit: interrupted\n"),  # by torchrun
+        ("1", False, ""),
+        ("0", True, ""),  # nmtkit's launcher reports the interrupt
+    ],
+)
+def test_an_interrupt_of_ranks_is_reported_once(
+    rank: str,
+    is_launched: bool,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    if is_launched:
+        monkeypatch.setenv(LAUNCHER, "1")
     assert command_line.report(KeyboardInterrupt()) == 130
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == message
 
 
 def test_a_closed_pipe_ends_quietly(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,7 +100,7 @@ def test_the_progress_of_a_validation_is_not_written() -> None:
 
 def test_samples_are_whole_lines_whatever_their_text() -> None:
     source = "le\u00a0chat " * 100 + "dort"
-    sample = Sample(51, source, "a\rb\u2028c\x1b[2J", "= x=1 event=start")
+    sample = Sample(51, source, "a\rb\u2028c\u202ed\x1b[2J", "= x=1 event=start")
 
     def report(reporter: PlainReporter) -> None:
         reporter.start(1000, 0, [])
@@ -109,6 +109,6 @@ def test_samples_are_whole_lines_whatever_their_text() -> None:
     place = "event=sample update=100/1000 line=51"
     assert lines_of(report)[2:] == [
         f"{place} source={source}",
-        rf"{place} reference=a\rb\u2028c\x1b[2J",
+        rf"{place} reference=a\rb\u2028c\u202ed\x1b[2J",
         f"{place} hypothesis== x=1 event=start",
     ]

@@ -62,6 +62,16 @@ def test_a_terminal_gets_a_display_with_every_figure_and_its_unit(screen: Screen
     ]
 
 
+def test_a_validation_that_was_not_finished_leaves_no_bar(screen: Screen) -> None:
+    reporter = TerminalReporter(screen)
+    reporter.start(1000, 0, [])
+    reporter.validating(100, 500)
+    reporter.validation_progress(ValidationProgress("translated lines", 20, 500))
+    assert any("validating: 20/500" in row for row in screen.rows())
+    reporter.close()
+    assert not any("validating" in row for row in screen.rows())
+
+
 def test_skipped_updates_are_shown_on_a_terminal(screen: Screen) -> None:
     reporter = TerminalReporter(screen)
     reporter.start(1000, 0, [])

@@ -266,13 +266,13 @@ def test_each_part_of_a_validation_is_counted_from_0_to_its_end(
     assert parts == ["batches of nll", "translated lines", "computed metrics"]
     counts = {part: [one.done for one in shown if one.counted == part] for part in parts}
     totals = {part: {one.total for one in shown if one.counted == part} for part in parts}
-    num_batches = len(counts["batches of nll"])
+    num_batches = len(counts["batches of nll"]) - 1
     assert num_batches == (1 if batch_tokens > 1 else len(VALID_LINES) - 1)
     assert totals == {parts[0]: {num_batches}, parts[1]: {len(VALID_LINES)}, parts[2]: {2}}
     assert counts == {
-        parts[0]: list(range(num_batches)),
+        parts[0]: list(range(num_batches + 1)),
         parts[1]: list(range(len(VALID_LINES) + 1)),
-        parts[2]: [0, 1],
+        parts[2]: [0, 1, 2],
     }
 
 
@@ -286,7 +286,7 @@ def test_each_rank_counts_its_own_part(rank: int, num_lines: int, run: Path, dat
     lines = [(one.done, one.total) for one in shown if one.counted == "translated lines"]
     assert lines == [(done, num_lines) for done in range(num_lines + 1)]
     batches = [(one.done, one.total) for one in shown if one.counted == "batches of nll"]
-    assert batches == [(done, 2) for done in range(2)]
+    assert batches == [(done, 2) for done in range(3)]
 
 
 def test_nothing_is_translated_without_metrics_and_no_samples_are_chosen(
