@@ -144,7 +144,6 @@ class CorpusTranslation:
         """
         self.repair_counts: Counter[bool | None] = Counter()
         self._work, self._file = work, file
-        self._num_chunks = max(1, -(-work.num_lines // work.chunk_lines))
         self._num_done = 0
         self._lines: list[str] = []
         self._num_answers = 0
@@ -217,7 +216,7 @@ class CorpusTranslation:
         if not self._work.num_lines and not self._num_done:
             self.begin()
             self._write_chunk()
-        assert self._num_done == self._num_chunks, (self._num_done, self._num_chunks)
+        assert self.num_lines_done == self.num_lines, self.num_lines_done
         self._file.publish()
 
     def _write_chunk(self) -> None:
@@ -277,12 +276,10 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[
         yield f"--{name.replace('_', '-')} is a setting of a later nmtkit"
     if before["input"] != now["input"]:
         old_lines, num_lines = before["input"]["num_lines"], now["input"]["num_lines"]
-        has_other_count = old_lines != num_lines
-        yield (
-            f"the input has {num_lines:,} lines, and had {old_lines:,}"
-            if has_other_count
-            else "the input has other lines"
-        )
+        if old_lines != num_lines:
+            yield f"the input has {num_lines:,} lines, and had {old_lines:,}"
+        else:
+            yield "the input has other lines"
 
 
 def _names(models: Sequence[Mapping[str, str]]) -> str:
