@@ -39,8 +39,9 @@ format: $(INSTALLED)  ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(INSTALLED)  ## write docs/cli.md from the commands' own help
+docs: $(INSTALLED)  ## write docs/cli.md and docs/migrating.md from the code
 	$(BIN)/python docs/make_cli.py
+	$(BIN)/python docs/make_migrating.py
 
 golden: $(INSTALLED)  ## compare results and files with the frozen examples
 	$(BIN)/pytest tests/golden

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from benchmarks.common import print_json, print_table
 from nmtkit.config.schema import OutputConfig, RuntimeConfig, TranslateRecipe, TranslationConfig
-from nmtkit.decoding.requests import Answer, Request, Translation
+from nmtkit.decoding.answers import Answer, Translation
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.workers import open_translator
 from nmtkit.text.lines import decode_lines, numbered_chunks, open_bytes
 

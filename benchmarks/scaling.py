@@ -49,7 +49,8 @@ from nmtkit.model.estimate.device_rates import BFLOAT16, PEAK_RATES
 from nmtkit.model.estimate.memory import FLOAT32_BYTES
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.training.distributed import Ranks, is_launched, join_ranks
+from nmtkit.runtime.parent_process import is_launched
+from nmtkit.training.distributed import Ranks, join_ranks
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 IN_A_MACHINE = 8

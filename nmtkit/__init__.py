@@ -2,44 +2,57 @@ r"""Train and run sequence-to-sequence Transformers.
 
 import nmtkit
 
-translator = nmtkit.load("model/")
-print(*translator.translate(["A sentence.", "And another one."]), sep="\n")
+translator = nmtkit.load("model/", beam=8)
+for translation in translator.translate(["A sentence.", "And another one."]):
+    print(translation.text)
+
+The names in `__all__` are the Python API, imported when they are used; all else is internal.
 """
 
-import warnings
-from pathlib import Path
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from nmtkit.version import __version__ as __version__
+from nmtkit.errors import ConfigError, DamagedError, DataError, NmtkitError, ResourceError
+from nmtkit.version import __version__
 
 if TYPE_CHECKING:
-    from nmtkit.config.schema import TranslateRecipe
-    from nmtkit.decoding.translator import Translator
+    from nmtkit.api import Translator, evaluate, load
+    from nmtkit.decoding.answers import Translation
+    from nmtkit.decoding.scorer import ScoredLine
+    from nmtkit.evaluation.metric import Score
+else:
+    _HOMES = {
+        "Score": "nmtkit.evaluation.metric",
+        "ScoredLine": "nmtkit.decoding.scorer",
+        "Translation": "nmtkit.decoding.answers",
+        "Translator": "nmtkit.api",
+        "evaluate": "nmtkit.api",
+        "load": "nmtkit.api",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Import a public name at its first use."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'nmtkit' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+    def __dir__() -> list[str]:
+        """Return the public names, also those that have not been imported."""
+        return __all__
 
 
-def load(*paths: str | Path, recipe: "TranslateRecipe | None" = None) -> "Translator":
-    """Load a model, ready to translate.
-
-    Args:
-        paths: a model, a checkpoint or a run; several are an ensemble.
-        recipe: settings, checked by the rules of the command, so that n_best above 1 needs
-            output_format "json"; None = the defaults of `nmtkit translate`.
-
-    Raises:
-        nmtkit.errors.ConfigError: settings are out of range, contradict each other, or require
-            several processes.
-        nmtkit.errors.NmtkitError: see `nmtkit.decoding.loading.load_translator`.
-    """
-    from nmtkit.config.schema import TranslateRecipe
-    from nmtkit.config.validate import require_valid
-    from nmtkit.decoding.loading import load_translator
-    from nmtkit.errors import ConfigError
-
-    recipe = recipe or TranslateRecipe()
-    require_valid(recipe)
-    if recipe.translation.devices != 1:
-        raise ConfigError(
-            f"devices ({recipe.translation.devices}): nmtkit.load uses this process only; call "
-            "nmtkit.decoding.workers.open_translator [translation.devices]"
-        )
-    return load_translator(list(map(Path, paths)), recipe, warnings.warn)
+__all__ = [
+    "ConfigError",
+    "DamagedError",
+    "DataError",
+    "NmtkitError",
+    "ResourceError",
+    "Score",
+    "ScoredLine",
+    "Translation",
+    "Translator",
+    "__version__",
+    "evaluate",
+    "load",
+]

@@ -8,30 +8,33 @@ RESTORE = "restore the folder from a copy, or make it again"
 
 
 class NmtkitError(Exception):
-    """Base of every error that is reported as one line instead of a traceback."""
+    """Base of every error that is reported as one line instead of a traceback.
+
+    Those that callers of the library handle are ValueErrors or OSErrors, too.
+    """
 
     exit_code = 1
 
 
-class ConfigError(NmtkitError):
+class ConfigError(NmtkitError, ValueError):
     """Wrong usage: an option, a configuration value, or a path that cannot be used as asked."""
 
     exit_code = 2
 
 
-class DataError(NmtkitError):
+class DataError(NmtkitError, ValueError):
     """Input text that cannot be used: not UTF-8, empty, or with different numbers of lines."""
 
     exit_code = 3
 
 
-class DamagedError(NmtkitError):
+class DamagedError(NmtkitError, OSError):
     """A dataset, checkpoint or model that is damaged, incomplete or incompatible."""
 
     exit_code = 4
 
 
-class ResourceError(NmtkitError):
+class ResourceError(NmtkitError, OSError):
     """Out of disk or memory, or a place that cannot be written to."""
 
     exit_code = 5

@@ -7,12 +7,15 @@ command handles them while it works: training by `nmtkit.training.stopping`, eve
 
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 """The signals; schedulers can send SIGUSR1 before the end of a job."""
+
+_WATCH_IS_OVER = signal.SIGURG  # sent to one thread; no other part of nmtkit uses it
 
 
 class EndedBySignal(KeyboardInterrupt):
@@ -92,4 +95,31 @@ def block_stop_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def ended_by_interrupt(end: Callable[[], object]) -> Iterator[None]:
+    """Call `end` in another thread at SIGINT, where the signals are blocked.
+
+    They stay blocked: threads that an import starts inherit this, and would receive them later.
+    """
+    numbers = [signal.SIGINT, _WATCH_IS_OVER]
+
+    def watch() -> None:
+        if signal.sigwait(numbers) == signal.SIGINT:
+            end()
+
+    if signal.SIGINT not in handled_signals():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        assert watcher.ident is not None, "it was started"
+        signal.pthread_kill(watcher.ident, _WATCH_IS_OVER)
+        watcher.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

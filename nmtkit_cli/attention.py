@@ -32,10 +32,11 @@ def command(recipe: AttentionRecipe, model: Path) -> None:
     The page has all layers and heads of every sentence. It is one file, which a browser shows
     without a network.
     """
+    from nmtkit.decoding.input_formats import INPUT_FORMATS
     from nmtkit.reporting.attention.view import show
-    from nmtkit.text.lines import LINE_BYTES, decode_lines
+    from nmtkit.text.lines import decode_lines
 
-    max_bytes = LINE_BYTES[recipe.view.input_format]
+    max_bytes = INPUT_FORMATS[recipe.view.input_format].max_bytes
     lines = decode_lines(standard_input(), INPUT, "replace", warn, max_bytes)
     for part in show(model, recipe, lines, INPUT):
         write_bytes(part)

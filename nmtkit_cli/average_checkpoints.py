@@ -24,7 +24,7 @@ nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --o
     "counts",
     callback=read_counts,
     metavar="LIST",
-    help="Try --last with each number (5,10,20), and keep the mean that validates best.",
+    help="Validate --last with each number (5,10,20) on --data, and write the best mean.",
 )
 @click.option("--data", type=FOLDER, metavar="DATA", help="Dataset of the run, for --try.")
 @click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New model folder.")
@@ -42,12 +42,12 @@ def command(
 
     The mean of a run's last checkpoints is usually better than the newest. It is a whole model.
     """
-    way = given_one({"--last": last, "--best": best, "--try": counts})
-    if way and len(folders) > 1:
+    if (way := given_one({"--last": last, "--best": best, "--try": counts})) and len(folders) > 1:
         raise click.UsageError(f"{way} takes one run; leave {way} out to average checkpoints")
     if (counts is None) != (data is None):
         raise click.UsageError("--try and --data go together; give both or neither")
-
+    if counts:
+        say(f"opening {folders[0]} on {data} (loading PyTorch)")
     from nmtkit.averaging import average
     from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
 

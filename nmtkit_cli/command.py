@@ -1,9 +1,10 @@
 """The base of all commands: verbatim examples, --debug, checks of options."""
 
+import glob
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,16 @@ from typing import Any
 import click
 
 from nmtkit.signals import ended_by_signals
+from nmtkit_cli.unknown_options import refuse_unknown_options
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 PATH = click.Path(path_type=Path)
 
 HELP_NAMES = ("-h", "--help")
+
+DATASET_NAMES = ("manifest.json", "codec")
+"""Files of a dataset; one of them is left where a dataset is damaged."""
 
 
 @dataclass
@@ -84,6 +89,29 @@ def read_part(
     return int(number), int(count)
 
 
+def read_dataset(
+    _context: click.Context, _argument: click.Parameter, path: Path | None
+) -> Path | None:
+    """Check that a path is not text, or a folder that `nmtkit preprocess` did not make."""
+    if path is None:
+        return None
+    with suppress(OSError):  # the library reports a path that cannot be read
+        if path.is_dir() and not any((path / name).exists() for name in DATASET_NAMES):
+            raise click.BadParameter(
+                f"{path} is not a dataset, it has no {DATASET_NAMES[0]}; `nmtkit preprocess --out` "
+                "makes one from text"
+            )
+        files = filter(Path.is_file, path.parent.glob(f"{glob.escape(path.name)}.*"))
+        is_prefix = not path.exists() and len([*files]) > 1  # one per language
+        if path.is_file() or is_prefix:
+            file_prefix = path.with_name(path.name.removesuffix(".gz")).with_suffix("")
+            raise click.BadParameter(
+                f"{path} is text, not a dataset; `nmtkit preprocess --train "
+                f"{path if is_prefix else file_prefix}` makes one"
+            )
+    return path
+
+
 def usable_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -139,6 +167,12 @@ class Command(click.Command):
         """Run the command; KeyboardInterrupt or `EndedBySignal` if a signal ends it."""
         with nullcontext() if self.handles_signals else ended_by_signals():
             return super().invoke(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; click.UsageError for unknown options, with what to write."""
+        if not ctx.resilient_parsing:
+            refuse_unknown_options(ctx, args)
+        return super().parse_args(ctx, args)
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of --help (click remembers those of the first call)."""

@@ -157,17 +157,15 @@ def report(error: BaseException) -> int:
     if isinstance(error, EndedBySignal):
         say(f"nmtkit: error: ended by {error.signal.name}; run the same command again")
         return EXIT_SIGNAL + error.signal
+    rank = os.environ.get("RANK", "0")
     if isinstance(error, KeyboardInterrupt):
-        from nmtkit.runtime.parent_process import speaks_for_all_ranks
-
-        if speaks_for_all_ranks():
+        if rank == "0":
             say("nmtkit: interrupted")
         return EXIT_INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return EXIT_READER_GONE
     reported = _as_nmtkit_error(error)
     if not isinstance(reported, ReportedElsewhereError):
-        rank = os.environ.get("RANK", "0")
         who = "nmtkit" if rank == "0" else f"nmtkit: rank {rank}"
         kind = "" if isinstance(reported, InterruptedByUserError) else "error: "
         say(f"{who}: {kind}" + str(reported).replace("\n", " "))

@@ -6,13 +6,14 @@ files and flags.
 """
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from nmtkit.config.fields import (
@@ -34,7 +35,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.signals import ended_by_signals
 from nmtkit_cli.command import FILE
 from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
-from nmtkit_cli.streams import write_lines
+from nmtkit_cli.streams import warn, write_lines
 
 Body = Callable[..., None]
 
@@ -93,13 +94,24 @@ def recipe_command(
     return decorate
 
 
-def changed_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
-    """Return the flags of the settings in some sections that differ from their defaults."""
-    values = values_of(recipe)
+def typed_flags(recipe_type: type[AnyRecipe], sections: Collection[str]) -> list[str]:
+    """Return the flags of the settings in some sections that the command line has."""
+    context = click.get_current_context()
+    return [
+        _flag(field)
+        for name, field in fields_of(recipe_type).items()
+        if field.section in sections
+        and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+
+
+def idle_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
+    """Return the flags of settings in some sections that a file has, and the command line not."""
+    values, typed = values_of(recipe), typed_flags(type(recipe), sections)
     return [
         _flag(field)
         for name, field in fields_of(type(recipe)).items()
-        if field.section in sections and values[name] != field.default
+        if field.section in sections and values[name] != field.default and _flag(field) not in typed
     ]
 
 
@@ -112,32 +124,53 @@ def recipe_from(
 ) -> AnyRecipe:
     """Return the recipe of inherited values, overridden by a preset, a file and flags, in order.
 
-    Settings of the preset that file and flags leave without effect are dropped. A preset with a
-    shape is not combined with inherited values.
+    A setting without effect is an error only as a flag, which was typed for this command. Others
+    are dropped; a warning names those of the file.
+
+    A preset with a shape is not combined with inherited values.
 
     Raises:
         ConfigError: names every problem.
     """
     from_file = {} if config is None else _read_file(config, recipe_type)
-    given = {**from_file, **flags}
-    if preset is None:
-        return build(recipe_type, inherited, given)
-    if preset not in WITHOUT_SHAPE:
+    if preset is not None and preset not in WITHOUT_SHAPE:
         inherited = {}
-    elif not inherited and config is None:
+    elif preset is not None and not inherited and config is None:
         raise ConfigError(
             f"preset {preset!r} is for training that begins with a model; give --from, or choose "
             "another --preset"
         )
-    return build(recipe_type, inherited, _effective(PRESETS[preset], {**inherited, **given}), given)
+    from_preset = NO_VALUES if preset is None else PRESETS[preset]
+    values = {**inherited, **from_preset, **from_file}
+    idle = _without_effect(recipe_type, values, flags)
+    kept = {name: value for name, value in values.items() if name not in idle}
+    recipe = build(recipe_type, kept, flags)
+    _warn_of(config, [text for name, text in idle.items() if name in from_file])
+    return recipe
 
 
-def _effective(preset: Values, given: Values) -> Values:
-    """Return the values of a preset that have an effect with given values, which may be wrong."""
-    good, _ = check_values(TrainRecipe, {**preset, **given})
-    problems = contradictions(recipe_of(TrainRecipe, good))
-    idle = {problem.keys[0] for problem in problems if problem.is_idle}
-    return {name: value for name, value in preset.items() if name not in idle}
+def _without_effect(recipe_type: type[AnyRecipe], values: Values, flags: Values) -> dict[str, str]:
+    """Return the values and flags that have no effect together: messages by name."""
+    good, _ = check_values(recipe_type, {**values, **flags})
+    idle: dict[str, str] = {}
+    while True:  # a dropped setting may leave another one without effect
+        left = {name: value for name, value in good.items() if name not in idle}
+        found = {
+            problem.keys[0]: problem.text
+            for problem in contradictions(recipe_of(recipe_type, left))
+            if problem.is_idle
+        }
+        if not found:
+            return idle
+        idle |= found
+
+
+def _warn_of(config: Path | None, texts: Sequence[str]) -> None:
+    """Print a warning about settings of a file, once for all ranks, if there are any."""
+    from nmtkit.runtime.parent_process import speaks_for_all_ranks
+
+    if texts and speaks_for_all_ranks():
+        warn(f"{config}: {'; '.join(texts)}")
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions

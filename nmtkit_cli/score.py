@@ -19,7 +19,7 @@ nmtkit score --reference test.de --metric bleu,chrf,ter --paired-ar baseline.de 
 nmtkit score --reference gold.trees --metric brackets < parsed.trees
 
 # log-probabilities of translations by a model
-nmtkit score --model model/ --source test.en < test.de"""
+nmtkit score --model model/ --source test.en test.de"""
 
 OWN = ("systems", "reference", "model", "source")
 
@@ -53,6 +53,6 @@ def command(
     """
     check_usage(recipe, systems, reference, model, source)
     if model and source:
-        score_by_model(recipe, model, source, as_json)
+        score_by_model(recipe, systems, model, source, as_json)
     else:
         score_by_reference(recipe, systems, reference, as_json)

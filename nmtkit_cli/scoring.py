@@ -1,7 +1,9 @@
 """The two modes of `nmtkit score`: against references, and by a model."""
 
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ import click
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect
-from nmtkit_cli.options import changed_flags
+from nmtkit_cli.options import idle_flags, typed_flags
 from nmtkit_cli.streams import line_reporter, say, standard_input, warn, work_reporter, write_lines
 
 if TYPE_CHECKING:
@@ -34,11 +36,15 @@ def check_usage(
         raise click.UsageError("give --reference, --test-set, or --model and --source")
     if (model is None) != (source is None):
         raise click.UsageError("--model and --source go together; give both or neither")
-    if model is None:
-        refuse_without_effect(changed_flags(recipe, BY_MODEL), "without --model")
-    else:
-        files = ["SYSTEM"] if systems else []
-        refuse_without_effect([*files, *changed_flags(recipe, BY_REFERENCE)], "with --model")
+    idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
+    refuse_without_effect(typed_flags(ScoreRecipe, idle), f"{condition} --model")
+    if flags := idle_flags(recipe, idle):
+        warn(f"{' and '.join(flags)} of --config: no effect {condition} --model")
+    if model is not None and len(systems) > 1:
+        raise click.UsageError(
+            f"--model scores one file of translations, not {len(systems)}; score each one with "
+            "a separate command"
+        )
 
 
 def score_by_reference(
@@ -51,7 +57,8 @@ def score_by_reference(
 
     if recipe.breakdown.sentence_level:
         report = line_type(recipe.metrics).line_report(recipe.metrics)
-        for part in report(_read_texts(recipe.metrics, systems, references), as_json):
+        texts = _read_texts(recipe.metrics, systems, references)
+        for part in report(texts, as_json, line_reporter()):
             for remark in part.remarks:
                 say(remark)
             write_lines(part.lines)
@@ -85,8 +92,20 @@ def _read_texts(
     return texts
 
 
-def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool) -> None:
-    """Print the log-probability of each line of standard input; print the totals as a message."""
+def score_by_model(
+    recipe: ScoreRecipe, systems: Sequence[Path], model: Path, source: Path, as_json: bool
+) -> None:
+    """Print the log-probability of each translation; print the totals as a message.
+
+    Args:
+        recipe: the settings.
+        systems: the file of translations; without one, they are standard input.
+        model: the model.
+        source: the file of sources.
+        as_json: print an object per line.
+    """
+    if sys.stderr.isatty():
+        say(f"opening {model} (loading PyTorch)")
     from nmtkit.decoding.loading import load_scorer
     from nmtkit.decoding.scorer import ScoredLine, Totals
     from nmtkit.text.lines import count_lines, decode_lines, open_bytes, pair_lines
@@ -105,13 +124,16 @@ def score_by_model(recipe: ScoreRecipe, model: Path, source: Path, as_json: bool
             ensure_ascii=False,
         )
 
-    translations = standard_input()
+    name = str(systems[0]) if systems else INPUT
     totals = Totals()
-    with open_bytes(source) as stream:
+    with (
+        open_bytes(source) as stream,
+        open_bytes(systems[0]) if systems else nullcontext(standard_input()) as translations,
+    ):
         pairs = pair_lines(
             decode_lines(stream, str(source), "error", warn),
-            decode_lines(translations, INPUT, "error", warn),
-            (str(source), INPUT),
+            decode_lines(translations, name, "error", warn),
+            (str(source), name),
         )
         scorer = load_scorer(model, recipe)
         total = count_lines(source) if source.is_file() else None

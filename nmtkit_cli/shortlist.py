@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nmtkit.units import counted
-from nmtkit_cli.command import FOLDER, Command, count_option
+from nmtkit_cli.command import FOLDER, PATH, Command, count_option, read_dataset
 from nmtkit_cli.streams import say
 
 EXAMPLES = """\
@@ -14,7 +14,7 @@ nmtkit translate model/ --shortlist shortlist/ < test.en > test.de"""
 
 
 @click.command("shortlist", cls=Command, epilog=EXAMPLES)
-@click.argument("data", type=FOLDER, metavar="DATA")
+@click.argument("data", type=PATH, callback=read_dataset, metavar="DATA")
 @click.option(
     "--out", type=FOLDER, metavar="FOLDER", required=True, help="Folder of the shortlist."
 )

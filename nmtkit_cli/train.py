@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit_cli.command import FOLDER, Session
+from nmtkit_cli.command import FOLDER, PATH, Session, read_dataset
 from nmtkit_cli.initialization import inherited, parent_options, rank_flags
 from nmtkit_cli.options import recipe_command
 
@@ -25,7 +25,7 @@ nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 
 
 @recipe_command("train", TrainRecipe, {}, EXAMPLES, optional=("parent",), inherit=inherited)
-@click.argument("data", type=FOLDER, metavar="DATA", required=False)
+@click.argument("data", type=PATH, callback=read_dataset, metavar="DATA", required=False)
 @click.option("--out", type=FOLDER, metavar="FOLDER", help="Folder of the run.  [required]")
 @parent_options
 def command(
@@ -38,11 +38,11 @@ def command(
     """
     from nmtkit_cli.beginning import begin_training
 
-    report = begin_training(data, out)
-    from nmtkit.interop.conversion import describe_exports
-    from nmtkit.training.initialization import Parent
-    from nmtkit.training.launch import in_memory, launch, num_processes
-    from nmtkit.training.run import train
+    with begin_training(data, out) as report:
+        from nmtkit.interop.conversion import describe_exports
+        from nmtkit.training.initialization import Parent
+        from nmtkit.training.launch import in_memory, launch, num_processes
+        from nmtkit.training.run import train
 
     origin = Parent(parent, update_vocabulary) if parent else None
     if (processes := num_processes(recipe)) == 1:

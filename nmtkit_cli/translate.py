@@ -7,7 +7,8 @@ import click
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit_cli.command import PATH, read_part
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.translating import check_usage, translate_corpus, translate_stream
+from nmtkit_cli.streams import warn, work_reporter
+from nmtkit_cli.translating import check_usage, translate_stream
 
 EXAMPLES = """\
 nmtkit translate model/ < test.en > test.de
@@ -24,15 +25,11 @@ tail -f log.en | nmtkit translate model/ --stream
 # ten sampled translations per line
 nmtkit translate model/ --sample --n-best 10 --temperature 0.8 --output-format json < test.en"""
 
-FILES = ("source", "target", "shard")
 
-
-@recipe_command("translate", TranslateRecipe, {}, EXAMPLES, optional=FILES)
+@recipe_command("translate", TranslateRecipe, {}, EXAMPLES, optional=("source", "target", "shard"))
 @click.argument("models", type=PATH, metavar="MODEL...", required=False, nargs=-1)
 @click.option("--input", "source", type=PATH, metavar="FILE", help="Translate this file (or .gz).")
-@click.option(
-    "--output", "target", type=PATH, metavar="FILE", help="Write translations to this file."
-)
+@click.option("--output", "target", type=PATH, metavar="FILE", help="Write to this file (or .gz).")
 @click.option(
     "--shard", callback=read_part, metavar="I/N", help="Translate shard I of N of the file."
 )
@@ -52,8 +49,12 @@ def command(
     UTF-8; an empty line stays empty. Lines are translated in chunks, or one by one on a terminal
     and with --stream. From file to file, the same command continues after an interruption.
     """
-    check_usage(recipe, source, target, shard, overwrite)
+    check_usage(models, recipe, source, target, shard, overwrite)
     if source is None or target is None:
         translate_stream(models, recipe)
     else:
-        translate_corpus(models, recipe, source, target, shard, overwrite)
+        from nmtkit.decoding.corpus import translate_file
+        from nmtkit.decoding.corpus_plan import CorpusFiles
+
+        files = CorpusFiles(source, target, shard or (1, 1), overwrite)
+        translate_file(models, recipe, files, work_reporter(), warn)

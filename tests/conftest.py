@@ -53,6 +53,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_dataset(tmp_path_factory.mktemp("corpus"))
 
 
+@pytest.fixture
+def no_training_left() -> Iterator[None]:
+    """Kill the training that a test started and, since it failed, has not ended."""
+    from tests.launching import kill_all
+
+    yield
+    kill_all()
+
+
 @pytest.fixture(scope="session")
 def dataset(data: Path) -> "Dataset":
     from nmtkit.data.binary import Dataset

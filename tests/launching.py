@@ -22,6 +22,8 @@ SETTINGS = (
 WHOLE = ("--max-updates", "200", "--save-every", "20", "--devices", "2")
 """A run that takes long enough to be disturbed after its first checkpoint."""
 
+_started: list[subprocess.Popen[bytes]] = []
+
 
 def start(data: Path, run: Path, *settings: str, code: str = "") -> subprocess.Popen[bytes]:
     """Start training in a new process; `code` runs first in it and in its ranks."""
@@ -31,12 +33,21 @@ def start(data: Path, run: Path, *settings: str, code: str = "") -> subprocess.P
         (hooks / "sitecustomize.py").write_text(code, encoding="utf-8")
         path = f"{hooks}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "nmtkit_cli", "train", str(data), "--out", str(run)]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*command, *SETTINGS.split(), *settings],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path} if code else None,
     )
+    _started.append(process)
+    return process
+
+
+def kill_all() -> None:
+    """Kill what `start` started; the kernel kills the ranks, which have their own sessions."""
+    while _started:
+        with _started.pop() as process:  # closes its pipes, and waits
+            process.kill()
 
 
 def end(process: subprocess.Popen[bytes]) -> tuple[int, str]:

@@ -2,8 +2,20 @@
 
 import math
 
-from nmtkit.progress.records import TrainingRecord, ValidationRecord
+from nmtkit.progress.records import SessionRecord, TrainingRecord, ValidationRecord
 
+SESSION = SessionRecord(
+    update=50,
+    started="2026-01-31T12:30:05+00:00",
+    data="data/en-de",
+    device="cpu",
+    processor="Some CPU 9000",
+    threads=4,
+    ranks=2,
+    nmtkit="0.1.0",
+    torch="2.11.0",
+    python="3.12.1",
+)
 TRAINING = TrainingRecord(
     update=100,
     epoch=2,

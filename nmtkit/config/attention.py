@@ -36,10 +36,11 @@ class SelectionConfig:
 
     sentence: int = setting(1, "Number of the line, from 1.", minimum=1)
     attention: str = setting(
-        "encoder",
+        "auto",
         "Kind of attention. encoder: of the source to itself; decoder: of the translation to "
-        "earlier tokens; memory: of the translation to the source.",
-        choices=("encoder", "decoder", "memory"),
+        "earlier tokens; memory: of the translation to the source; auto: memory if the line has a "
+        "translation, else encoder.",
+        choices=("auto", "encoder", "decoder", "memory"),
     )
     layer: int = setting(
         0, "Number of the layer, from 1; auto = the last but one.", zero="auto", minimum=0

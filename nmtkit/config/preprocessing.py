@@ -127,6 +127,17 @@ class VocabularyConfig:
         "Moses does; translations are detokenised. It is built in.",
         choices=("none", "moses"),
     )
+    unescape: bool = setting(
+        False,
+        "Turn HTML entities, such as &amp;, into characters, before all else; translation does the "
+        "same.",
+    )
+    normalize: str = setting(
+        "none",
+        "Unicode normal form of the text, before tokenizer and segmentation; translation does the "
+        "same. bpe and unigram have nfkc already.",
+        choices=("none", "nfc", "nfkc"),
+    )
     vocab_size: int = setting(
         32_000,
         "Entries of a vocabulary; the maximum for words.",

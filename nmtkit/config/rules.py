@@ -140,11 +140,13 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     for names, when in _vocabulary_settings_without_effect(vocabulary):
         yield from without_effect(recipe, names, when)
-    if target.no_tokenizer and vocabulary.tokenizer != "none":
-        yield Problem(
-            ("tokenizer", "target_segmentation"),
-            f"tokenizer ({vocabulary.tokenizer!r}): {target.no_tokenizer} [vocabulary.tokenizer]",
-        )
+    for name in ("tokenizer", "unescape", "normalize"):
+        value = vars(vocabulary)[name]
+        if target.no_tokenizer and value not in (False, "none"):
+            yield Problem(
+                (name, "target_segmentation"),
+                f"{name} ({value!r}): {target.no_tokenizer} [vocabulary.{name}]",
+            )
     if any(is_given) and not all(is_given) and is_shared(vocabulary):
         given, other = ("source", "target") if is_given[0] else ("target", "source")
         yield Problem(
@@ -187,6 +189,8 @@ def _vocabulary_settings_without_effect(
             ("separate_vocabularies",),
             "where the vocabularies are separate anyway, or both are given",
         )
+    if learnt == {*names} <= {"bpe", "unigram"} and vocabulary.tokenizer == "none":
+        yield ("normalize",), "where SentencePiece vocabularies are learnt, which have nfkc already"
     # A given SentencePiece model defines the segmentation itself.
     if source.vocabulary == SENTENCEPIECE and names[0] not in learnt:
         yield ("segmentation",), "where the vocabulary is given"

@@ -186,7 +186,7 @@ OUTPUT_FORMATS = {
 }
 """Formats of translations, and the settings of `OutputConfig` that each one uses.
 
-`OUTPUT_FORMATS` in nmtkit/decoding/formats.py writes them.
+`OUTPUT_FORMATS` in nmtkit/decoding/output_formats.py writes them.
 """
 
 
@@ -332,3 +332,12 @@ class AttentionRecipe:
 
 
 Recipe = PreprocessRecipe | TrainRecipe | TranslateRecipe | ScoreRecipe | AttentionRecipe
+
+RECIPES: dict[str, type[Recipe]] = {
+    "preprocess": PreprocessRecipe,
+    "train": TrainRecipe,
+    "translate": TranslateRecipe,
+    "score": ScoreRecipe,
+    "attention": AttentionRecipe,
+}
+"""The recipe of each command that has one."""

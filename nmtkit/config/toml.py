@@ -10,9 +10,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, values_of
+from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, sections_of, values_of
 from nmtkit.config.problems import Problem, raise_problems, shown
-from nmtkit.config.schema import Recipe
+from nmtkit.config.schema import RECIPES, Recipe
 from nmtkit.config.upgrade import upgraded
 from nmtkit.config.validate import check_recipe, check_values
 from nmtkit.errors import ConfigError
@@ -117,6 +117,7 @@ def _parse(
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name}: not valid TOML: {error}; correct the line") from error
+    _check_command(document, recipe_type, name)
     raw, problems = _flatten(document, fields_of(recipe_type))
     values, other_problems = check_values(recipe_type, raw)
     return values, [*problems, *other_problems]
@@ -136,6 +137,24 @@ def _check_size(text: str, name: str) -> None:
                 f"{name}:{number}: a key with more than {_MAX_DOTS} dots; write settings as "
                 "`name = value` below their [section]"
             )
+
+
+def _check_command(document: dict[str, Any], recipe_type: type[AnyRecipe], name: str) -> None:
+    """Raise ConfigError for the recipe of another command, which has all of its sections."""
+    foreign = document.keys() - sections_of(recipe_type).keys()
+    if not foreign or not all(isinstance(content, dict) for content in document.values()):
+        return
+    others = [
+        command
+        for command, other in RECIPES.items()
+        if document.keys() <= sections_of(other).keys()
+    ]
+    if others:
+        here = next(command for command, one in RECIPES.items() if one is recipe_type)
+        raise ConfigError(
+            f"{name}: this is a recipe of `nmtkit {others[0]}`; give one of `nmtkit {here}`, such "
+            f"as from `nmtkit {here} --print-config`"
+        )
 
 
 def _flatten(

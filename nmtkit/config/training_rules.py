@@ -63,6 +63,7 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             ("window", "max_positions", "positions"),
             f"window ({model.window}) has no effect, as all {model.max_positions} learned "
             f"positions are within it; leave it out, or give less than {whole} [model.window]",
+            is_idle=True,
         )
 
 
@@ -131,6 +132,7 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
             ("patience", "validate_every"),
             f"patience ({validation.patience}) counts validations, and validate_every is 0; "
             "give --validate-every, or leave out --patience [validation.patience]",
+            is_idle=True,
         )
 
 

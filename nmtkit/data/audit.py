@@ -11,6 +11,7 @@ from nmtkit.config.corpora import TrainingText
 from nmtkit.config.preprocessing import SEGMENTATIONS, FilterConfig
 from nmtkit.data.binary import FORMAT, VERSION, Contents
 from nmtkit.data.filters import REASONS, Reason, reasons_of
+from nmtkit.data.findings import Finding
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.corpus import Pair
@@ -231,7 +232,7 @@ def unknown_name(description: str) -> str:
 
 
 def describe(folder: Path, check: bool) -> Iterator[str]:
-    """Yield lines that describe a dataset: properties, table of counts, examples of dropped pairs.
+    """Yield lines that describe a dataset: properties, counts, dropped pairs, findings.
 
     Args:
         folder: the dataset.
@@ -264,6 +265,9 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
     examples = audit.examples()
     if examples:
         yield from ("", "dropped, among others", *examples)
+    findings = [Finding.from_manifest(fields) for fields in manifest.get("findings", ())]
+    if findings:
+        yield from ("", "findings", *map(str, findings))
 
 
 def table(named: Sequence[tuple[str, PairCounts]], unknown_name: str) -> list[str]:

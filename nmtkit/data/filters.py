@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
@@ -32,7 +33,14 @@ NAMES_OF_SCRIPTS: dict[str, frozenset[str]] = {
     "japanese": frozenset({"CJK", "HIRAGANA", "KATAKANA"}),
     "korean": frozenset({"HANGUL", "CJK"}),
 }
-"""Words in the Unicode names of a script's letters; each letter's name has one of them."""
+"""Words in the Unicode names of a script's letters; each letter's name has one of them.
+
+Narrower scripts come before wider ones.
+"""
+
+_NARROWER_SHARE = 0.95
+"""Share of a wider script's letters above which a text is in the narrower one; Japanese and Korean
+text has many more letters of its own."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,39 @@ def is_mostly_in_script(line: str, script: str) -> bool:
     names = NAMES_OF_SCRIPTS[script]
     num_in_script = sum(not names.isdisjoint(_unicode_name(letter)) for letter in letters)
     return 2 * num_in_script >= len(letters)
+
+
+def main_script(lines: Sequence[str]) -> str | None:
+    """Return the script of more than half of all letters of lines; None = another, or several.
+
+    It is a key of `NAMES_OF_SCRIPTS`: the narrower of two, such as han, unless the wider one has
+    notably more letters.
+    """
+    letters = Counter(filter(str.isalpha, "".join(lines)))
+    counts = {
+        script: sum(
+            number
+            for letter, number in letters.items()
+            if not names.isdisjoint(_unicode_name(letter))
+        )
+        for script, names in NAMES_OF_SCRIPTS.items()
+    }
+    least = max(letters.total() / 2, _NARROWER_SHARE * max(counts.values()))
+    return next((script for script, number in counts.items() if number > least), None)
+
+
+def mostly_in_other_script(lines: Sequence[str], script: str) -> list[bool]:
+    """Return for each line what `is_mostly_in_script` denies; quicker for many lines."""
+    names = NAMES_OF_SCRIPTS[script]
+    others = "".join(
+        letter
+        for letter in {*"".join(lines)}
+        if letter.isalpha() and names.isdisjoint(_unicode_name(letter))
+    )
+    if not others:
+        return [False] * len(lines)
+    has_other = re.compile(f"[{re.escape(others)}]").search
+    return [bool(has_other(line)) and not is_mostly_in_script(line, script) for line in lines]
 
 
 @lru_cache(maxsize=2**16)

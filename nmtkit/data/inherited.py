@@ -12,6 +12,7 @@ from nmtkit.data.vocabulary import read_whole_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_path import find_model
+from nmtkit.text.cleaned import Cleaned
 from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import SPACE_SYMBOL, Subword
@@ -129,5 +130,5 @@ def _with_tokens(
 def _extended(vocabulary: Vocabulary, tokens: Sequence[str]) -> Vocabulary:
     if KINDS[vocabulary.kind].target_type != "text":
         return vocabulary
-    assert isinstance(vocabulary, Subword | Words | MarianVocabulary | Tokenized), vocabulary
+    assert isinstance(vocabulary, Subword | Words | MarianVocabulary | Tokenized | Cleaned)
     return vocabulary.with_tokens(tokens)

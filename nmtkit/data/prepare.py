@@ -4,10 +4,9 @@ The text is read several times, so that memory does not grow with it: to check a
 to learn the vocabularies, to find duplicates if requested, and to encode.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,10 @@ from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Pa
 from nmtkit.data.duplicates import find_duplicates
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.filters import HeldOutText
+from nmtkit.data.findings import Evidence, Finding, find_all
 from nmtkit.data.inherited import fit_warnings, inherited_codec
+from nmtkit.data.rare_entries import size_warnings
+from nmtkit.data.text_sample import TextSample
 from nmtkit.data.vocabulary import check_text, make_codec
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
@@ -121,6 +123,7 @@ class _Text:
         valid: files of the validation text.
         valid_tag: a token at the beginning of its source lines, or "".
         held_out: held-out text.
+        findings: about the validation text and the training texts.
     """
 
     texts: Sequence[TrainingText]
@@ -128,25 +131,70 @@ class _Text:
     valid: Corpus
     valid_tag: str
     held_out: HeldOutText
+    findings: Sequence[Finding]
 
     @staticmethod
     def find(recipe: PreprocessRecipe, reporter: WorkReporter) -> "_Text":
-        texts = training_texts(recipe.corpus)
         held_out = [_find(prefix, recipe.corpus, reporter) for prefix in recipe.filters.held_out]
+        valid = _examine(recipe.corpus.valid, recipe, reporter)
+        findings = _report(valid, reporter)
+        texts, corpora = training_texts(recipe.corpus), []
+        for text in texts:
+            has_other_tag = text.tag != valid_tag(recipe.corpus)
+            examined = _examine(text.prefix, recipe, reporter, valid, has_other_tag=has_other_tag)
+            findings += _report(examined, reporter)
+            corpora.append(examined.corpus)
         return _Text(
             texts=texts,
-            corpora=[_find(text.prefix, recipe.corpus, reporter) for text in texts],
-            valid=_find(recipe.corpus.valid, recipe.corpus, reporter),
+            corpora=corpora,
+            valid=valid.corpus,
             valid_tag=valid_tag(recipe.corpus),
-            held_out=HeldOutText.of(chain.from_iterable(corpus.pairs() for corpus in held_out)),
+            held_out=_held_out(held_out, reporter),
+            findings=findings,
         )
 
 
-def _find(prefix: str, config: CorpusConfig, reporter: WorkReporter) -> Corpus:
-    watch = partial(reporter.track, verb="read", units="pairs", every=QUICK_ITEMS)
-    corpus = Corpus.find(prefix, config.source_lang, config.target_lang, watch)
-    reporter.message(f"read {corpus.source} and {corpus.target}: {corpus.num_pairs} pairs")
-    return corpus
+def _examine(
+    prefix: str,
+    recipe: PreprocessRecipe,
+    reporter: WorkReporter,
+    valid: Evidence | None = None,
+    *,
+    has_other_tag: bool = False,
+) -> Evidence:
+    """Read a text and sample it; the further arguments are those of `Evidence`."""
+    sample = TextSample(valid.sample.pairs if valid else ())
+    corpus = _find(prefix, recipe.corpus, reporter, sample.watch)
+    return Evidence(
+        corpus, sample, recipe.filters, valid, recipe.vocabulary.unescape, has_other_tag
+    )
+
+
+def _report(examined: Evidence, reporter: WorkReporter) -> list[Finding]:
+    findings = find_all(examined)
+    for finding in findings:
+        reporter.message(f"warning: {finding}")
+    return findings
+
+
+def _find(
+    prefix: str,
+    config: CorpusConfig,
+    reporter: WorkReporter,
+    observe: Callable[[Iterable[Pair]], Iterable[Pair]] = iter,
+) -> Corpus:
+    def watch(names: str, pairs: Iterable[Pair]) -> AbstractContextManager[Iterable[Pair]]:
+        reporter.message(f"reading {names}")
+        return reporter.track(observe(pairs), "read", "pairs", every=QUICK_ITEMS)
+
+    return Corpus.find(prefix, config.source_lang, config.target_lang, watch)
+
+
+def _held_out(corpora: Sequence[Corpus], reporter: WorkReporter) -> HeldOutText:
+    total = sum(corpus.num_pairs for corpus in corpora)
+    pairs = chain.from_iterable(corpus.pairs() for corpus in corpora)
+    with reporter.track(pairs, "noted", "held-out pairs", total, QUICK_ITEMS) as noted:
+        return HeldOutText.of(noted)
 
 
 def _fill(
@@ -178,10 +226,15 @@ def _fill(
     corpora = _write_train(text, encoder, workers, writer, reporter, sizes)
     valid = _write_valid(text, encoder, writer, sizes)
     audit = Audit(corpora, text.valid.prefix, valid, unknown_name(codec.segmentation))
+    contents = writer.finish(codec)
     if inherited:
         for line in fit_warnings(codec, audit.train):
             reporter.message(line)
-    staged.fields.update(_describe_dataset(recipe, codec, audit, writer.finish(codec)))
+    elif part == WHOLE:
+        for line in size_warnings(recipe.vocabulary, codec, staged.path, contents):
+            reporter.message(line)
+    staged.fields.update(_describe_dataset(recipe, codec, audit, contents))
+    staged.fields["findings"] = [finding.to_manifest() for finding in text.findings]
     return audit
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from nmtkit.config.preprocessing import (
     SEGMENTATIONS,
@@ -19,6 +19,7 @@ from nmtkit.parsing.vocabulary import learn_tree_tokens
 from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
 from nmtkit.runtime.address_space import require_address_space
 from nmtkit.runtime.workers import Worker, ended_early
+from nmtkit.text.cleaned import Cleaning, NormalForm, cleaned
 from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_lines
@@ -57,12 +58,13 @@ def make_codec(
     config = recipe.vocabulary
     languages = recipe.corpus.source_lang, recipe.corpus.target_lang
     tokenizers = [Moses(lang) for lang in languages] if config.tokenizer == "moses" else None
+    cleaning = Cleaning(config.unescape, cast(NormalForm, config.normalize))
     kinds = _kinds(config)
 
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
         text_name = " and ".join(languages[side] for side in sides)
-        text = _Text(corpora, sides, text_name, tokenizers)
+        text = _Text(corpora, sides, text_name, tokenizers, cleaning)
         if not path:
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
         kind = kinds[sides[0]]
@@ -80,6 +82,7 @@ def make_codec(
         source, target = vocabularies[_SOURCE], vocabularies[_TARGET]
     if tokenizers:
         source, target = map(tokenized, (source, target), languages)
+    source, target = (cleaned(one, cleaning) for one in (source, target))
     return TextCodec(*languages, source, target, is_shared=shared)
 
 
@@ -123,12 +126,14 @@ class _Text:
         sides: the sides to use.
         name: name of the text in messages.
         tokenizers: the tokeniser of each side, or None.
+        cleaning: how lines are cleaned first.
     """
 
     corpora: Sequence[Corpus]
     sides: Sequence[int]
     name: str
     tokenizers: Sequence[Moses] | None
+    cleaning: Cleaning
 
     @property
     def num_lines(self) -> int:
@@ -136,7 +141,7 @@ class _Text:
         return len(self.sides) * sum(corpus.num_pairs for corpus in self.corpora)
 
     def lines(self) -> Iterator[str]:
-        """Yield all lines, tokenised if so set."""
+        """Yield all lines, cleaned and tokenised if so set."""
         return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
 
     def sample(self, num_pairs: int) -> Iterator[str]:
@@ -146,7 +151,7 @@ class _Text:
     def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         for pair in pairs:
             for side in self.sides:
-                line = pair[side]
+                line = self.cleaning.clean(pair[side])
                 yield tokenize(self.tokenizers[side], line) if self.tokenizers else line
 
 
@@ -177,19 +182,36 @@ def _learn_subwords(
     require_address_space(_LEARNER_BYTES, "SentencePiece")
     symbols = [*symbols, *(f" {token}" for token in read_whole_tokens(config))]
     # SentencePiece answers no signal while it trains, so another process runs it, to be killed.
-    learner: Worker[bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
+    learner: Worker[int | bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
     try:
         learner.send((text, num_wanted, algorithm, size, symbols, size_flag))
-        return Subword(learner.receive(), f"subwords of {text.name}")
+        learner.receive()  # it has started, which takes a second
+        with reporter.counting("sampled", "lines", num_lines) as counting:
+            while num_sampled := cast(int, learner.receive()):
+                counting.add(num_sampled)
+        return Subword(cast(bytes, learner.receive()), f"subwords of {text.name}")
     finally:
         learner.end()
 
 
-def _train_subwords(connection: "Connection[bytes, Any]") -> None:
-    """Receive a text and the settings of its subwords; send back the SentencePiece model."""
+def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
+    """Receive a text and the settings of its subwords; send back the SentencePiece model.
+
+    Before it, the numbers of lines sampled since the last message are sent, first and last 0.
+    """
     text, num_pairs, algorithm, size, symbols, size_flag = connection.recv()
-    lines = text.sample(num_pairs)
-    connection.send(Subword.train(lines, algorithm, size, text.name, symbols, size_flag).data)
+
+    def sampled() -> Iterator[str]:
+        connection.send(number := 0)
+        for number, line in enumerate(text.sample(num_pairs), 1):
+            yield line
+            if number % QUICK_ITEMS == 0:
+                connection.send(QUICK_ITEMS)
+        if number % QUICK_ITEMS:
+            connection.send(number % QUICK_ITEMS)
+        connection.send(0)
+
+    connection.send(Subword.train(sampled(), algorithm, size, text.name, symbols, size_flag).data)
 
 
 def _learn_from_pairs(

@@ -1,15 +1,11 @@
-"""Annotations of translations: tokens, their probabilities, attention, alignments."""
+"""Annotations of translations: probabilities of tokens, attention, alignments."""
 
-import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from nmtkit.decoding.attention import aligning_layer, links, word_attention
-from nmtkit.decoding.forced import ForcedScore, Ids, score_pairs
+from nmtkit.decoding.forced import ForcedScore, Ids, score_by_ensemble
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
 
@@ -19,16 +15,15 @@ class Annotations:
     """Annotations of a translation, computed on request.
 
     Attributes:
-        source_tokens, tokens: tokens of source and translation, end symbols last.
-        token_log_probs: natural log-probability of each of `tokens`.
+        source_tokens: tokens of the source, the end symbol last.
+        token_log_probs: natural log-probability of each token of the translation.
         alignment: (source word, target word) pairs, from 0.
         num_words: number of words of source and translation.
-        attention: a row per token of `tokens`, a column per token of `source_tokens`; float32,
-            an eighth of the memory of Python floats.
+        attention: a row per token of the translation, a column per token of `source_tokens`;
+            float32, an eighth of the memory of Python floats.
     """
 
     source_tokens: tuple[str, ...] = ()
-    tokens: tuple[str, ...] = ()
     token_log_probs: tuple[float, ...] = ()
     alignment: tuple[tuple[int, int], ...] = ()
     num_words: tuple[int, int] = (0, 0)
@@ -55,16 +50,9 @@ def annotate(
     Returns:
         the annotations of each pair, in order.
     """
-    scores_by_model = [
-        score_pairs(
-            model, pairs, max_tokens, aligning_layer(len(model.decoder)) if has_attention else None
-        )
-        for model in models
-    ]
-    return [
-        _annotations(codec, pair, scores)
-        for pair, scores in zip(pairs, zip(*scores_by_model, strict=True), strict=True)
-    ]
+    layers = [aligning_layer(len(model.decoder)) if has_attention else None for model in models]
+    scores = score_by_ensemble(models, pairs, max_tokens, layers)
+    return [_annotations(codec, pair, score) for pair, score in zip(pairs, scores, strict=True)]
 
 
 def join_annotations(parts: Sequence[Annotations]) -> Annotations:
@@ -87,7 +75,6 @@ def join_annotations(parts: Sequence[Annotations]) -> Annotations:
         columns += len(part.source_tokens)
     return Annotations(
         source_tokens=tuple(token for part in parts for token in part.source_tokens),
-        tokens=tuple(token for part in parts for token in part.tokens),
         token_log_probs=tuple(value for part in parts for value in part.token_log_probs),
         alignment=tuple(alignment),
         num_words=(source_words, target_words),
@@ -95,24 +82,14 @@ def join_annotations(parts: Sequence[Annotations]) -> Annotations:
     )
 
 
-def _annotations(
-    codec: TextCodec, pair: tuple[Ids, Ids], scores: Sequence[ForcedScore]
-) -> Annotations:
+def _annotations(codec: TextCodec, pair: tuple[Ids, Ids], score: ForcedScore) -> Annotations:
     source, target = pair
-    log_probs = torch.tensor([score.token_log_probs for score in scores], dtype=torch.float64)
-    token_log_probs = (log_probs.logsumexp(0) - math.log(len(scores))).tolist()
     words = codec.source.word_indices(source[:-1]), codec.target.word_indices(target[:-1])
-    attention = _mean_attention(scores)
+    attention = score.attention
     return Annotations(
         source_tokens=tuple(map(codec.source.piece, source)),
-        tokens=tuple(map(codec.target.piece, target)),
-        token_log_probs=tuple(token_log_probs),
+        token_log_probs=score.token_log_probs,
         alignment=() if attention is None else tuple(links(word_attention(attention, *words))),
         num_words=(max(words[0], default=-1) + 1, max(words[1], default=-1) + 1),
         attention=() if attention is None else tuple(array("f", row) for row in attention.tolist()),
     )
-
-
-def _mean_attention(scores: Sequence[ForcedScore]) -> Tensor | None:
-    matrices = [score.attention for score in scores if score.attention is not None]
-    return torch.stack(matrices).mean(0) if matrices else None

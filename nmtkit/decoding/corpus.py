@@ -1,154 +1,163 @@
-"""The translation of a text file into another file: its chunks, its shards, and how it continues.
+"""The translation of a text file into another file, and how it continues.
 
-Without torch: all of this is checked before models are loaded. The caller has the translator and
-the format; this module passes on chunks of requests, and writes the lines of answers.
+Without torch, until all that can be checked before has been checked.
 """
 
+import gc
 import gzip
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.problems import shown
 from nmtkit.config.schema import TranslateRecipe
-from nmtkit.data import shortlist as shortlists
-from nmtkit.data.binary import Part
+from nmtkit.decoding.corpus_plan import (
+    CorpusFiles,
+    Plan,
+    differences,
+    open_input,
+    plan_of,
+    read_input,
+    shortlist_hash,
+)
+from nmtkit.decoding.input_formats import read_requests
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.signals import block_stop_signals
-from nmtkit.storage.disk_errors import disk_errors
-from nmtkit.storage.durable import read_manifest
-from nmtkit.storage.growing_file import GrowingFile
-from nmtkit.storage.manifest import Json, hash_of_content
+from nmtkit.progress.counting import WorkReporter
+from nmtkit.signals import EndedBySignal, block_stop_signals
+from nmtkit.storage.growing_file import GrowingFile, growing_file
+from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import hashes_of
-from nmtkit.text.lines import LINE_BYTES, Item, numbered_chunks, open_bytes, read_facts
+from nmtkit.storage.model_path import find_model
+from nmtkit.text.lines import Item, numbered_chunks
+from nmtkit.units import counted
 
 if TYPE_CHECKING:
-    from nmtkit.decoding.requests import Answer
+    from nmtkit.decoding.answers import Answer
 
 FORMAT = "nmtkit-partial-translation"
 VERSION = 1
 
-FREE_SETTINGS = (
-    *("device", "threads", "devices", "max_tokens", "batch_size"),  # equal up to rounding
-    *("stream", "shortlist"),  # without effect; recorded by its hash
-)
-"""Settings that may differ when a translation continues."""
-
 _COMPRESSION_LEVEL = 6
 
 
-@dataclass(frozen=True)
-class Work:
-    """The lines of a corpus, or of a shard of it, and all that determines their translations.
-
-    Attributes:
-        input: name of the input.
-        num_input_lines: number of lines of the whole input.
-        first_line: number of the first line to translate, from 1.
-        num_lines: number of lines to translate.
-        chunk_lines: lines of each chunk but the last; shards consist of whole chunks.
-        identity: hashes and settings by which the same work is recognised, as in the manifest.
-    """
-
-    input: str
-    num_input_lines: int
-    first_line: int
-    num_lines: int
-    chunk_lines: int
-    identity: Mapping[str, Json]
-
-
-def open_input(path: Path, output: Path) -> BinaryIO:
-    """Open the input for reading, plain or compressed.
-
-    Raises:
-        ConfigError: it is missing, is not a file, or is the output too.
-    """
-    with disk_errors(path):
-        if path.exists() and not path.is_file():
-            raise ConfigError(
-                f"{path}: not a file, and only the translation of a file can be continued; give a "
-                "file, or use standard input and output"
-            )
-    with disk_errors(output):
-        if path.exists() and output.exists() and path.samefile(output):
-            raise ConfigError(f"{path}: is both input and output; give another --output")
-    return open_bytes(path)
-
-
-def plan(
-    models: Sequence[Path], recipe: TranslateRecipe, path: Path, text: BinaryIO, part: Part
-) -> Work:
-    """Read the input once, and return the work that a part of it is.
+def translate_file(
+    models: Sequence[Path],
+    recipe: TranslateRecipe,
+    files: CorpusFiles,
+    reporter: WorkReporter,
+    warn: Callable[[str], None],
+) -> None:
+    """Translate a file, or a shard of it, into another one; continue what was begun before.
 
     Args:
-        models: model folders.
-        recipe: settings of the translation.
-        path: the input, for messages.
-        text: its content.
-        part: the shard to translate: its number and the number of shards.
+        models: paths of models, checkpoints or runs; several are an ensemble.
+        recipe: settings.
+        files: input and output.
+        reporter: takes messages and progress.
+        warn: takes one-line warnings.
 
     Raises:
-        ConfigError: there are more shards than chunks.
-        DataError: the input has a line that is too long, or is a damaged gzip file.
-        DamagedError: a model or the shortlist is missing or damaged.
+        ConfigError: input or output cannot be used, another translation has been begun there, or
+            there are more shards than chunks; as `load_translator`.
+        DataError: the input is malformed, or has lost lines since it was read first.
+        DamagedError: a model or what was translated before is missing or damaged.
+        LostRankError: a process died.
+        ResourceError: no space, no permission, a failing disk.
     """
-    size = recipe.translation.chunk_lines
-    identity: dict[str, Json] = {
-        "models": [hashes_of(folder) for folder in models],
-        "shortlist": _shortlist_hash(recipe.translation.shortlist),
-        "shard": f"{part.number}/{part.count}",
-        "settings": {
-            name: value for name, value in values_of(recipe).items() if name not in FREE_SETTINGS
-        },
-    }
-    facts = read_facts(text, str(path), LINE_BYTES[recipe.output.input_format])
-    num_chunks = max(1, -(-facts.num_lines // size))
-    if part.count > num_chunks:
-        raise ConfigError(
-            f"--shard {part.number}/{part.count}: {path} has {num_chunks:,} chunks of {size:,} "
-            f"lines; give at most {num_chunks:,} shards, or smaller --chunk-lines"
-        )
-    begin, end = (
-        min(num_chunks * number // part.count * size, facts.num_lines)
-        for number in (part.number - 1, part.number)
+    folders = [find_model(path) for path in models]
+    hashes = [hashes_of(folder) for folder in folders]
+    shortlist = shortlist_hash(recipe.translation.shortlist)
+    with (
+        open_input(files) as text,
+        growing_file(files.output, FORMAT, VERSION, overwrite=files.overwrite) as file,
+    ):
+        facts = read_input(text, files, recipe, reporter)
+        plan = plan_of(hashes, shortlist, recipe, files, facts)
+        if plan.num_lines and file.fields is None:
+            reporter.message(f"translating {counted(plan.num_lines, 'lines')} of {files.input}")
+        corpus = CorpusTranslation(replace(plan, recipe=_with_precision(recipe, file)), file)
+        if corpus.num_lines_done:
+            reporter.message(
+                f"continuing after line {corpus.next_line - 1:,} of {plan.last_line:,}"
+            )
+        try:
+            if corpus.num_lines_done < corpus.num_lines:
+                _translate_rest(folders, corpus, text, reporter, warn)
+        except KeyboardInterrupt as stop:
+            if corpus.num_lines_done and not isinstance(stop, EndedBySignal):
+                reporter.message(f"the same command continues after line {corpus.next_line - 1:,}")
+            raise
+        corpus.finish()
+    reporter.message(f"translated {counted(corpus.num_lines, 'lines')} into {files.output}")
+
+
+def _translate_rest(
+    models: Sequence[Path],
+    corpus: "CorpusTranslation",
+    text: BinaryIO,
+    reporter: WorkReporter,
+    warn: Callable[[str], None],
+) -> None:
+    """Translate the lines of a corpus that have no translation yet."""
+    from nmtkit.decoding.output_formats import make_writer
+    from nmtkit.decoding.workers import open_translator
+
+    recipe = corpus.plan.recipe
+    translator = open_translator(models, recipe, warn, reads_ahead=True)
+    write = make_writer(recipe.output)
+    gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed of lines
+    corpus.begin()
+    text.seek(0)
+    requests = read_requests(
+        text, recipe.output.input_format, corpus.plan.input, warn, corpus.next_line
     )
-    return Work(
-        input=str(path),
-        num_input_lines=facts.num_lines,
-        first_line=begin + 1,
-        num_lines=end - begin,
-        chunk_lines=size,
-        identity={**identity, "input": vars(facts)},
-    )
+    total, done = corpus.num_lines, corpus.num_lines_done
+    with reporter.counting("translated", "lines", total, done) as counting:
+        for result in translator.answer_all(corpus.chunks(requests)):
+            corpus.add(result.answers, write)
+            counting.add(result.num_lines, result.num_tokens)
+    if summary := translator.summarize(corpus.repair_counts):
+        reporter.message(summary)
+
+
+def _with_precision(recipe: TranslateRecipe, file: GrowingFile) -> TranslateRecipe:
+    """Replace `--precision auto` by the precision of what has been translated, or of the device."""
+    if recipe.translation.precision != "auto":
+        return recipe
+    if file.fields is not None:
+        precision = file.fields["work"]["settings"]["precision"]
+    else:
+        from nmtkit.runtime.devices import precision_of_inference
+
+        precision = precision_of_inference(recipe.runtime)
+    return replace(recipe, translation=replace(recipe.translation, precision=precision))
 
 
 class CorpusTranslation:
     """The translation of a corpus into a file, new or continued.
 
     Attributes:
+        plan: what is translated.
         repair_counts: number of translations for each value of `Translation.is_repaired`; those
             of an earlier call have no None.
     """
 
-    def __init__(self, work: Work, file: GrowingFile) -> None:
-        """Find out how much of the work has been done.
+    def __init__(self, plan: Plan, file: GrowingFile) -> None:
+        """Find out how much has been done.
 
         Raises:
-            ConfigError: the file holds the result of other work.
+            ConfigError: the file holds another translation.
             DamagedError: the file is damaged.
         """
         self.repair_counts: Counter[bool | None] = Counter()
-        self._work, self._file = work, file
+        self.plan, self._file = plan, file
         self._num_done = 0
         self._lines: list[str] = []
         self._num_answers = 0
         if file.fields is not None:
-            _check_same(file, work)
+            _check_same(file, plan)
             file.resume()
             done = file.fields["done"]
             self._num_done = done["chunks"]
@@ -157,17 +166,17 @@ class CorpusTranslation:
     @property
     def num_lines(self) -> int:
         """Number of lines to translate in all."""
-        return self._work.num_lines
+        return self.plan.num_lines
 
     @property
     def num_lines_done(self) -> int:
         """Number of lines whose translations have been recorded."""
-        return min(self._num_done * self._work.chunk_lines, self._work.num_lines)
+        return min(self._num_done * self.plan.chunk_lines, self.plan.num_lines)
 
     @property
     def next_line(self) -> int:
         """Number of the first line without a recorded translation, from 1."""
-        return self._work.first_line + self.num_lines_done
+        return self.plan.first_line + self.num_lines_done
 
     def begin(self) -> None:
         """Create the files, unless they have been created before."""
@@ -184,14 +193,14 @@ class CorpusTranslation:
             DataError: the input has fewer lines than before.
         """
         first = self.next_line
-        num_missing = self._work.num_lines - self.num_lines_done
+        num_missing = self.plan.num_lines - self.num_lines_done
         wanted = islice(items, num_missing)
-        for number, chunk in numbered_chunks(wanted, self._work.chunk_lines):
+        for number, chunk in numbered_chunks(wanted, self.plan.chunk_lines):
             yield first + number - 1, chunk
             num_missing -= len(chunk)
         if num_missing:
             raise DataError(
-                f"{self._work.input}: has fewer lines than the {self._work.num_input_lines:,} that "
+                f"{self.plan.input}: has fewer lines than the {self.plan.text.num_lines:,} that "
                 "it had when this command began; restore it, and run the command again"
             )
 
@@ -207,13 +216,13 @@ class CorpusTranslation:
             self._lines += write(answer, number)
         self._num_answers += len(answers)
         self.repair_counts.update(answer.translations[0].is_repaired for answer in answers)
-        num_left = self._work.num_lines - self.num_lines_done
-        if self._num_answers and self._num_answers == min(num_left, self._work.chunk_lines):
+        num_left = self.plan.num_lines - self.num_lines_done
+        if self._num_answers and self._num_answers == min(num_left, self.plan.chunk_lines):
             self._write_chunk()
 
     def finish(self) -> None:
         """Let the output appear under its name."""
-        if not self._work.num_lines and not self._num_done:
+        if not self.plan.num_lines and not self._num_done:
             self.begin()
             self._write_chunk()
         assert self.num_lines_done == self.num_lines, self.num_lines_done
@@ -232,56 +241,18 @@ class CorpusTranslation:
     def _fields(self, num_chunks: int = 0) -> dict[str, Json]:
         done: dict[str, Json] = {
             "chunks": num_chunks,
-            "lines": min(num_chunks * self._work.chunk_lines, self._work.num_lines),
+            "lines": min(num_chunks * self.plan.chunk_lines, self.plan.num_lines),
             "repaired": self.repair_counts[True],
             "not_repaired": self.repair_counts[False],
         }
-        return {"work": self._work.identity, "done": done}
+        return {"work": self.plan.determined_by(), "done": done}
 
 
-def _shortlist_hash(folder: str) -> str | None:
-    if not folder:
-        return None
-    return hash_of_content(read_manifest(Path(folder), shortlists.FORMAT, shortlists.VERSION))
-
-
-def _check_same(file: GrowingFile, work: Work) -> None:
-    """Raise ConfigError if a file was begun by other work; it names every difference."""
+def _check_same(file: GrowingFile, plan: Plan) -> None:
+    """Raise ConfigError if a file was begun by another translation; it names every difference."""
     assert file.fields is not None, "nothing has been written"
-    differences = [*_differences(file.fields["work"], work.identity)]
-    if differences:
+    if found := [*differences(file.fields["work"], plan.determined_by())]:
         raise ConfigError(
-            f"{file.partial}: belongs to another translation: {'; '.join(differences)}; run the "
+            f"{file.partial}: belongs to another translation: {'; '.join(found)}; run the "
             f"command that began it, or delete {file.partial.name} and {file.manifest.name}"
         )
-
-
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs between two works, in words."""
-    if before["models"] != now["models"]:
-        yield f"the model is another one ({_names(before['models'])}, now {_names(now['models'])})"
-    if before["shortlist"] != now["shortlist"]:
-        yield "--shortlist is another one"
-    if before["shard"] != now["shard"]:
-        yield f"--shard was {before['shard']}, now {now['shard']}"
-    fields = fields_of(TranslateRecipe)
-    for name, value in now["settings"].items():
-        # A setting of a later version had the effect of its default.
-        old = before["settings"].get(name, fields[name].default)
-        # No line that was translated so far was too long.
-        is_harmless = name == "on_too_long" and old == "error"
-        if old != value and not is_harmless:
-            yield f"--{name.replace('_', '-')} was {shown(old)}, now {shown(value)}"
-    for name in before["settings"].keys() - fields.keys():
-        yield f"--{name.replace('_', '-')} is a setting of a later nmtkit"
-    if before["input"] != now["input"]:
-        old_lines, num_lines = before["input"]["num_lines"], now["input"]["num_lines"]
-        if old_lines != num_lines:
-            yield f"the input has {num_lines:,} lines, and had {old_lines:,}"
-        else:
-            yield "the input has other lines"
-
-
-def _names(models: Sequence[Mapping[str, str]]) -> str:
-    """Return the beginnings of the models' hashes."""
-    return " and ".join(model["weights"][:8] for model in models)

@@ -1,7 +1,7 @@
 """Forced decoding: the probability of given translations, and attention on request.
 
 One pass over source and target ids, as in training. The log-probabilities equal those that a search
-reports for the same ids.
+reports for the same ids, of a model or an ensemble.
 """
 
 import math
@@ -77,6 +77,39 @@ def score_pairs(
         if on_batch:
             on_batch(len(batch), sum(len(pairs[index][1]) for index in batch))
     return [scores[index] for index in range(len(pairs))]
+
+
+def score_by_ensemble(
+    models: Sequence[Transformer],
+    pairs: Sequence[tuple[Ids, Ids]],
+    max_tokens: int,
+    attention_layers: Sequence[int | None],
+    on_batch: OnBatch | None = None,
+) -> list[ForcedScore]:
+    """Score given targets by one or more models; probabilities and attention are their means.
+
+    Args:
+        models: see `score_pairs`.
+        pairs: see `score_pairs`.
+        max_tokens: see `score_pairs`.
+        attention_layers: see `score_pairs`; one per model.
+        on_batch: see `score_pairs`; called for the last model.
+
+    Raises:
+        DamagedError, DataError: see `score_pairs`.
+    """
+    scores_by_model = [
+        score_pairs(model, pairs, max_tokens, layer, on_batch if number == len(models) else None)
+        for number, (model, layer) in enumerate(zip(models, attention_layers, strict=True), 1)
+    ]
+    return [_mean(scores) for scores in zip(*scores_by_model, strict=True)]
+
+
+def _mean(scores: Sequence[ForcedScore]) -> ForcedScore:
+    log_probs = torch.tensor([score.token_log_probs for score in scores], dtype=torch.float64)
+    token_log_probs = (log_probs.logsumexp(0) - math.log(len(scores))).tolist()
+    matrices = [score.attention for score in scores if score.attention is not None]
+    return ForcedScore(tuple(token_log_probs), torch.stack(matrices).mean(0) if matrices else None)
 
 
 def _score_batch(

@@ -58,7 +58,7 @@ def load_scorer(path: Path, recipe: ScoreRecipe) -> Scorer:
         DamagedError: the model is missing or incomplete.
     """
     loaded = _load_prepared(path, set_up(recipe.runtime), recipe.scoring.precision)
-    return Scorer(loaded.model, loaded.codec, recipe.scoring)
+    return Scorer([loaded.model], loaded.codec, recipe.scoring)
 
 
 def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedModel:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from nmtkit.config.schema import TranslationConfig
-from nmtkit.decoding.requests import BatchResult
+from nmtkit.decoding.answers import BatchResult
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmtkit.config.schema import ScoringConfig
-from nmtkit.decoding.forced import ForcedScore, OnBatch, score_pairs
+from nmtkit.decoding.forced import ForcedScore, OnBatch, score_by_ensemble
 from nmtkit.errors import DataError
 from nmtkit.model.likelihood import perplexity
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.lines import numbered_chunks
+from nmtkit.text.lines import FIRST_CHUNK_LINES, numbered_chunks
 
 CHUNK_LINES = 4096
-"""Number of pairs that are read ahead and sorted by length."""
+"""Largest number of pairs that are read ahead and sorted by length."""
 
 BLANK = ([EOS_ID], [EOS_ID])
 """The ids of a pair of blank lines."""
@@ -38,6 +38,10 @@ class ScoredLine:
     tokens: tuple[str, ...]
     token_log_probs: tuple[float, ...]
     num_words: int
+
+    def __repr__(self) -> str:
+        """Return log-probability and perplexity, without tokens."""
+        return f"ScoredLine(log_prob={self.log_prob}, perplexity={self.perplexity})"
 
     @property
     def log_prob(self) -> float:
@@ -79,20 +83,22 @@ class Totals:
 
 
 class Scorer:
-    """A model with its codec, ready to score translations."""
+    """A model or ensemble with its codec, ready to score translations."""
 
-    def __init__(self, model: Transformer, codec: TextCodec, config: ScoringConfig) -> None:
+    def __init__(
+        self, models: Sequence[Transformer], codec: TextCodec, config: ScoringConfig
+    ) -> None:
         """Put the parts together.
 
         Args:
-            model: in evaluation mode, on the device to use.
-            codec: the codec that the model was trained with.
+            models: in evaluation mode, on the device to use; several are an ensemble.
+            codec: the codec that the models were trained with.
             config: batch size and longest line.
         """
-        self._model = model
+        self._models = models
         self._codec = codec
         self._config = config
-        self._num_positions = model.config.longest_sequence
+        self._num_positions = min(model.config.longest_sequence for model in models)
 
     def score_chunks(
         self,
@@ -106,7 +112,7 @@ class Scorer:
 
         Args:
             pairs: source lines with their translations.
-            chunk_lines: number of pairs per chunk.
+            chunk_lines: largest number of pairs per chunk; the first ones are smaller.
             on_batch: called after each batch with its numbers of pairs and target tokens; blank
                 pairs are a batch of their own.
 
@@ -114,7 +120,7 @@ class Scorer:
             DataError: a line is too long, or malformed.
             DamagedError: the model's logits are not numbers.
         """
-        for first_line_number, chunk in numbered_chunks(pairs, chunk_lines):
+        for first_line_number, chunk in numbered_chunks(pairs, chunk_lines, FIRST_CHUNK_LINES):
             yield self.score_chunk(chunk, first_line_number, on_batch)
 
     def score_chunk(
@@ -135,7 +141,8 @@ class Scorer:
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)
         max_tokens = self._config.max_tokens
-        scores = iter(score_pairs(self._model, not_blank, max_tokens, None, on_batch))
+        layers = [None] * len(self._models)
+        scores = iter(score_by_ensemble(self._models, not_blank, max_tokens, layers, on_batch))
         return [
             ScoredLine((), (), 0) if pair == BLANK else self._line(text, pair[1], next(scores))
             for (_, text), pair in zip(pairs, encoded, strict=True)

@@ -11,24 +11,25 @@ from itertools import repeat
 import torch
 from torch import Tensor
 
-from nmtkit.config.schema import TranslateRecipe
+from nmtkit.config.schema import ScoringConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.annotations import Annotations, annotate
-from nmtkit.decoding.batching import batches_by_length, longest_translation, scale_limit
-from nmtkit.decoding.constraints import NO_TOKEN, Constraints
-from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.long_lines import LineSplitter, with_warnings
-from nmtkit.decoding.output_forms import output_form
-from nmtkit.decoding.requests import (
+from nmtkit.decoding.answers import (
     Answer,
     BatchResult,
     Chunk,
     ChunkAnswers,
-    Request,
     Translation,
     join_n_best,
 )
+from nmtkit.decoding.batching import batches_by_length, longest_translation, scale_limit
+from nmtkit.decoding.constraints import NO_TOKEN, Constraints
+from nmtkit.decoding.forced import Ids
+from nmtkit.decoding.input_formats import Request
+from nmtkit.decoding.long_lines import LineSplitter, with_warnings
+from nmtkit.decoding.output_forms import output_form
 from nmtkit.decoding.sampling import SamplingSpec, sample
+from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.errors import ConfigError, DataError
@@ -98,11 +99,8 @@ class Translator:
         """Translate lines lazily; yield one translation per line.
 
         Raises:
-            ConfigError: `lines` is a string, so that each character would be a line.
             DataError: a line is too long, and `on_too_long` is "error".
         """
-        if isinstance(lines, str):
-            raise ConfigError("translate: takes lines, and was given one string; put it in a list")
         config = self._recipe.translation
         chunks = numbered_chunks(map(Request, lines), 1 if config.stream else config.chunk_lines)
         for result in self.answer_all(chunks):
@@ -161,6 +159,10 @@ class Translator:
         limits = scale_limit(config.max_tokens, width), scale_limit(config.batch_size, width)
         for batch in batches_by_length(lengths, *limits):
             yield answers.add(batch, self._translate([parts[index] for index in batch]))
+
+    def scorer(self, config: ScoringConfig) -> Scorer:
+        """Return a scorer of the same models."""
+        return Scorer(self._models, self._codec, config)
 
     @property
     def target_kind(self) -> str:
@@ -266,8 +268,8 @@ class Translator:
 
     def _translation(self, hypothesis: Hypothesis, annotations: Annotations) -> Translation:
         text = one_line(self._codec.decode_target(hypothesis.ids))
-        ids, score = hypothesis.ids, hypothesis.score
-        return Translation(text, hypothesis.log_prob, score, len(ids), annotations)
+        tokens = tuple(map(self._codec.target.piece, hypothesis.ids))
+        return Translation(text, hypothesis.log_prob, hypothesis.score, tokens, annotations)
 
     def _limits(
         self, parts: list[_SourcePart], forced_prefixes: Tensor

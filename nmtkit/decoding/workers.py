@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from nmtkit.config.schema import TranslateRecipe
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.long_lines import with_warnings
-from nmtkit.decoding.requests import Answer, BatchResult, Chunk, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
 from nmtkit.runtime.workers import Worker, wait_for_any

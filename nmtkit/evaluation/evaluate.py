@@ -22,7 +22,7 @@ from nmtkit.evaluation.breakdown import (
     count_words,
 )
 from nmtkit.evaluation.input_checks import input_warnings
-from nmtkit.evaluation.metric import Metric, Output, Score
+from nmtkit.evaluation.metric import LineReport, Metric, Output, Score
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts
@@ -80,41 +80,64 @@ def evaluate(
         frequencies = [by_frequency(system.lines, reference, counts) for system in texts.systems]
     scores, length_scores = [], []
     for metric in metrics:
-        prepared = texts.map(metric.prepare)
+        prepared = _prepare(texts, metric, reporter)
         scores.append(score_systems(metric, prepared, significance, reporter))
-        subsets = [prepared.select(one.indices) for one in lengths]
         length_scores.append(
-            [score_systems(metric, subset, SignificanceConfig()) for subset in subsets]
+            [
+                score_systems(
+                    metric,
+                    prepared.select(one.indices),
+                    SignificanceConfig(),
+                    reporter,
+                    f"{one.label} words",
+                )
+                for one in lengths
+            ]
         )
     names = [system.name for system in texts.systems]
     return Evaluation(names, scores, lengths, length_scores, frequencies)
 
 
-def score_lines(texts: Texts, metrics: Sequence[Metric]) -> Iterator[list[float]]:
+def _prepare(texts: Texts, metric: Metric, reporter: WorkReporter) -> Texts:
+    """Prepare all lines for a metric, which may tokenise them, and show the progress."""
+
+    def prepare(line: str) -> str:
+        prepared = metric.prepare(line)
+        counting.add(1)
+        return prepared
+
+    num_lines = sum(len(text.lines) for text in (*texts.systems, *texts.references))
+    with reporter.counting(f"prepared for {metric.name}:", "lines", num_lines) as counting:
+        return texts.map(prepare)
+
+
+def score_lines(
+    texts: Texts, metrics: Sequence[Metric], reporter: WorkReporter = SILENT
+) -> Iterator[list[float]]:
     """Yield the scores of each line of one system, one score per metric.
 
     Args:
         texts: one system and its references; `Texts.check` has passed.
         metrics: at least one.
+        reporter: receives the progress.
 
     Raises:
         ConfigError: there are several systems.
     """
-    system = texts.only_system()
-    prepared = [texts.map(metric.prepare) for metric in metrics]
-    for index in range(len(system.lines)):
-        yield [
-            metric.score_line(
-                own.systems[0].lines[index], [one.lines[index] for one in own.references]
-            )
-            for metric, own in zip(metrics, prepared, strict=True)
-        ]
+    num_lines = len(texts.only_system().lines)
+    prepared = [_prepare(texts, metric, reporter) for metric in metrics]
+    with reporter.track(range(num_lines), "scored", "lines", num_lines) as indices:
+        for index in indices:
+            yield [
+                metric.score_line(
+                    own.systems[0].lines[index], [one.lines[index] for one in own.references]
+                )
+                for metric, own in zip(metrics, prepared, strict=True)
+            ]
 
 
-def line_report(config: MetricsConfig) -> Callable[[Texts, bool], Iterator[Output]]:
+def line_report(config: MetricsConfig) -> LineReport:
     """Return a function that scores each line of texts by these metrics.
-
-    Its second argument selects JSON instead of tab-separated columns.
 
     Raises:
         ConfigError: see `make_metrics`; the returned function raises as `score_lines`.
@@ -122,8 +145,10 @@ def line_report(config: MetricsConfig) -> Callable[[Texts, bool], Iterator[Outpu
     return partial(_report_lines, make_metrics(config))
 
 
-def _report_lines(metrics: Sequence[Metric], texts: Texts, as_json: bool) -> Iterator[Output]:
-    for scores in score_lines(texts, metrics):
+def _report_lines(
+    metrics: Sequence[Metric], texts: Texts, as_json: bool, reporter: WorkReporter
+) -> Iterator[Output]:
+    for scores in score_lines(texts, metrics, reporter):
         table = {metric.name: score for metric, score in zip(metrics, scores, strict=True)}
         yield Output(
             [json.dumps(table) if as_json else "\t".join(f"{score:.2f}" for score in scores)]
@@ -141,7 +166,7 @@ class LineType:
     """
 
     input_warnings: Callable[[Texts], Iterator[str]]
-    line_report: Callable[[MetricsConfig], Callable[[Texts, bool], Iterator[Output]]]
+    line_report: Callable[[MetricsConfig], LineReport]
 
 
 LINE_TYPES: dict[TargetType, LineType] = {

@@ -1,8 +1,11 @@
 """The interface of all metrics: a metric with its settings, and the scores that it returns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from nmtkit.evaluation.texts import Texts
+from nmtkit.progress.counting import WorkReporter
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
@@ -39,13 +42,17 @@ class Score:
     """
 
     name: str
-    is_higher_better: bool
+    is_higher_better: bool = field(repr=False)
     score: float
     signature: str
     details: str
     interval: Interval | None = None
-    p_value: float | None = None
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    p_value: float | None = field(default=None, repr=False)
+    figures: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+Statistics = list[list[int | float]]
+"""Per line: what a score is computed from, such as matches and lengths."""
 
 
 def _unchanged(line: str) -> str:
@@ -79,19 +86,37 @@ class Metric:
     text_of: Callable[[str], str] = _unchanged
     describe: Callable[[Any], tuple[str, Mapping[str, Any]]] = _without_details
 
-    def score(
-        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], resamples: int
-    ) -> Score:
-        """Score prepared lines.
+    def count(self, hypotheses: Iterable[str], references: Sequence[Sequence[str]]) -> Statistics:
+        """Return the statistics of prepared lines.
+
+        This and `score` are the halves of sacreBLEU's `corpus_score`.
 
         Args:
-            hypotheses: the translations.
+            hypotheses: the translations; read once, line by line.
             references: one or more references, each with the same number of lines.
+        """
+        statistics: Statistics = self.scorer._extract_corpus_statistics(
+            hypotheses,  # type: ignore[arg-type]  # it needs no sequence
+            references,
+        )
+        return statistics
+
+    def score(self, statistics: Statistics, resamples: int) -> Score:
+        """Score a text by its statistics, immediately after `count`.
+
+        Args:
+            statistics: of all lines.
             resamples: bootstrap samples for the confidence interval; 0 = no interval.
         """
-        # sacreBLEU computes no interval from fewer than 2 samples.
-        result = self.scorer.corpus_score(hypotheses, references, n_bootstrap=resamples)
-        interval = Interval(result._mean, result._ci) if resamples else None
+        result = self.scorer._aggregate_and_compute(statistics)
+        interval = None
+        if resamples:
+            from sacrebleu.significance import _bootstrap_resample
+
+            self.scorer.n_bootstrap = resamples  # for the signature, as the seed
+            self.scorer.seed, samples = _bootstrap_resample(statistics, self.scorer, resamples)
+            result.estimate_ci(samples)
+            interval = Interval(result._mean, result._ci)
         details, figures = self.describe(result)
         return Score(
             self.name,
@@ -129,3 +154,7 @@ class Output:
 
     lines: Sequence[str]
     remarks: Sequence[str] = ()
+
+
+LineReport = Callable[[Texts, bool, WorkReporter], Iterator[Output]]
+"""Reports on each line of texts: as JSON or not, and with a progress."""

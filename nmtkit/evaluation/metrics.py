@@ -49,8 +49,10 @@ def score_corpus(
     assert all(len(lines) == len(hypotheses) > 0 for lines in references), "equally many lines"
     return [
         metric.score(
-            [metric.prepare(line) for line in hypotheses],
-            [[metric.prepare(line) for line in reference] for reference in references],
+            metric.count(
+                map(metric.prepare, hypotheses),
+                [[metric.prepare(line) for line in reference] for reference in references],
+            ),
             resamples=0,
         )
         for metric in metrics

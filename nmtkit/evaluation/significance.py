@@ -8,16 +8,16 @@ the same texts and seed always give the same figures.
 
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from nmtkit.config.metrics import SignificanceConfig
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metric import Interval, Metric, Score
 from nmtkit.evaluation.texts import Texts
 from nmtkit.progress.counting import SILENT, WorkReporter
+from nmtkit.units import counted
 
 _LONG_RESAMPLING = 10_000_000
 """Lines drawn by resampling that takes seconds."""
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 
 def score_systems(
-    metric: Metric, texts: Texts, config: SignificanceConfig, reporter: WorkReporter = SILENT
+    metric: Metric,
+    texts: Texts,
+    config: SignificanceConfig,
+    reporter: WorkReporter = SILENT,
+    subset: str = "",
 ) -> list[Score]:
     """Score one or more systems by one metric.
 
@@ -36,6 +40,7 @@ def score_systems(
         texts: lines after `metric.prepare`; the first system is the baseline of tests.
         config: the requested intervals and tests.
         reporter: receives the progress of scoring, and a message before long resampling.
+        subset: name of the subset of lines that the texts are, for the progress.
 
     Returns:
         One score per system, with interval and p-value as requested.
@@ -53,57 +58,22 @@ def score_systems(
         )
     references = [reference.lines for reference in texts.references]
     resamples = config.resamples if config.confidence and not is_paired else 0
+    by = f"by {metric.name}" + (f", {subset}" if subset else "")
     scores = []
     for system in texts.systems:
         with system.named_in_errors():
-            _announce(resamples, len(system.lines), metric, reporter)
-            verb = f"scored {system.name} by {metric.name}:"
-            with closing(_Watched(system.lines, reporter, verb)) as lines:
-                scores.append(metric.score(lines, references, resamples))
-    if is_paired:
-        draws = config.resamples if config.paired_bs else config.trials
-        _announce(draws, len(texts.systems) * len(references[0]), metric, reporter)
-    return _tested(metric, scores, texts, config) if is_paired else scores
-
-
-class _Watched(Sequence[str]):
-    """Lines whose iterations are counted; sacreBLEU scores a text line by line."""
-
-    def __init__(self, lines: Sequence[str], reporter: WorkReporter, verb: str) -> None:
-        self._lines = lines
-        self._reporter = reporter
-        self._verb = verb
-        self._iteration = self._watched()
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        return self._lines[index]
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __iter__(self) -> Iterator[str]:
-        self._iteration = self._watched()
-        return self._iteration
-
-    def close(self) -> None:
-        """End the last iteration, which sacreBLEU leaves open when it fails."""
-        self._iteration.close()
-
-    def _watched(self) -> Generator[str]:
-        with self._reporter.track(self._lines, self._verb, "lines", len(self)) as lines:
-            yield from lines
-
-
-def _announce(draws: int, num_lines: int, metric: Metric, reporter: WorkReporter) -> None:
-    """Report resampling that takes seconds."""
-    if draws * num_lines >= _LONG_RESAMPLING:
-        reporter.message(f"resampling {draws:,} times for {metric.name}")
+            verb, total = f"scored {system.name} {by}:", len(system.lines)
+            with reporter.track(system.lines, verb, "lines", total) as lines:
+                statistics = metric.count(lines, references)
+        if resamples * len(system.lines) >= _LONG_RESAMPLING:
+            reporter.message(f"resampling {system.name} {resamples:,} times {by}")
+        scores.append(metric.score(statistics, resamples))
+    if not is_paired:
+        return scores
+    draws = config.resamples if config.paired_bs else config.trials
+    if draws * len(texts.systems) * len(references[0]) >= _LONG_RESAMPLING:
+        reporter.message(f"testing {counted(len(texts.systems), 'systems')} {by}")
+    return _tested(metric, scores, texts, config)
 
 
 def _tested(

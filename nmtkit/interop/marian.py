@@ -28,6 +28,7 @@ from nmtkit.interop.formats import (
 from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.storage.model_folder import LoadedModel, save_tensors
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.cleaned import Cleaned
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.tokenized import Tokenized
 
@@ -110,7 +111,8 @@ def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
     yield from unsupported_attention(config)
     for side, vocabulary in (("source", codec.source), ("target", codec.target)):
         if sentencepiece_model(vocabulary) is None:
-            kind = "tokenised text" if isinstance(vocabulary, Tokenized) else vocabulary.kind
+            kinds = {Tokenized: "tokenised text", Cleaned: "cleaned text"}
+            kind = kinds.get(type(vocabulary), vocabulary.kind)
             yield Problem(
                 ("kind",),
                 f"the {side} vocabulary (of {kind}) must be SentencePiece's, over plain text",

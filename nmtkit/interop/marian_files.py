@@ -90,6 +90,8 @@ def read_bytes(path: Path) -> bytes:
     """Read a file; DamagedError if it cannot be read."""
     try:
         return read_file(path)
+    except DamagedError:
+        raise
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror}; {DOWNLOAD_AGAIN}") from error
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import Tree
-from nmtkit.reporting.svg_text import columns, xml_text
+from nmtkit.reporting.svg_text import INK, MUTED, PAPER, columns, xml_text
 
 _BRANCH, _LAST_BRANCH, _STEM, _SPACE = "\u251c\u2500 ", "\u2514\u2500 ", "\u2502  ", "   "
 
 _CHARACTER = 8.0  # width, of the sans-serif letters of this size
 _FONT_SIZE = 14
+_CAPTION = 24.0  # height
 _GAP = 14.0  # between words
 _LEVEL = 48.0  # between a label and those below it
 _MARGIN = 16.0
@@ -59,20 +60,26 @@ def outline(tree: Tree) -> Iterator[str]:
 
 
 def svg(trees: Iterable[Tree]) -> str:
-    """Draw trees below each other, the words of each in one row; return SVG."""
+    """Draw trees below each other, each with its number and its words in a row; return SVG."""
     drawings: list[str] = []
     width = top = 0.0
-    for tree in trees:
+    for number, tree in enumerate(trees, 1):
         nodes = _place_nodes(tree)
         bottom = 1 + max(node.depth for node in nodes)
+        caption = f"{number}: {' '.join(tree.words())}"
         content = "".join(_draw_node(node, nodes, bottom) for node in nodes)
-        drawings.append(f'<g transform="translate(0,{top:.1f})">{content}</g>')
-        width = max(width, *(node.x + node.width / 2 + _MARGIN for node in nodes))
-        top += 2 * _MARGIN + _LEVEL * bottom + _FONT_SIZE
+        drawings.append(
+            f'<g transform="translate(0,{top:.1f})"><text x="{_MARGIN}" y="{_CAPTION}" '
+            f'fill="{MUTED}" text-anchor="start">{xml_text(caption)}</text>{content}</g>'
+        )
+        ends = [node.x + node.width / 2 for node in nodes]
+        width = max(width, _MARGIN + max(*ends, _MARGIN + _CHARACTER * columns(caption)))
+        top += 2 * _MARGIN + _CAPTION + _LEVEL * bottom + _FONT_SIZE
+    size = f'width="{width:.1f}" height="{top:.1f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.1f}" height="{top:.1f}" '
-        f'viewBox="0 0 {width:.1f} {top:.1f}" font-family="sans-serif" '
-        f'font-size="{_FONT_SIZE}" text-anchor="middle">{"".join(drawings)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.1f} {top:.1f}" '
+        f'font-family="sans-serif" font-size="{_FONT_SIZE}" fill="{INK}" text-anchor="middle">'
+        f'<rect {size} fill="{PAPER}"/>{"".join(drawings)}</svg>'
     )
 
 
@@ -138,11 +145,11 @@ def _text(x: float, level: int, text: str) -> str:
 def _line(x: float, level: int, below_x: float, below: int) -> str:
     """Return a line from below one label to above another."""
     start, end = _baseline(level) + _FONT_SIZE / 3, _baseline(below) - _FONT_SIZE
-    return f'<path d="M{x:.1f},{start:.1f} L{below_x:.1f},{end:.1f}" stroke="currentColor"/>'
+    return f'<path d="M{x:.1f},{start:.1f} L{below_x:.1f},{end:.1f}" stroke="{MUTED}"/>'
 
 
 def _baseline(level: int) -> float:
-    return _MARGIN + _FONT_SIZE + _LEVEL * level
+    return _MARGIN + _CAPTION + _FONT_SIZE + _LEVEL * level
 
 
 def _depth(tree: Tree) -> int:

@@ -2,7 +2,7 @@
 
 A resumed run depends on its earlier validations. Their records are therefore synced, and one that
 could not be written is written with the next record. Records of earlier versions are read under
-today's names.
+current names.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from nmtkit.errors import DamagedError
 from nmtkit.progress.records import (
     Record,
     Sample,
+    SessionRecord,
     SkippedRecord,
     TrainingRecord,
     ValidationRecord,
@@ -28,7 +29,7 @@ from nmtkit.storage.durable import open_log, replace_file
 from nmtkit.storage.reading import check_is_file, read_file
 
 _KINDS: dict[str, type[Record]] = {
-    kind.event: kind for kind in (TrainingRecord, ValidationRecord, SkippedRecord)
+    kind.event: kind for kind in (TrainingRecord, ValidationRecord, SkippedRecord, SessionRecord)
 }
 _NUMBER = (int, float)
 
@@ -40,15 +41,17 @@ class MetricsLog:
         self.path = path
         self._unwritten = b""
 
+    def begin(self, session: SessionRecord) -> None:
+        """Add a session with the next record, so that one without records leaves no trace."""
+        self._unwritten = _line(session)
+
     def append(self, record: Record) -> None:
-        """Add a record, after the validations that could not be written before.
+        """Add a record, after a session and the validations that are not written yet.
 
         Raises:
             ResourceError: it cannot be written; the next call writes a validation again.
         """
-        values = {"event": record.event, **dataclasses.asdict(record)}
-        line = json.dumps({name: json_value(value) for name, value in values.items()})
-        data = self._unwritten + line.encode() + b"\n"
+        data = self._unwritten + _line(record)
         if isinstance(record, ValidationRecord):
             self._unwritten = data
         self._write(data)
@@ -70,6 +73,8 @@ class MetricsLog:
     def drop_after(self, update: int) -> None:
         """Delete the records of updates after `update`, and an incomplete last line.
 
+        A session that loses all its records is deleted too.
+
         Raises:
             DamagedError: another line is not a record.
             ResourceError: no records can be appended to the log.
@@ -77,11 +82,15 @@ class MetricsLog:
         if os.path.lexists(self.path):
             open_log(self.path).close()
         lines, is_last_incomplete = self._lines()
-        kept = [
-            line
-            for number, line in enumerate(lines, 1)
-            if self._record(line, number).update <= update
-        ]
+        kept: list[bytes] = []
+        session: list[bytes] = []  # until a record of it is kept
+        for number, line in enumerate(lines, 1):
+            record = self._record(line, number)
+            if isinstance(record, SessionRecord):
+                session = [line]
+            elif record.update <= update:
+                kept += [*session, line]
+                session = []
         if is_last_incomplete or len(kept) < len(lines):
             replace_file(self.path, b"".join(line + b"\n" for line in kept))
 
@@ -133,6 +142,12 @@ class MetricsLog:
         return DamagedError(f"{self.path}:{number}: not a record of training; delete the line")
 
 
+def _line(record: Record) -> bytes:
+    values = {"event": record.event, **dataclasses.asdict(record)}
+    text = json.dumps({name: json_value(value) for name, value in values.items()})
+    return text.encode() + b"\n"
+
+
 def _record(values: Mapping[str, Any]) -> Record:
     """Return the record of a line's values; KeyError, TypeError or ValueError if there is none."""
     event = values["event"]
@@ -171,7 +186,7 @@ def _sample(values: Mapping[str, Any]) -> Sample:
 
 
 def _upgraded(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of an old validation (`loss`, `bleu`, `signature`) under today's names."""
+    """Return the values of an old validation (`loss`, `bleu`, `signature`) under current names."""
     bleu, signature = values["bleu"], values["signature"]
     return {
         **values,

@@ -205,7 +205,36 @@ class SkippedRecord:
     pairs: list[int]
 
 
-Record = TrainingRecord | ValidationRecord | SkippedRecord
+@dataclass(frozen=True, kw_only=True)
+class SessionRecord:
+    """A session of training, which begins with the first record after it.
+
+    Attributes:
+        update: number of updates of the run before it.
+        started: its date and time in UTC, as ISO 8601.
+        data: path of the dataset, as given.
+        device: name of the first rank's GPU, or "cpu".
+        processor: model of the first rank's CPU; empty if unknown.
+        threads: CPU threads per rank.
+        ranks: processes that train together, one per device.
+        nmtkit, torch, python: versions.
+    """
+
+    event: ClassVar[str] = "session"
+
+    update: int
+    started: str
+    data: str
+    device: str
+    processor: str
+    threads: int
+    ranks: int
+    nmtkit: str
+    torch: str
+    python: str
+
+
+Record = TrainingRecord | ValidationRecord | SkippedRecord | SessionRecord
 
 
 class Log(Protocol):

@@ -1,9 +1,15 @@
-"""The plots of a report: loss, nll, scores, speed and learning rate by update."""
+"""The plots of a report: loss, nll, scores, speed and learning rate.
+
+Each has its curves over the updates, the time and the tokens of training.
+"""
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import TypeVar
 
 from nmtkit.config.metrics import METRICS, NLL
@@ -19,8 +25,55 @@ MAX_POINTS = 500
 _MAX_KEPT_PER_BUCKET = 5
 
 
-def plots(runs: Sequence[Run]) -> list[Plot]:
-    """Return the plots of all runs, without empty ones."""
+@dataclass(frozen=True)
+class XAxis:
+    """A quantity that grows with the updates of a run.
+
+    Attributes:
+        totals: returns it at each training record.
+        units: the names of its units, with their sizes from large to small.
+    """
+
+    totals: Callable[[Run], Sequence[float]]
+    units: Mapping[str, float]
+
+    def over(self, runs: Sequence[Run], plot: Plot) -> Plot:
+        """Return a plot over this quantity from a plot of the runs over updates."""
+        totals = [self.totals(run) for run in runs]
+        most = max(total[-1] for total in totals)
+        *larger, (unit, _) = self.units.items()
+        unit = next((name for name, size in larger if most >= size), unit)
+        curves = []
+        for run, total, curve in zip(runs, totals, plot.curves, strict=True):
+            known = [(0, 0), *zip((one.update for one in run.training), total, strict=True)]
+            points = [(_interpolated(x, known) / self.units[unit], y) for x, y in curve.points]
+            curves.append(Curve(curve.name, points))
+        return Plot(plot.title, curves, plot.from_zero, unit)
+
+
+X_AXES = {
+    "updates": XAxis(lambda run: [one.update for one in run.training], {"updates": 1}),
+    "time": XAxis(
+        lambda run: [one.elapsed_s for one in run.training],
+        {"hours": 3600, "minutes": 60, "seconds": 1},
+    ),
+    "tokens": XAxis(
+        lambda run: [
+            *accumulate(one.num_source_tokens + one.num_target_tokens for one in run.training)
+        ],
+        {"billion tokens": 1e9, "million tokens": 1e6, "thousand tokens": 1e3, "tokens": 1},
+    ),
+}
+"""The quantities of the x axis; time is that of all sessions, and tokens are of both sides."""
+
+
+def figures(runs: Sequence[Run]) -> list[dict[str, Plot]]:
+    """Return the plots of all runs over each of X_AXES, without empty ones."""
+    return [{name: axis.over(runs, plot) for name, axis in X_AXES.items()} for plot in _plots(runs)]
+
+
+def _plots(runs: Sequence[Run]) -> list[Plot]:
+    """Return the plots over updates."""
     wanted = [
         _plot(
             "Training loss, label-smoothed, nats per token"
@@ -43,6 +96,16 @@ def plots(runs: Sequence[Run]) -> list[Plot]:
         _plot("Learning rate", runs, _learning_rate, True),
     ]
     return [plot for plot in wanted if any(curve.finite for curve in plot.curves)]
+
+
+def _interpolated(x: float, known: Points) -> float:
+    """Return y at x, between the known points, which ascend; beyond the last one, its y."""
+    index = min(bisect_left(known, x, key=itemgetter(0)), len(known) - 1)
+    end, high = known[index]
+    if index == 0 or x >= end:
+        return high
+    start, low = known[index - 1]
+    return low + (x - start) / (end - start) * (high - low)
 
 
 def thinned(points: Points, max_points: int) -> Points:

@@ -1,73 +1,87 @@
-"""A report as one HTML page without scripts or external files.
+"""A report as one HTML page without external files.
 
-The page is also well-formed XML. Its Content-Security-Policy forbids loading anything.
+The page is also well-formed XML.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from nmtkit.reporting.document import Cell, Section, Table
-from nmtkit.reporting.svg import PALETTE, Plot, draw, style
-from nmtkit.version import __version__
+from nmtkit.reporting.html import base_style, package_file, policy
+from nmtkit.reporting.svg import Plot, draw
+from nmtkit.reporting.svg import style as plot_style
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE = """\
-body {
-  max-width: 84rem; margin: 0 auto; padding: 2rem 1.5rem 4rem;
-  background: var(--page); color: var(--text);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
-}
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 0.25rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2.5rem 0 0.75rem; }
-.origin { color: var(--muted); margin: 0; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.35rem 0.7rem; text-align: right; max-width: 16rem; }
-th:first-child, td:first-child { text-align: left; padding-left: 0.25rem; }
-th { color: var(--muted); border-bottom: 2px solid var(--line); vertical-align: bottom; }
-td { border-bottom: 1px solid var(--line); white-space: nowrap; }
-th, td:first-child { white-space: normal; overflow-wrap: break-word; }
-.sentences th, .sentences td { text-align: left; white-space: normal; max-width: none; }
-tbody tr:hover { background: var(--raised); }
-ul { margin: 0; padding-left: 1.2rem; max-width: 64rem; }
-.wide + ul { margin-top: 0.75rem; color: var(--muted); font-size: 0.9em; }
-.plots {
-  display: grid; gap: 1.25rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr));
-}
-figure { margin: 0; padding: 0.75rem; border: 1px solid var(--line); border-radius: 8px; }
-"""
+Figure = Mapping[str, Plot]
+"""The same curves over each quantity of the x axis, by its name."""
 
 
 def page(
-    title: str, overview: Sequence[Section], plots: Sequence[Plot], details: Sequence[Section]
+    title: str,
+    origin: str,
+    overview: Sequence[Section],
+    figures: Sequence[Figure],
+    details: Sequence[Section],
 ) -> str:
-    """Return a page: title, overview sections, plots, detail sections."""
+    """Return a page: title, origin, overview sections, figures, detail sections.
+
+    All figures have plots over the same quantities. The reader chooses one of them.
+    """
+    quantities = list(figures[0]) if figures else []
+    style = base_style() + package_file(__package__, "report.css") + plot_style()
+    style += "".join(map(_choice_rule, quantities))
+    # XML would read the script as markup, and HTML reads the marks around it as comments.
+    script = f"//<![CDATA[\n{package_file(__package__, 'report.js')}//]]>"
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',
         "<head>",
         '<meta charset="utf-8"/>',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}"/>',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy(style, script))}"/>',
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
         f"<title>{escape(title)}</title>",
-        f"<style>\n{PALETTE}{_STYLE}{style()}\n</style>",
+        f"<style>{style}</style>",
         "</head>",
         "<body>",
         f"<h1>{escape(title)}</h1>",
-        f'<p class="origin">nmtkit {__version__}</p>',
+        f'<p class="origin">{escape(origin)}</p>',
         *map(_section, overview),
         "<section>",
         "<h2>Curves</h2>",
+        *_choice(quantities),
         '<div class="plots">',
-        *(f"<figure>\n{draw(plot)}\n</figure>" for plot in plots),
+        *map(_figure, figures),
         "</div>",
         "</section>",
         *map(_section, details),
+        f'<script type="module">{script}</script>',
         "</body>",
         "</html>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _choice(quantities: Sequence[str]) -> list[str]:
+    """Return the choice of the x axis, which style alone puts into effect."""
+    inputs = []
+    for number, name in enumerate(quantities):
+        checked = ' checked="checked"' if number == 0 else ""
+        control = f'<input type="radio" name="x" id="by-{name}"{checked}/>'
+        inputs.append(f"<label>{control}<span>{name}</span></label>")
+    legend = "<legend>Horizontal axis</legend>"
+    return ["<form><fieldset>", legend, *inputs, "</fieldset></form>"] if inputs else []
+
+
+def _choice_rule(name: str) -> str:
+    """Return the rule that hides the plots over other quantities."""
+    return f"body:has(#by-{name}:checked) figure > div:not(.by-{name}) {{ display: none; }}\n"
+
+
+def _figure(figure: Figure) -> str:
+    plots = (
+        f'<div class="by-{name}">\n{draw(plot)}\n<output></output></div>'
+        for name, plot in figure.items()
+    )
+    return "\n".join(["<figure>", *plots, "</figure>"])
 
 
 def _section(section: Section) -> str:

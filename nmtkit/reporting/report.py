@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmtkit.errors import ConfigError
-from nmtkit.reporting.curves import plots
+from nmtkit.reporting.curves import figures
 from nmtkit.reporting.document import Section, markdown
+from nmtkit.reporting.origins import dates_of, origins
 from nmtkit.reporting.page import page
 from nmtkit.reporting.paper import table2
 from nmtkit.reporting.run_tables import samples, settings, summary, validations
@@ -19,6 +20,7 @@ from nmtkit.reporting.runs import Run
 from nmtkit.reporting.warnings import warnings
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import make_folder, replace_file
+from nmtkit.version import __version__
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def report_on(runs: Sequence[Run], with_paper: bool) -> Report:
     """
     compared = [settings(runs)] if len(runs) > 1 else []
     paper = [table2(runs)] if with_paper else []
-    details = [*compared, validations(runs), *samples(runs), *paper]
+    details = [*compared, validations(runs), *samples(runs), *origins(runs), *paper]
     return Report(runs, [summary(runs), warnings(runs)], details)
 
 
@@ -73,5 +75,7 @@ def write_page(report: Report, path: Path, overwrite: bool) -> None:
         if not parent.is_dir():
             make_folder(parent)
     title = f"Training of {', '.join(run.name for run in report.runs)}"
-    text = page(title, report.overview, plots(report.runs), report.details)
+    dates = [f"started {one}" for one in [dates_of(report.runs)] if one]
+    origin = " \u00b7 ".join([*dates, f"nmtkit {__version__}"])
+    text = page(title, origin, report.overview, figures(report.runs), report.details)
     replace_file(path, text.encode())

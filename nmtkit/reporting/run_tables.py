@@ -28,9 +28,6 @@ _NOTES = (
 _SECONDS_PER_HOUR = 3600
 _FEW_HOURS = 0.01
 
-_SHOWN_DIGITS = 12
-"""Digits of a fingerprint."""
-
 _MAX_ROWS = 12
 """Rows of the table of validations; the best of several runs may need more."""
 
@@ -50,23 +47,17 @@ def summary(runs: Sequence[Run]) -> Section:
 
 
 def settings(runs: Sequence[Run]) -> Section:
-    """Return the table of the settings that differ between runs, and of their datasets."""
+    """Return the table of the settings that differ between runs."""
     values = [values_of(run.recipe) for run in runs]
     rows = [
         [Cell(f"{field.section}.{name}"), *(Cell(literal(field, one[name])) for one in values)]
         for name, field in fields_of(TrainRecipe).items()
         if any(one[name] != values[0][name] for one in values)
     ]
-    datasets = [run.dataset and run.dataset[:_SHOWN_DIGITS] for run in runs]
-    if len({*datasets}) > 1:
-        rows.append([Cell("dataset"), *(Cell(one) if one else NOTHING for one in datasets)])
     if not rows:
         return Section("Settings that differ", None, ["all settings are equal"])
     headers = ["setting", *(run.name for run in runs)]
-    notes = ["dataset: fingerprint of the training data, see nmtkit info"]
-    return Section(
-        "Settings that differ", Table(headers, rows), notes if len({*datasets}) > 1 else []
-    )
+    return Section("Settings that differ", Table(headers, rows), [])
 
 
 def validations(runs: Sequence[Run]) -> Section:

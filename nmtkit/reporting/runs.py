@@ -9,7 +9,7 @@ from nmtkit.config.metrics import METRICS, NLL, cost
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import ConfigError
 from nmtkit.progress.metrics_log import MetricsLog
-from nmtkit.progress.records import TrainingRecord, ValidationRecord
+from nmtkit.progress.records import SessionRecord, TrainingRecord, ValidationRecord
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.manifest import load
 from nmtkit.storage.run_folder import RunFolder
@@ -24,6 +24,7 @@ class Run:
         recipe: the settings of its latest session.
         training: its training records, at least one.
         validations: its validation records.
+        sessions: its session records; none in old logs.
         num_parameters: parameters of its model; None without a checkpoint.
         codec: the fingerprint of its codec; None without a checkpoint.
         dataset: the fingerprint of its training data; None without a checkpoint.
@@ -36,6 +37,7 @@ class Run:
     recipe: TrainRecipe
     training: Sequence[TrainingRecord]
     validations: Sequence[ValidationRecord]
+    sessions: Sequence[SessionRecord]
     num_parameters: int | None
     codec: str | None
     dataset: str | None
@@ -128,6 +130,7 @@ def _read(path: Path, name: str) -> Run:
         recipe=recipe,
         training=training,
         validations=[record for record in records if isinstance(record, ValidationRecord)],
+        sessions=[record for record in records if isinstance(record, SessionRecord)],
         num_parameters=manifest.get("parameters"),
         codec=manifest.get("codec"),
         dataset=provenance.get("dataset"),

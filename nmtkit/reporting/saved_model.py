@@ -186,13 +186,17 @@ def _vocabulary(codec: TextCodec) -> str:
     """Describe a codec, such as "8000 entries, shared, moses and sentencepiece"."""
     sizes = [codec.source.size] if codec.is_shared else [codec.source.size, codec.target.size]
     content = codec.to_json()
-    sides = [
-        f"moses and {side['kind']}" if side["tokenizer"] == "moses" else str(side["kind"])
-        for side in (content["source"], content["target"])
-    ]
+    sides = [_side(content[name]) for name in ("source", "target")]
     kinds = " to ".join(dict.fromkeys(sides))
     shared = "shared" if codec.is_shared else "one per language"
     return f"{' and '.join(map(str, sizes))} entries, {shared}, {kinds}"
+
+
+def _side(side: Mapping[str, Any]) -> str:
+    """Describe the codec of a side, such as "unescape, nfc, moses and words"."""
+    unescape = "unescape" if side["unescape"] else "none"
+    steps = [name for name in (unescape, side["normalize"], side["tokenizer"]) if name != "none"]
+    return f"{', '.join(steps)} and {side['kind']}" if steps else str(side["kind"])
 
 
 def _provenance_lines(manifest: Mapping[str, Any]) -> Iterator[str]:

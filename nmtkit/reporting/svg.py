@@ -17,10 +17,12 @@ PALETTE = """\
 :root {
   color-scheme: light dark;
   --page: #ffffff; --text: #1c2024; --muted: #5b646e; --line: #d9dee3; --raised: #f6f8fa;
+  --focus: #0072b2;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171a; --text: #e8eaed; --muted: #a3acb5; --line: #363d44; --raised: #1d2125;
+    --focus: #56b4e9;
   }
 }
 """
@@ -31,13 +33,15 @@ _ON_BLACK = ("#56b4e9", "#f28c4a", "#2fc79a", "#e0a0c8", "#e6e6e6", "#f0e442")
 _DASHES = ("none", "7 4", "2 3", "10 3 2 3", "16 5")
 
 # Pixels.
-_WIDTH, _LEFT, _RIGHT = 640, 68, 628
+_WIDTH, _LEFT, _RIGHT = 520, 68, 508
 _HEIGHT, _TITLE, _BELOW = 250, 36, 42
-_LEGEND_ROW, _SWATCH, _CHARACTER, _GAP = 20, 36, 7.4, 20
+_LEGEND_ROW, _SWATCH, _CHARACTER, _GAP = 20, 36, 8, 20
 _TICK, _RADIUS = 5, 2.6
 
 _X_TICKS, _Y_TICKS = 7, 6
-_MAX_NAME = 70  # characters that fit into a row of the legend
+_FIVE_DIGITS, _LARGE = 1e4, 1e12
+"""Values from the first to below the second are written without a fraction or an exponent."""
+_MAX_NAME = 50  # characters that fit into a row of the legend
 _MAX_DOTS = 60
 """Curves with more points are drawn without dots."""
 
@@ -67,13 +71,13 @@ class Plot:
         title: the quantity and its unit.
         curves: one per run, also for a run without points, so that colours stay the same.
         from_zero: begin the y axis at 0.
-        x_label: the label of the x axis.
+        x_label: the unit of the x axis, in the plural.
     """
 
     title: str
     curves: Sequence[Curve]
     from_zero: bool
-    x_label: str = "update"
+    x_label: str = "updates"
 
 
 def draw(plot: Plot) -> str:
@@ -88,11 +92,12 @@ def draw(plot: Plot) -> str:
     title = escape(plot.title)
     view = f"0 0 {_WIDTH} {top + _HEIGHT + _BELOW}"
     elements = [
-        f'<svg class="plot" viewBox="{view}" role="img" aria-label="{title}">',
-        f'<text class="title" x="{_LEFT}" y="18">{title}</text>',
+        f'<svg class="plot" viewBox="{view}" role="img" tabindex="0" aria-label="{title}" '
+        f'data-x="{escape(plot.x_label)}">',
+        f'<text class="title" x="0" y="18">{title}</text>',
         *(entry for row in legend for entry in row),
         *_frame(x_axis, y_axis, plot.x_label),
-        *(_curve(number, curve, x_axis, y_axis, plot.x_label) for number, curve in drawn.items()),
+        *(_curve(number, curve, x_axis, y_axis) for number, curve in drawn.items()),
         "</svg>",
     ]
     return "\n".join(elements)
@@ -112,16 +117,16 @@ def style() -> str:
     """Return the style sheet of plots; the page defines --text, --muted and --line."""
     return "\n".join(
         [
-            ".plot { display: block; width: 100%; height: auto; font-size: 13px; }",
+            ".plot { display: block; width: 100%; height: auto; font-size: 14px; }",
             ".plot text { fill: var(--muted); }",
-            ".plot .title { fill: var(--text); font-size: 15px; font-weight: 600; }",
+            ".plot .title { fill: var(--text); font-weight: 600; }",
             ".plot .name { fill: var(--text); }",
             ".plot .frame { fill: none; stroke: var(--line); }",
             ".plot .grid { stroke: var(--line); stroke-width: 0.6; }",
             ".plot .curve path { fill: none; stroke: currentColor; stroke-width: 1.8; "
             "stroke-linejoin: round; }",
-            ".plot .curve circle { fill: currentColor; }",
-            ".plot .curve:hover path { stroke-width: 3; }",
+            ".plot circle { fill: currentColor; }",
+            ".plot .cursor .grid { stroke: var(--muted); stroke-width: 1; }",
             *_color_rules(_ON_WHITE),
             "@media (prefers-color-scheme: dark) {",
             *_color_rules(_ON_BLACK),
@@ -134,23 +139,24 @@ def _color_rules(colors: Sequence[str]) -> list[str]:
     return [f".color-{number} {{ color: {color}; }}" for number, color in enumerate(colors)]
 
 
-def _group(number: int, content: str) -> str:
+def _group(number: int, content: str, attributes: str = "") -> str:
     """Wrap elements in the colour and dashes of a curve."""
     color, dashes = number % len(_ON_WHITE), _DASHES[number % len(_DASHES)]
-    return f'<g class="curve color-{color}" stroke-dasharray="{dashes}">{content}</g>'
+    look = f'class="curve color-{color}" stroke-dasharray="{dashes}"'
+    return f"<g {look}{attributes}>{content}</g>"
 
 
 def _legend(names: Mapping[int, str]) -> Iterator[list[str]]:
     """Yield the rows of the legend, each with the entries that fit."""
     row: list[str] = []
-    x: float = _LEFT
+    x: float = 0
     y = _TITLE
     for number, name in names.items():
         text = _shortened(name)
         width = _SWATCH + _CHARACTER * len(text)
         if row and x + width > _RIGHT:
             yield row
-            row, x, y = [], _LEFT, y + _LEGEND_ROW
+            row, x, y = [], 0, y + _LEGEND_ROW
         row.append(_entry(number, text, x, y))
         x += width + _GAP
     yield row
@@ -185,23 +191,30 @@ def _frame(x_axis: Axis, y_axis: Axis, x_label: str) -> Iterator[str]:
     )
 
 
-def _curve(number: int, curve: Curve, x_axis: Axis, y_axis: Axis, x_label: str) -> str:
-    """Draw a line between gaps, and dots for isolated points, or for all points if few."""
+def _curve(number: int, curve: Curve, x_axis: Axis, y_axis: Axis) -> str:
+    """Draw a line between gaps, and dots for isolated points, or for all points if few.
+
+    The values of the line's points follow as text, for a script that displays them.
+    """
     has_dots = len(curve.points) <= _MAX_DOTS
     lines, dots = [], []
     for is_line, part in groupby(curve.points, lambda point: math.isfinite(point[1])):
         points = list(part)
         if is_line:
-            pixels = [f"{x_axis.pixel(x):.1f},{y_axis.pixel(y):.1f}" for x, y in points]
-            lines.append("M" + " ".join(pixels))
+            pixels = [(f"{x_axis.pixel(x):.1f}", f"{y_axis.pixel(y):.1f}") for x, y in points]
+            lines.append("M" + " ".join(f"{x},{y}" for x, y in pixels))
         if is_line and (has_dots or len(points) == 1):
-            dots += [_dot(curve.name, point, x_axis, y_axis, x_label) for point in points]
-    return _group(number, f'<path d="{"".join(lines)}"/>{"".join(dots)}')
+            dots += [f'<circle cx="{x}" cy="{y}" r="{_RADIUS}"/>' for x, y in pixels]
+    xs = " ".join(_rounded(x) for x, _ in curve.finite)
+    ys = " ".join(_precise(y) for _, y in curve.finite)
+    values = f' data-name="{escape(curve.name)}" data-x="{xs}" data-y="{ys}"'
+    return _group(number, f'<path d="{"".join(lines)}"/>{"".join(dots)}', values)
 
 
-def _dot(name: str, point: tuple[float, float], x_axis: Axis, y_axis: Axis, x_label: str) -> str:
-    """Draw a point whose values the browser shows as a tooltip."""
-    x, y = point
-    position = f'cx="{x_axis.pixel(x):.1f}" cy="{y_axis.pixel(y):.1f}" r="{_RADIUS}"'
-    title = escape(f"{name}, {x_label} {x:,}: {y:.5g}")
-    return f"<circle {position}><title>{title}</title></circle>"
+def _precise(value: float) -> str:
+    """Write a value with five digits, or all before the point."""
+    return f"{value:,.0f}" if _FIVE_DIGITS <= abs(value) < _LARGE else f"{value:,.5g}"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"

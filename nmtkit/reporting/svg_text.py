@@ -1,8 +1,11 @@
-"""Text in SVG: estimated width and XML escapes."""
+"""Text in SVG: estimated width, XML escapes, and the colours of pictures on white."""
 
 import re
 from html import escape
 from unicodedata import combining, east_asian_width
+
+PAPER, INK, MUTED = "#ffffff", "#1c2024", "#5b646e"
+"""The background of pictures, their text, and their captions."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, section 2.2."""

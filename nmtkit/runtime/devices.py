@@ -18,7 +18,7 @@ default of 1024, a small model needs half a gigabyte more and is not faster.
 """
 
 PROCESSOR = Path("/proc/cpuinfo")
-"""The file that lists the instructions of the CPU."""
+"""The file that lists the model and the instructions of the CPU."""
 
 MIN_BFLOAT16_SIZE = 256
 """Smallest model size that trains faster in bfloat16 on a CPU with bfloat16 instructions.
@@ -65,6 +65,12 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
+def processor_name(processor: Path = PROCESSOR) -> str:
+    """Return the model of the CPU; empty if the system does not name it."""
+    found = re.search(r"^model name\s*:\s*(.*\S)", _description(processor), re.MULTILINE)
+    return found[1] if found else ""
+
+
 def choose_precision(
     setting: str, device: torch.device, trained_size: int | None
 ) -> torch.dtype | None:
@@ -92,16 +98,27 @@ def choose_precision(
     return torch.bfloat16 if is_low else None
 
 
+def precision_of_inference(runtime: RuntimeConfig) -> str:
+    """Return what `--precision auto` means in inference: "float32" or "bfloat16"."""
+    has_gpu = runtime.device != "cpu" and torch.cuda.is_available()
+    device = torch.device("cuda" if has_gpu else "cpu")
+    return "bfloat16" if choose_precision("auto", device, trained_size=None) else "float32"
+
+
 def multiplies_bfloat16(processor: Path = PROCESSOR) -> bool:
     """Return whether the CPU has instructions for bfloat16 products, which are slow without."""
-    try:
-        description = processor.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return re.search(r"\b(avx512_bf16|amx_bf16)\b", description) is not None
+    return re.search(r"\b(avx512_bf16|amx_bf16)\b", _description(processor)) is not None
 
 
 def make_deterministic() -> None:
     """Make equal computations on GPUs give equal bits; call it before the first computation."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(mode=True)
+
+
+def _description(processor: Path) -> str:
+    """Return the system's description of the CPU; empty if there is none."""
+    try:
+        return processor.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

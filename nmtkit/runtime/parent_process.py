@@ -16,6 +16,11 @@ def speaks_for_all_ranks() -> bool:
     return LAUNCHER not in os.environ and os.environ.get("RANK", "0") == "0"
 
 
+def is_launched() -> bool:
+    """Return whether a launcher has started this process as a rank."""
+    return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+
+
 def end_with_parent(parent: int) -> None:
     """Have the kernel kill this process when the thread that started it ends.
 

@@ -13,7 +13,7 @@ def background_thread(name: str) -> ThreadPoolExecutor:
     Otherwise each Python thread that computes gets its own team of OpenMP threads. libgomp then
     counts more threads than cores, and all of them sleep between parallel regions instead of
     spinning, for the rest of the process: training on a CPU loses a third of its speed. All
-    background threads are therefore made here.
+    background threads that compute are therefore made here.
 
     Args:
         name: prefix of the thread's name.

@@ -16,6 +16,7 @@ from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import complete, summarize_repairs
 from nmtkit.parsing.vocabulary import TreeTokens, check_parses
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.cleaned import NORMAL_FORMS, Cleaned, Cleaning, cleaned, steps_before
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 from nmtkit.text.subword import Subword
@@ -23,7 +24,8 @@ from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
 
 _FORMAT = "nmtkit-codec"
-_VERSION = 2
+_VERSION = 3
+_PREPARATION = ("tokenizer", "unescape", "normalize")
 
 
 class Vocabulary(Protocol):
@@ -113,7 +115,7 @@ class Kind:
     Attributes:
         vocabulary: its class.
         target_type: type of target lines with this vocabulary.
-        is_tokenizable: Moses may tokenise the text first.
+        is_tokenizable: the text may be cleaned, and Moses may tokenise it, first.
         is_per_side: each side has its own files, even if both share the ids.
         check: reads the text of a dataset; DataError for a line that cannot be encoded.
         complete: see `TextCodec.complete`.
@@ -209,10 +211,10 @@ class TextCodec:
 
     @property
     def segmentation(self) -> str:
-        """Description of the segmentation of both sides, such as `moses, bpe and words`."""
+        """Description of the segmentation of both sides, such as `nfc, moses, bpe and words`."""
         sides = self.source, self.target
-        names = " and ".join(dict.fromkeys(side.segmentation for side in sides))
-        return f"moses, {names}" if any(isinstance(one, Tokenized) for one in sides) else names
+        steps = dict.fromkeys(step for side in sides for step in steps_before(side))
+        return ", ".join([*steps, " and ".join(dict.fromkeys(side.segmentation for side in sides))])
 
     @property
     def fingerprint(self) -> str:
@@ -256,7 +258,7 @@ class TextCodec:
             for name, side in zip(names, sides, strict=False)
         ]
         source, target = (
-            vocabulary if side["tokenizer"] == "none" else tokenized(vocabulary, side["lang"])
+            _prepared(vocabulary, side)
             for vocabulary, side in zip((vocabularies[0], vocabularies[-1]), sides, strict=True)
         )
         return TextCodec(
@@ -274,15 +276,28 @@ def tokenized(vocabulary: Vocabulary, lang: str) -> Tokenized:
     return Tokenized(vocabulary, lang)
 
 
+def _prepared(vocabulary: Vocabulary, side: Mapping[str, Any]) -> Vocabulary:
+    """Add the described tokeniser and cleaning in front of a vocabulary."""
+    if side["tokenizer"] == "moses":
+        vocabulary = tokenized(vocabulary, side["lang"])
+    return cleaned(vocabulary, Cleaning(side["unescape"], side["normalize"]))
+
+
 def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:
     """Return the file names, without suffix, of the vocabularies."""
     has_one_file = is_shared and not KINDS[source_kind].is_per_side
     return ("shared",) if has_one_file else ("source", "target")
 
 
-def _describe(lang: str, vocabulary: Vocabulary) -> dict[str, str]:
-    tokenizer = "moses" if isinstance(vocabulary, Tokenized) else "none"
-    return {"lang": lang, "kind": vocabulary.kind, "tokenizer": tokenizer}
+def _describe(lang: str, vocabulary: Vocabulary) -> dict[str, str | bool]:
+    cleaning = vocabulary.cleaning if isinstance(vocabulary, Cleaned) else Cleaning(False, "none")
+    return {
+        "lang": lang,
+        "kind": vocabulary.kind,
+        "tokenizer": "moses" if "moses" in steps_before(vocabulary) else "none",
+        "unescape": cleaning.unescape,
+        "normalize": cleaning.normalize,
+    }
 
 
 def _read_description(path: Path) -> dict[str, Any]:
@@ -305,6 +320,8 @@ def _read_description(path: Path) -> dict[str, Any]:
         )
     if version < 2:
         description = _upgrade_to_2(description)
+    if version < 3:
+        description = _upgrade_to_3(description)
     wrong = [name for name in ("source", "target") if not _is_side(description.get(name))]
     if not isinstance(description.get("is_shared"), bool) or (
         description["is_shared"] and not wrong and not _can_share(description)
@@ -330,10 +347,20 @@ def _upgrade_to_2(description: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _upgrade_to_3(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Upgrade version 2, which did not clean text."""
+    upgraded = dict(description)
+    for name in ("source", "target"):
+        side = description.get(name)
+        if isinstance(side, dict):
+            upgraded[name] = {**side, "unescape": False, "normalize": "none"}
+    return upgraded
+
+
 def _can_share(description: Mapping[str, Any]) -> bool:
     """Return whether the described sides can share one vocabulary."""
     source, target = description["source"], description["target"]
-    return all(source[name] == target[name] for name in ("kind", "tokenizer"))
+    return all(source[name] == target[name] for name in ("kind", *_PREPARATION))
 
 
 def _is_side(side: object) -> bool:
@@ -343,7 +370,11 @@ def _is_side(side: object) -> bool:
     kind, tokenizer = side.get("kind"), side.get("tokenizer")
     if kind not in [*KINDS] or not isinstance(side.get("lang"), str):
         return False
-    return tokenizer == "none" or (tokenizer == "moses" and KINDS[kind].is_tokenizable)
+    form = side.get("normalize")
+    if tokenizer not in ("none", "moses") or form not in NORMAL_FORMS:
+        return False
+    is_plain = tokenizer == form == "none" and side.get("unescape") is False
+    return isinstance(side.get("unescape"), bool) and (is_plain or KINDS[kind].is_tokenizable)
 
 
 def _load_vocabulary(kind: Kind, folder: Path, name: str) -> Vocabulary:

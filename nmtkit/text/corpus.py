@@ -10,10 +10,16 @@ from nmtkit.errors import ConfigError
 from nmtkit.text.lines import read_pair, resolve
 
 Pair = tuple[str, str]
+Watch = Callable[[str, Iterator[Pair]], AbstractContextManager[Iterable[Pair]]]
+"""Enters the pairs of files, whose names it gets, to show the progress of reading."""
 
 CHUNK_PAIRS = 2048
 CHUNK_CHARACTERS = 2**20
 _KEY_BYTES = 8
+
+
+def _unwatched(_names: str, pairs: Iterator[Pair]) -> AbstractContextManager[Iterable[Pair]]:
+    return nullcontext(pairs)
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,14 @@ class Corpus:
         prefix: str,
         source_lang: str,
         target_lang: str,
-        watch: Callable[[Iterator[Pair]], AbstractContextManager[Iterable[Pair]]] = nullcontext,
+        watch: Watch = _unwatched,
     ) -> "Corpus":
         """Find the files of a prefix and count their lines.
 
         Args:
             prefix: path without the suffix of the language.
             source_lang, target_lang: the suffixes.
-            watch: enters the pairs that it gets, and can show how many.
+            watch: enters the pairs that it gets, and can show what they are and how many.
 
         Raises:
             ConfigError: a file is missing, cannot be read, or is a pipe or device.
@@ -56,7 +62,7 @@ class Corpus:
                     f"{path}: is a pipe or device, and this text is read more than once; write it "
                     "to a file, and give that"
                 )
-        with watch(read_pair(source, target)) as pairs:
+        with watch(f"{source} and {target}", read_pair(source, target)) as pairs:
             num_pairs = sum(1 for _ in pairs)
         return Corpus(prefix, source, target, num_pairs)
 

@@ -22,14 +22,11 @@ from nmtkit.units import mebibytes
 MAX_LINE_BYTES = 2**20
 """Longest line of text: more than a novel's chapter, and 40 MiB while SentencePiece encodes it."""
 
-LINE_BYTES: dict[str, int] = {"text": MAX_LINE_BYTES, "json": 2**25}
-"""Longest line of each input format of translation, in bytes.
-
-An object may hold the attention of a line of 1024 tokens, at 20 bytes per weight.
-"""
-
 TOO_LONG = "\n"
 """Stands for a line above `MAX_LINE_BYTES` in a pair; no other line has a line feed."""
+
+FIRST_CHUNK_LINES = 64
+"""Lines of the first chunk of a text, so that its results come soon; see `numbered_chunks`."""
 
 Item = TypeVar("Item")
 
@@ -99,8 +96,17 @@ class TextFacts:
     sha256: str
 
 
-def read_facts(stream: BinaryIO, name: str, max_bytes: int) -> TextFacts:
-    """Read a text once, without decoding it.
+def facts_of(lines: Iterable[bytes]) -> TextFacts:
+    """Return the facts of a text of these lines; see `raw_lines`."""
+    num_lines, sha256 = 0, hashlib.sha256()
+    for line in lines:
+        num_lines += 1
+        sha256.update(line + b"\n")
+    return TextFacts(num_lines, sha256.hexdigest())
+
+
+def raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a stream that is not decoded, without byte order mark and line ends.
 
     Args:
         stream, name, max_bytes: as for `decode_lines`.
@@ -108,13 +114,10 @@ def read_facts(stream: BinaryIO, name: str, max_bytes: int) -> TextFacts:
     Raises:
         DataError: a line is too long, or the gzip file is damaged.
     """
-    num_lines, sha256 = 0, hashlib.sha256()
-    for raw, _ in _raw_lines(stream, name, max_bytes):
-        num_lines += 1
+    for number, (raw, _) in enumerate(_raw_lines(stream, name, max_bytes), 1):
         if raw is None:
-            raise _too_long_error(name, num_lines, max_bytes)
-        sha256.update(raw + b"\n")
-    return TextFacts(num_lines, sha256.hexdigest())
+            raise _too_long_error(name, number, max_bytes)
+        yield raw
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -321,7 +321,7 @@ def _explain(message: str, size: int, text: str, size_flag: str) -> ConfigError 
     if too_high:
         return ConfigError(
             f"a vocabulary of {size} entries is too large for the text of {text}; set "
-            f"{size_flag} to at most {too_high[1]}"
+            f"{size_flag} to at most {too_high[1]}; a tenth of that is enough for so little text"
         )
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if too_low:

@@ -1,9 +1,12 @@
-"""What training reports at its start.
+"""What training reports and logs at its start.
 
 A module of its own: run.py composes a run, and this one only describes it.
 """
 
 import math
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
 
 import torch
 
@@ -11,8 +14,12 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.model.kernels import flash
+from nmtkit.progress.records import SessionRecord
+from nmtkit.runtime.devices import device_name, processor_name
+from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import highest_learning_rate
 from nmtkit.training.trainer import Trainer
+from nmtkit.version import __version__
 
 
 def announce(trainer: Trainer) -> None:
@@ -43,6 +50,24 @@ def announce(trainer: Trainer) -> None:
         )
     if progress.update:
         context.reporter.message(f"continuing after update {progress.update}")
+
+
+def describe_session(
+    update: int, data_dir: Path, device: torch.device, ranks: Ranks
+) -> SessionRecord:
+    """Describe when, on what and with what a session starts after an update."""
+    return SessionRecord(
+        update=update,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        data=str(data_dir),
+        device=device_name(device),
+        processor=processor_name(),
+        threads=torch.get_num_threads(),
+        ranks=ranks.size,
+        nmtkit=__version__,
+        torch=torch.__version__,
+        python=platform.python_version(),
+    )
 
 
 def planned_updates(recipe: TrainRecipe, dataset: Dataset) -> int:

@@ -18,7 +18,7 @@ from nmtkit.config.engine import EngineConfig
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
-from nmtkit.errors import ResourceError
+from nmtkit.errors import NmtkitError, ResourceError
 from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision
@@ -86,6 +86,8 @@ def choose_execution(
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             _compile(_small_objective(recipe, target_size, device, execution), num_tokens, device)
+    except NmtkitError:
+        raise
     except (RuntimeError, OSError, SubprocessError) as error:
         reason = " ".join(str(error).partition("\n\n")[0].split())
         report(f"not compiled: {reason}; training continues without --compile")

@@ -32,7 +32,7 @@ from nmtkit.errors import (
     StoppedError,
     is_out_of_memory,
 )
-from nmtkit.runtime.parent_process import LAUNCHER, end_with_parent
+from nmtkit.runtime.parent_process import LAUNCHER, end_with_parent, is_launched
 from nmtkit.training import exchange
 from nmtkit.training.exchange import Value
 
@@ -352,12 +352,22 @@ def _join(device: torch.device, timeout: timedelta, clock: Callable[[], float]) 
         device_id=device if is_gpu else None,
     )
     control = dist.new_group(backend="gloo", timeout=timeout) if is_gpu else None
-    return Ranks(rank, size, PrefixStore("ranks", store), control, timeout.total_seconds(), clock)
+    return Ranks(rank, size, _own_store(store), control, timeout.total_seconds(), clock)
 
 
-def is_launched() -> bool:
-    """Return whether a launcher has started this process as a rank."""
-    return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+def have_joined(store: Store, num_ranks: int) -> bool:
+    """Return whether all ranks have joined each other and reached an exchange.
+
+    Args:
+        store: the launcher's.
+        num_ranks: W, the number of ranks.
+    """
+    return _own_store(store).check([f"exchanges/{rank}" for rank in range(num_ranks)])
+
+
+def _own_store(store: Store) -> Store:
+    """Return the part of the launcher's store that `Ranks` uses; torch uses others."""
+    return PrefixStore("ranks", store)
 
 
 def _lost_message(who: str, when: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from torch.distributed import TCPStore
+from torch.distributed import Store, TCPStore
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps
@@ -24,13 +24,14 @@ from nmtkit.errors import (
     ConfigError,
     InterruptedByUserError,
     LostRankError,
+    NmtkitError,
     ResourceError,
     StoppedError,
 )
-from nmtkit.runtime.parent_process import LAUNCHER
+from nmtkit.runtime.parent_process import LAUNCHER, is_launched
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage.run_folder import RunFolder, is_run
-from nmtkit.training.distributed import AGREED_EXIT_CODES, is_launched
+from nmtkit.training.distributed import AGREED_EXIT_CODES, have_joined
 from nmtkit.training.micro_batches import recorded_increases
 from nmtkit.training.stopping import next_request
 
@@ -100,7 +101,7 @@ def launch(
 
     Raises:
         LostRankError: ranks are lost again and again, without progress in between.
-        StoppedError, InterruptedByUserError: see `_run`.
+        StoppedError, InterruptedByUserError, KeyboardInterrupt: see `_run`.
     """
     starts = 0
     with block_stop_signals():  # signals wait until a rank can handle them
@@ -128,23 +129,31 @@ def _run(
         The exit code; a description of the loss if a restart may help, else None.
 
     Raises:
-        StoppedError, InterruptedByUserError: a rank was lost after a signal requested a stop.
+        StoppedError, InterruptedByUserError: a signal requested a stop before a rank was started,
+            or a rank was lost after that.
+        KeyboardInterrupt: see `_wait`.
     """
+    if early := next_request(timeout_s=0):
+        raise _stopped(early, "before its processes were started")
     store = _loopback_store()
     ranks: list[Rank] = []
     try:
         for rank in range(processes):
             ranks += [_start(arguments, _environment(rank, processes, store.port))]
-        failures, request = _wait(ranks, clock)
+        failures, request = _wait(ranks, store, clock)
     finally:
         _signal(ranks, signal.SIGKILL)  # an error of the launcher may leave some running
     if not failures:
         return 0, None
     code, lost = _first_failure(failures)
     if request and lost:
-        kind = InterruptedByUserError if request is signal.SIGINT else StoppedError
-        raise kind(f"stopped by {request.name}, and {lost}; run the same command again to continue")
+        raise _stopped(request, f"and {lost}")
     return code, lost
+
+
+def _stopped(request: signal.Signals, how: str) -> NmtkitError:
+    kind = InterruptedByUserError if request is signal.SIGINT else StoppedError
+    return kind(f"stopped by {request.name}, {how}; run the same command again to continue")
 
 
 def _loopback_store() -> TCPStore:
@@ -187,24 +196,37 @@ def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> Rank:
 
 
 def _wait(
-    ranks: Sequence[Rank], clock: Callable[[], float]
+    ranks: Sequence[Rank], store: Store, clock: Callable[[], float]
 ) -> tuple[dict[int, int], signal.Signals | None]:
     """Wait until all ranks have ended; forward stop signals to them.
 
     When one has failed, the others get SIGTERM, and SIGKILL after `STOP_TIMEOUT_S`.
 
+    Args:
+        ranks: their processes.
+        store: the store of the ranks.
+        clock: seconds from an arbitrary start, never going back.
+
     Returns:
         The exit codes of the ranks that failed, in the order in which they ended; the first stop
         signal.
+
+    Raises:
+        KeyboardInterrupt: a second SIGINT came before all ranks had joined; until then they wait
+            for each other, no signal ends this wait, and there is nothing to save.
     """
     failures: dict[int, int] = {}
-    first_request, deadline = None, math.inf
+    first_request, deadline, is_interrupted = None, math.inf, False
     running = dict(enumerate(ranks))
     while running:
         request = next_request(timeout_s=POLL_S)
         if request:
             first_request = first_request or request
             _signal(running.values(), request)
+            if request is signal.SIGINT:
+                if is_interrupted and not have_joined(store, len(ranks)):
+                    raise KeyboardInterrupt
+                is_interrupted = True
         ended = {rank: code for rank, one in running.items() if (code := one.poll()) is not None}
         for rank in ended:
             del running[rank]

@@ -22,7 +22,7 @@ from nmtkit.data.sampler import check_budget
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.metrics_log import MetricsLog
-from nmtkit.progress.records import Log, ValidationRecord
+from nmtkit.progress.records import Log, SessionRecord, ValidationRecord
 from nmtkit.progress.reporter import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.runtime.devices import make_deterministic, set_up
@@ -31,7 +31,7 @@ from nmtkit.storage.checkpoint import Resumable
 from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
-from nmtkit.training.announcement import announce
+from nmtkit.training.announcement import announce, describe_session
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
 from nmtkit.training.compiling import Execution, choose_execution, eos_batch, should_compile
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
@@ -110,6 +110,7 @@ def train(
                 ranks.run_on_first(lambda: _report_complete(folder, progress, history, reporter))
                 ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
+            session = describe_session(progress.update, data_dir, device, ranks)
             execution = _execution(recipe, dataset, device, reporter.message)
             context = RunContext(
                 recipe=recipe,
@@ -120,7 +121,7 @@ def train(
                 ranks=ranks,
                 stop=stop,
                 reporter=reporter,
-                logs=_logs(recipe, folder, progress) if ranks.is_first else (),
+                logs=_logs(recipe, folder, session) if ranks.is_first else (),
                 parents=parents,
                 clock=clock,
             )
@@ -349,11 +350,12 @@ def _report_complete(
     )
 
 
-def _logs(recipe: TrainRecipe, folder: RunFolder, progress: Progress) -> list[Log]:
-    logs: list[Log] = [MetricsLog(folder.metrics_path)]
-    if recipe.logging.tensorboard:
-        logs.append(TensorboardLog(folder.tensorboard_dir, progress.update))
-    return logs
+def _logs(recipe: TrainRecipe, folder: RunFolder, session: SessionRecord) -> list[Log]:
+    metrics = MetricsLog(folder.metrics_path)
+    metrics.begin(session)
+    if not recipe.logging.tensorboard:
+        return [metrics]
+    return [metrics, TensorboardLog(folder.tensorboard_dir, session.update)]
 
 
 @contextmanager

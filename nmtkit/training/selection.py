@@ -4,7 +4,8 @@ The last ones are scheduled checkpoints (--save-every), because these are evenly
 ones are any that were validated.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.progress.metrics_log import MetricsLog
-from nmtkit.progress.records import plain_scores
+from nmtkit.progress.records import ValidationProgress, plain_scores
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.checkpoint import list_checkpoints, newest_scheduled
 from nmtkit.storage.durable import check_is_free, read_manifest
@@ -29,6 +30,7 @@ from nmtkit.storage.run_folder import RunFolder, is_run
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.validation import (
+    ShowProgress,
     Validation,
     ValidationHistory,
     Validator,
@@ -181,10 +183,31 @@ def _validate_mean(
     validator = Validator(
         objective, dataset, recipe.search, metrics, batch_tokens, reporter.message, Ranks()
     )
-    validation = validator.validate(lambda: False)
+    with _counted(reporter) as show:
+        validation = validator.validate(lambda: False, show)
     assert validation is not None, "no stop is requested"
     reporter.message(
         f"last={len(folders)} nll={validation.nll:.4f} "
         f"perplexity={perplexity(validation.nll):.2f} {plain_scores(validation.scores)}".rstrip()
     )
     return _Trial(folders, validation)
+
+
+@contextmanager
+def _counted(reporter: WorkReporter) -> Iterator[ShowProgress]:
+    """Enter a function that shows a validation: each of its parts is counted."""
+    counting, num_done = reporter.counting("validated", "parts"), 0
+
+    def show(progress: ValidationProgress) -> None:
+        nonlocal counting, num_done
+        if progress.done == 0:  # a part begins
+            counting.end()
+            counting = reporter.counting("validated", progress.counted, progress.total)
+            num_done = 0
+        counting.add(progress.done - num_done)
+        num_done = progress.done
+
+    try:
+        yield show
+    finally:
+        counting.end()

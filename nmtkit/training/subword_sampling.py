@@ -15,6 +15,7 @@ import numpy as np
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Indices, Pairs, Sequences, Side
 from nmtkit.errors import ConfigError
+from nmtkit.text.cleaned import Cleaned
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.subword_sampler import SubwordSampler, can_sample
@@ -128,7 +129,7 @@ def _make_sampler(
 
 def _sampled_part(vocabulary: Vocabulary) -> Subword | None:
     """Return the subword model of a vocabulary, or None if it cannot be sampled."""
-    if isinstance(vocabulary, Tokenized):
+    while isinstance(vocabulary, Cleaned | Tokenized):
         vocabulary = vocabulary.vocabulary
     if isinstance(vocabulary, Subword) and can_sample(vocabulary.data):
         return vocabulary

@@ -15,10 +15,11 @@ from tests.architecture.source_tree import ROOT, functions, sources
 TESTS = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
-def test_the_page_on_the_command_line_is_current() -> None:
-    render = runpy.run_path("docs/make_cli.py")["render"]
-    page = Path("docs/cli.md").read_text(encoding="utf-8")
-    assert page == render(), "run `python docs/make_cli.py`"
+@pytest.mark.parametrize("name", ["cli", "migrating"])
+def test_a_generated_page_is_current(name: str) -> None:
+    render = runpy.run_path(f"docs/make_{name}.py")["render"]
+    page = Path(f"docs/{name}.md").read_text(encoding="utf-8")
+    assert page == render(), f"run `python docs/make_{name}.py`"
 
 
 @pytest.mark.parametrize("page", ["reliability.md", "paper.md"])

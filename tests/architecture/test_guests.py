@@ -41,6 +41,8 @@ TABLES: dict[str, tuple[str, ...]] = {
     "nmtkit/decoding/output_forms.py": ("OUTPUT_FORMS",),
     "nmtkit/evaluation/metrics.py": ("MAKERS",),
     "nmtkit/evaluation/evaluate.py": ("LINE_TYPES",),
+    # Names of settings.
+    "nmtkit/config/keywords.py": ("TranslateSettings",),
     # Help.
     "nmtkit/config/presets.py": ("PRESETS_HELP",),
     "nmtkit_cli/command_line.py": ("COMMANDS",),
@@ -146,7 +148,7 @@ def test_a_branch_for_trees_is_found(path: str, text: str) -> None:
     [
         ("nmtkit/text/codec.py", "KINDS = {\n    'trees': Kind(TreeTokens),\n}"),
         ("nmtkit/config/schema.py", "class A:\n    beam: int = setting(4, 'Of parsers.')"),
-        ("nmtkit/decoding/formats.py", "x = json.loads(line, parse_int=_integer)"),
+        ("nmtkit/decoding/output_formats.py", "x = json.loads(line, parse_int=_integer)"),
     ],
 )
 def test_a_table_may_name_parsing(path: str, text: str) -> None:

@@ -55,6 +55,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.training": 9,
     "nmtkit.reporting": 9,
     "nmtkit.parsing.views": 10,
+    "nmtkit.api": 10,
     "nmtkit": 11,
     "nmtkit_cli": 11,
 }
@@ -83,6 +84,8 @@ WITHOUT_TORCH = (
     "nmtkit.model.kernels.row_padding",
     # Checks before models are loaded.
     "nmtkit.decoding.corpus",
+    "nmtkit.decoding.corpus_plan",
+    "nmtkit.decoding.input_formats",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",
     "nmtkit.training.seeds",

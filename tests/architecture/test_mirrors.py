@@ -27,7 +27,7 @@ TESTED_ELSEWHERE = {
 }
 MIRRORS_NO_MODULE = {
     "tests/unit/parsing/test_translating.py": "translating by parsers: how its parts fit",
-    "tests/unit/reporting/attention/test_assets.py": "the page's style and script",
+    "tests/unit/reporting/test_assets.py": "the page's style and script",
 }
 
 

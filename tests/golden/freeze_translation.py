@@ -6,12 +6,14 @@ Run once, as `python -m tests.golden.freeze_translation`; see freeze.py.
 from pathlib import Path
 
 from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe, TranslationConfig
-from nmtkit.data.binary import WHOLE
-from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation, open_input, plan
-from nmtkit.decoding.formats import make_writer
+from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation
+from nmtkit.decoding.corpus_plan import CorpusFiles, open_input, plan_of, read_input
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_translator
-from nmtkit.decoding.requests import Request
+from nmtkit.decoding.output_formats import make_writer
+from nmtkit.progress.counting import SILENT
 from nmtkit.storage.growing_file import growing_file
+from nmtkit.storage.model_description import hashes_of
 from nmtkit.storage.model_path import find_model
 from tests.golden.freeze import FROZEN as FROZEN_RUN
 from tests.tiny import TRAIN_LINES, never_warn, write_lines
@@ -33,13 +35,14 @@ def main() -> None:
     answers = translator.answer([Request(line) for line in TRAIN_LINES], 1)
     source = write_lines(FROZEN / "text", TRAIN_LINES)
     write_lines(FROZEN / "expected", [line for one in answers for line in write(one, 0)])
-    out = FROZEN / "out"
+    files = CorpusFiles(source, FROZEN / "out")
     with (
-        open_input(source, out) as text,
-        growing_file(out, FORMAT, VERSION, overwrite=False) as file,
+        open_input(files) as text,
+        growing_file(files.output, FORMAT, VERSION, overwrite=False) as file,
     ):
-        work = plan([find_model(MODEL)], RECIPE, source, text, WHOLE)
-        corpus = CorpusTranslation(work, file)
+        facts = read_input(text, files, RECIPE, SILENT)
+        plan = plan_of([hashes_of(find_model(MODEL))], None, RECIPE, files, facts)
+        corpus = CorpusTranslation(plan, file)
         corpus.begin()
         for _, chunk in list(corpus.chunks(answers))[:NUM_CHUNKS]:
             corpus.add(chunk, write)

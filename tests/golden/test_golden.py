@@ -15,11 +15,15 @@ from nmtkit.config.training import CheckpointConfig
 from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler
+from nmtkit.decoding.corpus import translate_file
+from nmtkit.decoding.corpus_plan import CorpusFiles
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.run import train
-from nmtkit_cli.translating import translate_corpus
 from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translations
+from tests.golden.freeze_cleaned import FROZEN as FROZEN_CLEANED
+from tests.golden.freeze_cleaned import LINES as CLEANED_LINES
 from tests.golden.freeze_codec import FROZEN as FROZEN_CODEC
 from tests.golden.freeze_codec import LINES
 from tests.golden.freeze_dataset import FROZEN as FROZEN_WITH_WEIGHTS
@@ -27,7 +31,7 @@ from tests.golden.freeze_subwords import FROZEN as FROZEN_SUBWORDS
 from tests.golden.freeze_subwords import LINES as SUBWORD_LINES
 from tests.golden.freeze_translation import FROZEN as FROZEN_TRANSLATION
 from tests.golden.freeze_translation import MODEL, RECIPE
-from tests.tiny import TRAIN_LINES, tiny_train_recipe
+from tests.tiny import TRAIN_LINES, never_warn, tiny_train_recipe
 
 FROZEN_SPLIT = Path(__file__).parent / "formats-4"
 EXPECTED = json.loads((FROZEN / "expected.json").read_text(encoding="utf-8"))
@@ -76,6 +80,14 @@ def test_a_frozen_codec_encodes_as_it_did() -> None:
     assert [codec.decode_target(ids) for ids in expected["target"]] == expected["decoded"]
 
 
+def test_a_frozen_codec_cleans_as_it_did() -> None:
+    codec = TextCodec.load(FROZEN_CLEANED / "codec")
+    expected = json.loads((FROZEN_CLEANED / "expected.json").read_text(encoding="utf-8"))
+    assert [codec.encode_source(line) for line in CLEANED_LINES] == expected["source"]
+    assert [codec.encode_target(line) for line in CLEANED_LINES] == expected["target"]
+    assert codec.segmentation == "unescape, nfkc, moses, nfc, words"
+
+
 def test_frozen_subwords_without_the_rule_read_the_symbol_for_a_space_as_a_space() -> None:
     codec = TextCodec.load(FROZEN_CODEC / "codec")
     assert codec.encode_source("the\u2581cat") == codec.encode_source("the cat")
@@ -98,14 +110,15 @@ def test_a_frozen_model_translates_as_it_did() -> None:
     assert translations(FROZEN / "run") == EXPECTED["translations"]
 
 
-def test_a_frozen_unfinished_translation_is_continued(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_frozen_unfinished_translation_is_continued(tmp_path: Path) -> None:
     folder = tmp_path / "frozen"
     shutil.copytree(FROZEN_TRANSLATION, folder)
-    translate_corpus([MODEL], RECIPE, folder / "text", folder / "out", None, overwrite=False)
+    messages: list[str] = []
+    reporter = WorkReporter(messages.append)
+    files = CorpusFiles(folder / "text", folder / "out")
+    translate_file([MODEL], RECIPE, files, reporter, never_warn)
     assert (folder / "out").read_bytes() == (folder / "expected").read_bytes()
-    assert capsys.readouterr().err.startswith("continuing after line 8 of 10\n")
+    assert messages[0] == "continuing after line 8 of 10"
     assert not list(folder.glob("out.*"))
 
 

@@ -122,6 +122,57 @@ def test_words_are_shown_as_text_whatever_they_look_like(chromium: Page) -> None
     assert chromium.evaluate("document.title") == f"Attention of {HOSTILE}"
 
 
+@pytest.mark.parametrize(
+    ("kind", "sides"),
+    [
+        ("memory", ["target", "source"]),
+        ("encoder", ["source", "source"]),
+        ("decoder", ["target", "target"]),
+    ],
+)
+def test_headings_over_both_columns_name_their_sides(
+    chromium: Page, kind: str, sides: list[str]
+) -> None:
+    go(chromium, f"attention={kind}")
+    for side, name in zip(("row", "column"), sides, strict=True):
+        box = "document.getElementById('{}').getBoundingClientRect()"
+        heading, column = (
+            chromium.evaluate(f"{box.format(one)}.toJSON()") for one in (f"{side}-side", f"{side}s")
+        )
+        assert chromium.evaluate(f"document.getElementById('{side}-side').textContent") == name
+        assert -1 <= column["top"] - heading["bottom"] < 10
+        assert heading["height"] < 40
+        assert heading["left"] < column["right"]
+        assert column["left"] < heading["right"]
+    tops = [f"document.getElementById('{one}').getBoundingClientRect().top"
+            for one in ("rows", "columns", "strokes")]  # fmt: skip
+    assert len({chromium.evaluate(one) for one in tops}) == 1, "lines begin at their words"
+
+
+def test_cross_attention_is_offered_first(chromium: Page) -> None:
+    code = "[...document.querySelectorAll('#attention input')].map((one) => one.value)"
+    assert chromium.evaluate(code) == ["memory", "encoder", "decoder"]
+    assert "memory" not in chromium.evaluate("document.body.innerText")
+
+
+def test_the_marks_of_spaces_are_light_and_words_are_not(chromium: Page) -> None:
+    code = "[...document.querySelectorAll('#rows .space')].map((one) => one.textContent)"
+    assert chromium.evaluate(code) == ["\u2581", "\u2581"]
+    mark = "document.querySelector('#rows .space')"
+    assert float(chromium.evaluate(f"getComputedStyle({mark}).opacity")) < 0.5
+
+
+def test_a_scale_has_the_colour_of_the_squares(chromium: Page) -> None:
+    go(chromium, "heads=2&drawing=matrix")
+    scale = pixels(chromium, "#scale")
+    opacities = [pixel[3] for pixel in scale]
+    assert opacities == sorted(opacities)
+    assert opacities[-1] == 255
+    assert scale[-1][:3] == [0xD5, 0x5E, 0x00]
+    weights = [number / 63 for number in range(1, 64)]  # the first square is empty
+    assert opacities == pytest.approx([255 * weight**0.5 for weight in weights], abs=1.5)
+
+
 @pytest.mark.parametrize("between", ["subwords", "words"])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
 def test_the_numbers_are_the_models(chromium: Page, kind: str, between: str) -> None:
@@ -276,7 +327,7 @@ def test_every_control_has_a_name(chromium: Page) -> None:
         for node in nodes
         if not node.get("ignored") and node["role"]["value"] in roles
     ]
-    assert ("radio", "encoder") in named
+    assert ("radio", "cross: target \u2192 source") in named
     assert ("checkbox", "2") in named
     assert ("group", "Layer") in named
     assert ("list", "words that attend") in named
@@ -291,7 +342,7 @@ def test_a_source_alone_offers_the_encoder_only(chromium: Page) -> None:
     )
     assert kept(chromium)["attention"] == "encoder"
     disabled = "[...document.querySelectorAll('input:disabled')].map((one) => one.value)"
-    assert chromium.evaluate(disabled) == ["decoder", "memory"]
+    assert chromium.evaluate(disabled) == ["memory", "decoder"]
 
 
 def test_the_heads_of_a_layer_are_summarised(chromium: Page) -> None:

@@ -43,7 +43,7 @@ def nmtkit(
         (
             "translate m --baem 4",
             2,
-            "No such option '--baem'. Did you mean '--beam'? (see `nmtkit translate --help`)",
+            "no option --baem here; did you mean --beam? (see `nmtkit translate --help`)",
         ),
         ("train", 2, "Missing argument 'DATA'. (see `nmtkit train --help`)"),
         ("train data", 2, "Missing option '--out'. (see `nmtkit train --help`)"),
@@ -129,6 +129,11 @@ def nmtkit(
             "score --model m --source s --metric ter",
             2,
             "--metric has no effect with --model; leave it out",
+        ),
+        (
+            "score --model m --source s a b",
+            2,
+            "--model scores one file of translations, not 2; score each one with a separate comma",
         ),
         (
             "score --reference r --threads 1",

@@ -142,7 +142,8 @@ def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) ->
     ]
     best = min(manifest["tried"], key=lambda one: one["nll"])["last"]
     what = "1 checkpoint" if best == 1 else f"{best} checkpoints"
-    assert done.stderr.rstrip("\n").split("\n") == [*lines, f"averaged {what} into {out}"]
+    opening = f"opening {run} on {folder / 'data'} (loading PyTorch)"
+    assert done.stderr.split("\n") == [opening, *lines, f"averaged {what} into {out}", ""]
     done = nmtkit_in_text("average-checkpoints", run, "--last", best, "--out", folder / "last")
     assert done.returncode == 0, done.stderr
     weights = [(one / "model.safetensors").read_bytes() for one in (out, folder / "last")]
@@ -166,8 +167,9 @@ def test_the_dataset_of_another_run_is_not_tried_on(
     other, out = tiny_dataset(tmp_path, ["x y"] * 8), folder / "foreign"
     done = nmtkit_in_text("average-checkpoints", run, "--try", "1,2", "--data", other, "--out", out)
     assert done.returncode == 4
-    assert f"{other}: its vocabulary is not that of {run}" in done.stderr
-    assert done.stderr.count("\n") == 1
+    opening, error = done.stderr.splitlines()
+    assert opening == f"opening {run} on {other} (loading PyTorch)"
+    assert f"{other}: its vocabulary is not that of {run}" in error
     assert not out.exists()
 
 

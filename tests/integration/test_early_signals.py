@@ -72,7 +72,7 @@ def test_a_command_ends_with_the_code_of_the_signal(
     [
         ("module", FIRST, signal.SIGTERM),
         ("script", "nmtkit_cli.train", signal.SIGUSR1),
-        ("module", "torch", signal.SIGINT),
+        ("module", "torch", signal.SIGHUP),
     ],
 )
 def test_training_ends_as_when_it_is_stopped_later(
@@ -80,7 +80,19 @@ def test_training_ends_as_when_it_is_stopped_later(
 ) -> None:
     line = f"train {data} --out run {SETTINGS} --max-updates 1000000"
     code, talk = end(tmp_path, entry, line, module, number)
-    assert code == (130 if number is signal.SIGINT else 75)
-    error = "" if number is signal.SIGINT else "error: "
-    assert f"nmtkit: {error}stopped by {number.name} before its first update; run the same" in talk
+    assert code == 75
+    assert f"nmtkit: error: stopped by {number.name} before its first update; run the same" in talk
     assert "Traceback" not in talk
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("module", [FIRST, "torch"])
+def test_an_interrupt_ends_training_that_loads_pytorch_immediately(
+    devices: int, module: str, data: Path, tmp_path: Path
+) -> None:
+    """No rank is started, and no folder of a run."""
+    line = f"train {data} --out run {SETTINGS} --max-updates 1000000 --devices {devices}"
+    code, talk = end(tmp_path, "module", line, module, signal.SIGINT)
+    assert code == 130
+    assert talk.splitlines()[1:] == ["nmtkit: interrupted"]
+    assert not (tmp_path / "run").exists()

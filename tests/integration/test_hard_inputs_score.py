@@ -36,7 +36,7 @@ def test_each_line_of_a_hard_file_has_a_score(codec: TextCodec, described: dict[
     with open_bytes(HARD / name) as stream:
         read = list(decode_lines(stream, name, "replace", lambda _: None))
     lines = [line[:NUM_CHARACTERS] for line in read]
-    scorer = Scorer(tiny_model(codec), codec, ScoringConfig(max_tokens=20_000))
+    scorer = Scorer([tiny_model(codec)], codec, ScoringConfig(max_tokens=20_000))
     scores = scorer.score_chunk(list(zip(lines, lines, strict=True)), 1)
     assert len(scores) == len(lines)
     for line, score in zip(lines, scores, strict=True):

@@ -4,7 +4,6 @@ Slower tests are in tests/system.
 """
 
 import getpass
-import json
 import os
 import re
 import signal
@@ -15,22 +14,24 @@ import torch
 
 from tests.launching import (
     WHOLE,
+    children,
     end,
     parameters,
     rank_process,
     start,
+    wait_for,
     wait_for_checkpoint,
     wait_for_restart,
 )
+from tests.training import logged
+
+pytestmark = pytest.mark.usefixtures("no_training_left")
 
 
 def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Path) -> None:
     code, talk = end(start(data, tmp_path, "--max-updates", "20"))
     assert code == 0, talk
-    one, two = (
-        [json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
-        for run in (tmp_path, whole)
-    )
+    one, two = (logged(run, "training") for run in (tmp_path, whole))
     assert [record["update"] for record in one] == [5, 10, 15, 20]
     for mine, other in zip(one, two, strict=False):
         assert mine["loss"] == pytest.approx(other["loss"], rel=1e-4)
@@ -61,6 +62,7 @@ def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
     wait_for_checkpoint(tmp_path, 5)
     os.kill(rank_process(process.pid, 1), signal.SIGKILL)
     wait_for_restart(process)
+    wait_for(lambda: any(children(process.pid)))
     process.send_signal(signal.SIGTERM)
     code, talk = end(process)
     assert code == 75, talk

@@ -109,7 +109,7 @@ def test_a_run_that_was_continued_cost_what_an_uninterrupted_one_did(folder: Pat
 def test_one_run_is_told_of(folder: Path) -> None:
     done = report(folder, "plain")
     assert (done.returncode, done.stderr) == (0, "")
-    titles = ["Summary", "Warnings", "Validations"]
+    titles = ["Summary", "Warnings", "Validations", "Machine and data"]
     assert list(tables(done.stdout)) == titles
     with_paper = report(folder, "plain --paper").stdout
     assert list(tables(with_paper)) == [*titles, "The paper's table 2"]
@@ -121,7 +121,7 @@ def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: P
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == report(folder, "plain dropout").stdout
     page = (folder / "page.html").read_bytes()
-    assert len(list(ElementTree.fromstring(page).iter("svg"))) == 5
+    assert len(list(ElementTree.fromstring(page).iter("figure"))) == 5
     again = report(folder, "plain --html page.html")
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr == (

@@ -84,7 +84,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
     codec = TextCodec("en", "de", vocabulary, vocabulary, is_shared=True)
     write_tiny_model(folder / "model", codec)
     (folder / "source.gz").write_bytes(gzip.compress(text_of(sources)))
-    scorer = Scorer(tiny_model(codec), codec, ScoringConfig())
+    scorer = Scorer([tiny_model(codec)], codec, ScoringConfig())
     expected = scorer.score_chunk(list(zip(sources, targets, strict=True)), 1)
     return Real(folder, vocabulary, targets, expected)
 
@@ -138,6 +138,21 @@ def test_json_has_the_score_of_each_token(real: Real) -> None:
         assert own["token_log_probs"] == pytest.approx(line.token_log_probs, abs=1e-4)
         spelled = "".join(own["tokens"]).removesuffix("</s>").replace("\u2581", " ").strip()
         assert "<0x" in spelled or spelled == real.vocabulary.normalize(target)
+
+
+def test_translations_of_a_file_have_the_scores_of_standard_input(
+    real: Real, tmp_path: Path
+) -> None:
+    path = tmp_path / "translations.gz"
+    path.write_bytes(gzip.compress(text_of(real.targets)))
+    line = ("--source", "source.gz", str(path))
+    done = score(real.folder, b"not these\n", *line)
+    assert done.returncode == 0
+    assert done.stdout == real.score().stdout
+    path.write_bytes(text_of(real.targets[1:]))
+    shorter = score(real.folder, b"", "--source", "source.gz", str(path))
+    assert shorter.returncode == 3
+    assert str(path) in shorter.stderr
 
 
 def test_translations_have_the_log_probability_of_their_search(tmp_path: Path) -> None:

@@ -113,7 +113,8 @@ def test_systems_are_compared_by_the_paper_s_bleu_too(tmp_path: Path) -> None:
     options = "--metric paper-bleu --language-pair en-de --paired-bs --resamples 20 --by-length"
     arguments = ["--reference", str(SCORED / "ref.de.gz"), *options.split(), "FBK", "KIT"]
     process = score(b"", *arguments, "--json", cwd=tmp_path)
-    assert process.stderr == b""
+    messages = process.stderr.decode().splitlines()
+    assert all(line.startswith(("prepared for", "scored")) for line in messages)
     fbk, kit = map(json.loads, process.stdout.decode().removesuffix("\n").split("\n"))
     assert (fbk["system"], kit["system"]) == ("FBK", "KIT")
     assert f"{fbk['paper-BLEU']['score']:.2f}" == "26.53"
@@ -159,7 +160,7 @@ def test_suspect_text_is_scored_with_warnings(tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         ("--reference r --test-set wmt17 --language-pair en-de", "--reference and --test-set excl"),
-        ("--model m --source s --confidence sys", "SYSTEM and --confidence have no effect with --"),
+        ("--model m --source s --confidence sys", "--confidence has no effect with --model; leave"),
         ("--reference r --max-length 5", "--max-length has no effect without --model; leave it"),
         ("--reference r --source s", "--model and --source go together; give both or neither"),
         ("--test-set wmt17", "test_set needs the languages; give --language-pair"),
@@ -206,3 +207,14 @@ def test_bad_input_is_one_line_that_names_the_file(
     assert message.count("\n") == 1
     assert process.returncode == code
     assert process.stdout == b""
+
+
+def test_settings_of_a_file_without_effect_are_a_warning(tmp_path: Path) -> None:
+    recipe, reference = tmp_path / "recipe.toml", tmp_path / "ref"
+    recipe.write_text("[scoring]\nmax_length = 9\n", encoding="utf-8")
+    reference.write_text("a b c d\n", encoding="utf-8")
+    process = score(b"a b c d\n", "--reference", str(reference), "--config", str(recipe))
+    assert process.returncode == 0
+    assert process.stderr.decode().splitlines()[0] == (
+        "nmtkit: warning: --max-length of --config: no effect without --model"
+    )

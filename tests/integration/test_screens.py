@@ -136,7 +136,9 @@ def test_scoring_shows_the_share_of_the_source(model: Path, tmp_path: Path) -> N
         shown = screen.read_all()
         reader.join()
     assert process.returncode == 0
-    assert re.match(BAR + "+.* scored [\\d,]+ of 6,400 lines \\(\\d+%\\)", states(shown)[0])
+    opening, scored, *_ = states(shown)
+    assert opening == f"opening {model} (loading PyTorch)"
+    assert re.match(BAR + "+.* scored 64 of 6,400 lines \\(1%\\)", scored)
 
 
 @pytest.mark.parametrize("has_colour", [True, False])
@@ -151,7 +153,13 @@ def test_preprocess_shows_each_stage_and_keeps_its_lines(has_colour: bool, tmp_p
     assert process.returncode == 0
     assert bool(COLOUR.search(shown)) == has_colour
     found = " ".join(states(shown))
-    stages = ("read 10 pairs", "counting the words", "finding duplicates", "encoding 10 pairs")
+    stages = (
+        "reading",
+        "read 10 pairs",
+        "counting the words",
+        "finding duplicates",
+        "encoding 10 pairs",
+    )
     places = [found.index(stage) for stage in stages]
     assert places == sorted(places)
     assert found.index("compared 10 pairs") < found.index("encoded 10 pairs")
@@ -189,5 +197,5 @@ def fits(state: str) -> bool:
 def feed(process: "subprocess.Popen[bytes]") -> None:
     """Give a process many more lines."""
     assert process.stdin is not None
-    process.stdin.write(CHUNK * 200)
+    process.stdin.write(CHUNK * 40)
     process.stdin.flush()

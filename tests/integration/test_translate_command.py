@@ -10,14 +10,9 @@ import pytest
 
 import nmtkit
 from nmtkit.config.schema import (
-    OutputConfig,
-    SearchConfig,
     TrainRecipe,
-    TranslateRecipe,
-    TranslationConfig,
 )
 from nmtkit.data.binary import Dataset
-from nmtkit.errors import ConfigError
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
@@ -108,7 +103,7 @@ def test_objects_come_back_with_their_keys_and_forced_prefixes(
     assert [free["translation"]] == translate(model, lines=["a b c"])
     code, _, err = translate.end(model, *arguments, lines=[*lines, "[]"])
     assert code == 3
-    assert err.startswith("nmtkit: error: standard input, line 3: not an object")
+    assert err.startswith("nmtkit: error: standard input:3: not an object")
 
 
 def test_several_models_are_an_ensemble(translate: Command, model: Path, other: Path) -> None:
@@ -183,33 +178,24 @@ def test_a_model_is_needed(translate: Command) -> None:
     assert "Missing argument 'MODEL...'" in err
 
 
-def test_python_loads_a_model_and_translates_lines(translate: Command, model: Path) -> None:
-    assert list(nmtkit.load(model).translate(LINES)) == translate(model)
-    recipe = TranslateRecipe(search=SearchConfig(beam=1))
-    assert list(nmtkit.load(str(model), recipe=recipe).translate(LINES)) == translate(
-        model, "--beam", 1
-    )
+def test_python_translates_as_the_command(translate: Command, model: Path, other: Path) -> None:
+    def objects(*arguments: object) -> list[dict[str, object]]:
+        return [json.loads(line) for line in translate(*arguments, "--output-format", "json")]
 
-
-@pytest.mark.parametrize(
-    ("recipe", "what"),
-    [
-        (
-            TranslateRecipe(output=OutputConfig(n_best=8, output_format="json")),
-            r"n_best \(8\) must",
-        ),
-        (TranslateRecipe(search=SearchConfig(beam=0)), r"beam \(0\) must be"),
-        (
-            TranslateRecipe(translation=TranslationConfig(devices=2)),
-            r"devices \(2\): nmtkit.load uses",
-        ),
-    ],
-)
-def test_python_refuses_a_recipe_that_the_command_refuses_or_that_needs_processes(
-    recipe: TranslateRecipe, what: str, model: Path
-) -> None:
-    with pytest.raises(ConfigError, match=f"^{what}"):
-        nmtkit.load(model, recipe=recipe)
+    found = nmtkit.load(model).translate(LINES)
+    assert [one.text for one in found] == translate(model)
+    found = nmtkit.load(str(model), other, beam=3, n_best=3, token_scores=True).translate(LINES)
+    flags = ("--beam", 3, "--n-best", 3, "--token-scores")
+    for one, expected in zip(found, objects(model, other, *flags), strict=True):
+        n_best = expected["n_best"]
+        assert isinstance(n_best, list)
+        assert [values["translation"] for values in n_best] == [each.text for each in one.n_best]
+        for key in ("score", "log_prob"):
+            assert expected[key] == pytest.approx(getattr(one, key), abs=1e-6)
+        assert expected["tokens"] == [*one.tokens]
+        assert expected["token_log_probs"] == pytest.approx([*one.token_log_probs], abs=1e-6)
+    samples = nmtkit.load(model, sample=True, seed=3).translate(LINES)
+    assert [one.text for one in samples] == translate(model, "--sample", "--seed", 3)
 
 
 @dataclass(frozen=True)

@@ -124,31 +124,43 @@ def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_pat
     lines = [b"a"] * 6 + [b"b \xff", b"c"]
     (tmp_path / "text").write_bytes(b"\n".join(lines) + b"\n")
     files = ("--input", tmp_path / "text", "--output", tmp_path / "out", "--shard", "2/2")
-    warning, _ = translate(inputs / "model1", *files, folder=inputs)
+    _, warning, _ = translate(inputs / "model1", *files, folder=inputs)
     assert warning.startswith(f"nmtkit: warning: {tmp_path}/text:7: not valid UTF-8 at byte 3 of")
     options: tuple[str, ...] = ("--input-format", "json", "--overwrite")
     (tmp_path / "text").write_bytes(b'{"source": "a"}\n' * 6 + b"[]\n")
     code, message = refusal(inputs / "model1", *files, *options, folder=inputs)
-    assert (code, message.partition(":")[0]) == (3, f"{tmp_path}/text, line 7")
+    assert (code, message.partition(": ")[0]) == (3, f"{tmp_path}/text:7")
     (tmp_path / "text").write_bytes(b"a\n" * 6 + b"a a a a\n")
-    (tmp_path / "out.partial").unlink()
-    (tmp_path / "out.partial.json").unlink()
+    assert names_in(tmp_path) == ["out", "text"]  # nothing that a repaired input would not fit
     options = ("--max-source-length", "3", "--on-too-long", "error", "--overwrite")
-    code, message = refusal(inputs / "model1", *files, *options, folder=inputs)
-    assert (code, message.partition(":")[0]) == (3, "line 7")
+    done = nmtkit("translate", inputs / "model1", *files, *options, *CHUNK, folder=inputs)
+    announced, message = done.stderr.decode().splitlines()
+    assert announced.startswith("translating 3 lines of")
+    assert done.returncode == 3
+    assert message.startswith("nmtkit: error: line 7: 5 tokens, more than 3 [--max-source-length]")
 
 
 # ------------------------------------------------------- interrupted
+
+
+@pytest.fixture(scope="module")
+def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a text and its translation, which nothing interrupted."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    text = "".join(f"{line}\n" for line in random_lines(400))
+    (folder / "text").write_text(text, encoding="utf-8")
+    files = ("--input", folder / "text", "--output", folder / "out.gz")
+    translate(inputs / "model1", *files, folder=inputs)
+    return folder
 
 
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
 )
 def test_an_interrupted_command_is_continued_by_itself(
-    number: signal.Signals, code: int, inputs: Path, tmp_path: Path
+    number: signal.Signals, code: int, inputs: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
-    text, out = tmp_path / "text", tmp_path / "out.gz"
-    text.write_text("".join(f"{line}\n" for line in random_lines(400)), encoding="utf-8")
+    text, out = undisturbed / "text", tmp_path / "out.gz"
     line = [str(inputs / "model1"), "--input", str(text), "--output", str(out)]
     manifest = tmp_path / "out.gz.partial.json"
 
@@ -169,9 +181,8 @@ def test_an_interrupted_command_is_continued_by_itself(
     messages = translate(*line, folder=inputs)
     assert messages[0] == f"continuing after line {num_done} of 400"
     assert messages[-1] == f"translated 400 lines into {out}"
-    translate(*line[:-1], tmp_path / "undisturbed.gz", folder=inputs)
-    assert out.read_bytes() == (tmp_path / "undisturbed.gz").read_bytes()
-    assert names_in(tmp_path) == ["out.gz", "text", "undisturbed.gz"]
+    assert out.read_bytes() == (undisturbed / "out.gz").read_bytes()
+    assert names_in(tmp_path) == ["out.gz"]
 
 
 def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_path: Path) -> None:
@@ -190,8 +201,10 @@ def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ("--input text", "--input and --output go together; give both or neither"),
-        ("--output out", "--input and --output go together; give both or neither"),
+        ("text", "text is a file, not a model; translate it with --input text --output FILE, or <"),
+        ("text --input text --output out", "text is a file, not a model; give the model first"),
+        ("--input text", "--input and --output go together; give both, or `< FILE` and `> FILE`"),
+        ("--output out", "--input and --output go together; give both, or `< FILE` and `> FILE`"),
         ("--shard 1/2", "--shard has no effect without --input and --output; leave it out"),
         ("--overwrite", "--overwrite has no effect without --input and --output; leave it out"),
         ("--input text --output out --shard 0/2", "'0/2' is not part I of N; give one such as 2/4"),
@@ -235,11 +248,14 @@ def test_a_stream_of_files_is_refused(inputs: Path) -> None:
     assert b"--stream has no effect with --input and --output; leave it out" in done.stderr
 
 
-def test_a_model_that_is_missing_leaves_no_file(inputs: Path, tmp_path: Path) -> None:
-    files = ("--input", inputs / "text", "--output", tmp_path / "out")
+def test_what_is_missing_is_found_before_the_input_is_read(inputs: Path, tmp_path: Path) -> None:
+    (tmp_path / "damaged").write_bytes(b"\x1f\x8b torn")
+    files = ("--input", tmp_path / "damaged", "--output", tmp_path / "new" / "out")
     code, message = refusal("none", *files, folder=inputs)
     assert (code, message) == (4, "none: no such folder; check the path")
-    assert names_in(tmp_path) == []
+    code, message = refusal("model1", *files, "--shortlist", "none", folder=inputs)
+    assert (code, message) == (4, "none: no such folder; check the path")
+    assert names_in(tmp_path) == ["damaged"]
 
 
 # ------------------------------------------------------- recipes of the page

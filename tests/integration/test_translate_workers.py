@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-import nmtkit
 from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
-from nmtkit.decoding.requests import Answer, BatchResult, Request
+from nmtkit.decoding.answers import Answer, BatchResult
+from nmtkit.decoding.input_formats import Request
+from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.workers import Workers, _serve
 from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.lines import numbered_chunks
 from tests.launching import children, is_running, wait_for
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import never_warn, tiny_codec, tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
 DEADLINE_S = 60
@@ -53,12 +54,12 @@ def answers(workers: Workers, requests: list[Request]) -> list[Answer]:
 def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
     requests = [Request(line) for line in LINES]
     recipe = TranslateRecipe(output=OutputConfig(n_best=2, output_format="json"))
-    expected = nmtkit.load(model, recipe=recipe).answer(requests, 1)
+    expected = load_translator([model], recipe, never_warn).answer(requests, 1)
     for size in (100, 25, 9, 3, 1):
         results = list(workers.answer_all(numbered_chunks(requests, size)))
         found = [answer for result in results for answer in result.answers]
         assert sum(result.num_lines for result in results) == len(requests)
-        num_tokens = sum(answer.translations[0].num_tokens for answer in found)
+        num_tokens = sum(len(answer.translations[0].tokens) for answer in found)
         assert sum(result.num_tokens for result in results) == num_tokens
         assert [answer.request for answer in found] == requests
         for one, other in zip(found, expected, strict=True):

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from nmtkit.storage.run_folder import RunFolder
+from nmtkit.training.launch import POLL_S
 from tests.launching import (
     WHOLE,
     assert_only_nmtkit_talks,
@@ -24,6 +26,8 @@ from tests.launching import (
     wait_for_checkpoint,
     wait_for_restart,
 )
+
+pytestmark = pytest.mark.usefixtures("no_training_left")
 
 LISTENING = "0A"
 IMPATIENT = """
@@ -75,8 +79,49 @@ def test_a_signal_while_processes_start_stops_them_in_order(
     process.send_signal(signal.SIGTERM)
     code, talk = end(process)
     assert code == 75, talk
-    assert "error: stopped by SIGTERM before its first update" in talk
+    assert re.search("error: stopped by SIGTERM,? before its (first update|processes were)", talk)
     assert_only_nmtkit_talks(talk)
+
+
+def test_a_second_interrupt_does_not_wait_for_ranks_that_join(data: Path, tmp_path: Path) -> None:
+    """One is stopped, as if it loaded PyTorch for ever; no signal would end either."""
+    process = start(data, tmp_path / "run", "--max-updates", "1000000", "--devices", "2")
+    wait_for(lambda: len(list(children(process.pid))) == 2)
+    ranks = [*children(process.pid)]
+    os.kill(ranks[1], signal.SIGSTOP)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(3 * POLL_S)  # the launcher has seen the first
+    code, talk = end(process)
+    assert (code, talk.splitlines()[-1]) == (130, "nmtkit: interrupted")
+    assert_only_nmtkit_talks(talk)
+    wait_for(lambda: not any(map(is_running, ranks)))
+
+
+def test_a_second_interrupt_ends_ranks_that_train(data: Path, tmp_path: Path) -> None:
+    """The first asks for a save, which takes long."""
+    slow_write = """
+import time
+from nmtkit.training import checkpointing
+write = checkpointing.write_checkpoint
+def write_slowly(run, snapshot):
+    time.sleep(3 * (snapshot.update > 5))
+    write(run, snapshot)
+checkpointing.write_checkpoint = write_slowly
+"""
+    run = tmp_path / "run"
+    settings = ("--max-updates", "1000000", "--save-every", "5", "--devices", "2")
+    process = start(data, run, *settings, code=slow_write)
+    wait_for_checkpoint(run, 5)
+    ranks = [*children(process.pid)]
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(3 * POLL_S)
+    code, talk = end(process)
+    assert code == 130, talk
+    assert talk.count("nmtkit: ") == 1, talk
+    assert_only_nmtkit_talks(talk)
+    wait_for(lambda: not any(map(is_running, ranks)))
 
 
 def test_a_rank_that_hangs_is_killed_when_another_is_lost(data: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ this Python, so nothing is downloaded. The wheel is built from the source distri
 
 import email
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,19 +104,32 @@ class Installed:
         return run(self.bin / "nmtkit", *line.split(), folder=self.folder, stdin=stdin)
 
 
-@pytest.fixture(scope="module")
-def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    environment = tmp_path_factory.mktemp("environment")
+def install(environment: Path, *what: object) -> Path:
+    """Install a package in a new environment; return the environment's Python."""
     venv.create(environment, symlinks=True)
     python = environment / "bin" / "python"
     # A path in a .pth file is searched, but its own .pth files, one of which may lead to a clone,
     # are not read.
-    own = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=dist)
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = run(python, "-c", code, folder=environment)
     others = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     (Path(own.strip()) / "needed.pth").write_text("".join(f"{path}\n" for path in sorted(others)))
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run(*pip, "install", "--quiet", "--no-index", "--no-deps", *what, folder=environment)
+    return python
+
+
+@pytest.fixture(scope="module")
+def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     (wheel,) = dist.glob("*.whl")
-    run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel, folder=dist)
+    python = install(tmp_path_factory.mktemp("environment"), wheel)
+    return Installed(python.parent, tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.fixture(scope="module")
+def editable(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    what = ("--no-build-isolation", "--editable", dist.parent)
+    python = install(tmp_path_factory.mktemp("editable"), *what)
     return Installed(python.parent, tmp_path_factory.mktemp("elsewhere"))
 
 
@@ -171,6 +185,30 @@ def test_the_wheel_is_what_runs(installed: Installed) -> None:
     for path in found.split("\n")[:2]:
         assert Path(path).is_relative_to(installed.bin.parent), path
     assert __version__ in installed.nmtkit("--version")
+
+
+@pytest.mark.parametrize("kind", ["installed", "editable"])
+def test_scripts_outside_the_clone_are_typed(kind: str, request: pytest.FixtureRequest) -> None:
+    environment: Installed = request.getfixturevalue(kind)
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    script = environment.folder / "script.py"
+    script.write_text("\n".join([*blocks, 'nmtkit.load("model", beam="8")\n']), "utf-8")
+    python = environment.bin / "python"
+    options = ("--strict", "--cache-dir=cache", "--python-executable", python)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, script.name],
+        cwd=environment.folder,
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    found = re.findall(r"error: (.*)", done.stdout)
+    assert found == [
+        'Unexpected keyword argument "beem" for "load"  [call-arg]',
+        'Argument "beam" to "load" has incompatible type "str"; expected "int"  [arg-type]',
+    ], done.stdout + done.stderr
 
 
 def test_the_wheel_runs_from_text_to_score_in_an_empty_folder(trained: Installed) -> None:

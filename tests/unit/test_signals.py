@@ -2,13 +2,23 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from nmtkit.signals import STOP_SIGNALS, EndedBySignal, ended_by_signals, handling
+from nmtkit.signals import (
+    STOP_SIGNALS,
+    EndedBySignal,
+    block_stop_signals,
+    ended_by_interrupt,
+    ended_by_signals,
+    handling,
+)
+from tests.faults.harness import Fault, run_in_child
 
+WAIT_S = 60
 OTHERS = [number for number in STOP_SIGNALS if number is not signal.SIGINT]
 
 
@@ -104,3 +114,40 @@ def test_earlier_handlers_are_put_back() -> None:
     with handling(lambda *_: None):
         assert before != list(map(signal.getsignal, STOP_SIGNALS))
     assert before == list(map(signal.getsignal, STOP_SIGNALS))
+
+
+def test_a_blocked_interrupt_is_noticed_by_another_thread() -> None:
+    """In a fork, which has no other threads that a signal could interrupt."""
+    assert run_in_child(notice_interrupts, Fault("count", 0)).exception == ""
+
+
+def notice_interrupts() -> None:
+    """Notice them while the context lasts, or from before; afterwards they stay pending."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    ended, num_threads = threading.Event(), threading.active_count()
+    with block_stop_signals():
+        with ended_by_interrupt(ended.set):
+            assert not ended.is_set()
+            os.kill(os.getpid(), signal.SIGINT)
+            assert ended.wait(WAIT_S)
+        ended.clear()
+        os.kill(os.getpid(), signal.SIGINT)
+        with ended_by_interrupt(ended.set):
+            assert ended.wait(WAIT_S)
+        ended.clear()
+        with ended_by_interrupt(ended.set):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not ended.is_set()
+        assert signal.sigpending() == {signal.SIGINT, signal.SIGTERM}
+        for _ in range(2):
+            signal.sigwait([signal.SIGINT, signal.SIGTERM])
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    assert threading.active_count() == num_threads
+
+
+def test_an_ignored_interrupt_ends_nothing() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with block_stop_signals(), ended_by_interrupt(pytest.fail):
+        os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)

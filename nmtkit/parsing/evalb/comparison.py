@@ -10,7 +10,7 @@ whether the word counts.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nmtkit.errors import ConfigError, DataError
@@ -139,9 +139,16 @@ def compare_lines(
     Raises:
         DataError: there are more errors than `max_error` permits, as in EVALB.
     """
+    pairs = zip(gold, parsed, strict=True)
+    return within_max_error((compare(*pair, parameters) for pair in pairs), parameters)
+
+
+def within_max_error(
+    comparisons: Iterable[Comparison], parameters: Parameters
+) -> Iterator[Comparison]:
+    """Yield the comparisons of a text; DataError as `compare_lines`."""
     num_errors = num_gold = 0
-    for number, (gold_line, parsed_line) in enumerate(zip(gold, parsed, strict=True), 1):
-        comparison = compare(gold_line, parsed_line, parameters)
+    for number, comparison in enumerate(comparisons, 1):
         num_errors += len(comparison.problems)
         num_gold += comparison.num_gold_problems
         # EVALB counts after its check, so one more than MAX_ERROR passes.

@@ -2,21 +2,22 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from nmtkit.config.metrics import MetricInfo, MetricsConfig
 from nmtkit.evaluation.input_checks import line_warnings, untranslated_warnings
-from nmtkit.evaluation.metric import Metric, Output
+from nmtkit.evaluation.metric import LineReport, Metric, Output
 from nmtkit.evaluation.texts import Texts
 from nmtkit.parsing.evalb.comparison import (
     Comparison,
     check_one_reference,
     compare_lines,
     leaves,
+    read_sentence,
 )
-from nmtkit.parsing.evalb.parameters import Parameters, parameters_of
+from nmtkit.parsing.evalb.parameters import COLLINS, Parameters, parameters_of
 from nmtkit.parsing.evalb.report import (
     HEAD,
     Counts,
@@ -26,6 +27,7 @@ from nmtkit.parsing.evalb.report import (
     format_summary,
     sum_counts,
 )
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.version import __version__
 
 _OUTER_BRACKET = re.compile(r"\s*\(([^\s()]*)")
@@ -60,7 +62,7 @@ def make_bracket_metrics(info: MetricInfo, config: MetricsConfig) -> list[Metric
     ]
 
 
-def evalb_report(config: MetricsConfig) -> Callable[[Texts, bool], Iterator[Output]]:
+def evalb_report(config: MetricsConfig) -> LineReport:
     """Return the function that reports on texts in EVALB's format, or as one object per line.
 
     Raises:
@@ -69,16 +71,20 @@ def evalb_report(config: MetricsConfig) -> Callable[[Texts, bool], Iterator[Outp
     return partial(_report, parameters_of(config.prm))
 
 
-def _report(parameters: Parameters, texts: Texts, as_json: bool) -> Iterator[Output]:
-    comparisons = compare_trees(texts, parameters)
+def _report(
+    parameters: Parameters, texts: Texts, as_json: bool, reporter: WorkReporter
+) -> Iterator[Output]:
+    comparisons, num_trees = compare_trees(texts, parameters), len(texts.references[0].lines)
     counts, short = [], [Counts()]
     yield Output([] if as_json else HEAD)
-    for number, one in enumerate(comparisons, 1):
-        problems = [f"{number} : {problem}" for problem in one.problems]
-        yield Output([json.dumps(as_object(one)) if as_json else format_row(number, one)], problems)
-        counts.append(count_sentence(one))
-        if one.length <= parameters.cutoff_length:
-            short.append(counts[-1])
+    with reporter.track(comparisons, "scored", "trees", num_trees) as compared:
+        for number, one in enumerate(compared, 1):
+            problems = [f"{number} : {problem}" for problem in one.problems]
+            line = json.dumps(as_object(one)) if as_json else format_row(number, one)
+            yield Output([line], problems)
+            counts.append(count_sentence(one))
+            if one.length <= parameters.cutoff_length:
+                short.append(counts[-1])
     if not as_json:
         yield Output(
             format_summary(sum_counts(counts), sum_counts(short), parameters.cutoff_length)
@@ -111,8 +117,13 @@ def compare_trees(texts: Texts, parameters: Parameters) -> Iterator[Comparison]:
 
 
 def parse_warnings(texts: Texts) -> Iterator[str]:
-    """Yield warnings about outer brackets that differ, and about missing parses."""
+    """Yield warnings about malformed gold trees, outer brackets that differ, missing parses."""
     gold = texts.references[0].lines
+    yield from line_warnings(
+        texts.references[0],
+        lambda line, _: bool(read_sentence(line, COLLINS, ()).problems),
+        "a malformed gold tree, which EVALB leaves out of F1 as an error; correct its brackets",
+    )
 
     def is_unclean(line: str, index: int) -> bool:
         parsed, right = map(_OUTER_BRACKET.match, (line, gold[index]))

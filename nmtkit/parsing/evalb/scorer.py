@@ -3,13 +3,18 @@
 Importing this imports sacreBLEU.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
 from sacrebleu.metrics.base import Metric, Score, Signature
 
-from nmtkit.parsing.evalb.comparison import check_one_reference, compare_lines
+from nmtkit.parsing.evalb.comparison import (
+    Comparison,
+    check_one_reference,
+    compare,
+    within_max_error,
+)
 from nmtkit.parsing.evalb.parameters import Parameters
 from nmtkit.parsing.evalb.report import Counts, count_sentence
 
@@ -20,25 +25,9 @@ _NUM_COUNTS = len(Counts().as_list())
 
 
 def make_bracket_scorers(parameters: Parameters) -> list["BracketScorer"]:
-    """Return the scorers of F1 and of strict F1; the trees are compared once for both."""
-    count = cache(partial(count_trees, parameters))
-    return [BracketScorer(name, parameters.cutoff_length, count) for name in (F1, STRICT_F1)]
-
-
-def count_trees(
-    parameters: Parameters, gold: tuple[str, ...], parsed: tuple[str, ...]
-) -> Statistics:
-    """Return the counts of each sentence.
-
-    Raises:
-        DataError: see `compare_lines`.
-    """
-    statistics = []
-    for comparison in compare_lines(gold, parsed, parameters):
-        counts = count_sentence(comparison)
-        short = counts if comparison.length <= parameters.cutoff_length else Counts()
-        statistics.append([*counts.as_list(), *short.as_list()])
-    return statistics
+    """Return the scorers of F1 and of strict F1; each pair of trees is compared once for both."""
+    compare_once = cache(partial(compare, parameters=parameters))
+    return [BracketScorer(name, parameters, compare_once) for name in (F1, STRICT_F1)]
 
 
 class BracketScore(Score):
@@ -62,21 +51,21 @@ class BracketScorer(Metric):
     def __init__(
         self,
         name: str,
-        cutoff_length: int,
-        count: Callable[[tuple[str, ...], tuple[str, ...]], Statistics],
+        parameters: Parameters,
+        compare_pair: Callable[[str, str], Comparison],
     ) -> None:
         """Make a scorer.
 
         Args:
             name: F1 or STRICT_F1.
-            cutoff_length: sentences of at most this many words are short.
-            count: `count_trees` with parameters.
+            parameters: of EVALB.
+            compare_pair: `compare` with these parameters.
         """
         super().__init__()  # type: ignore[no-untyped-call]
-        self.name, self.cutoff_length, self._count = name, cutoff_length, count
+        self.name, self._parameters, self._compare = name, parameters, compare_pair
 
     def _extract_corpus_statistics(
-        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]] | None
+        self, hypotheses: Iterable[str], references: Sequence[Sequence[str]] | None
     ) -> Statistics:
         """Return the counts of each sentence.
 
@@ -87,7 +76,15 @@ class BracketScorer(Metric):
         assert references, "references are always given"
         check_one_reference(len(references))
         self.num_refs = 1
-        return self._count(tuple(references[0]), tuple(hypotheses))
+        pairs = zip(hypotheses, references[0], strict=True)
+        comparisons = (self._compare(gold, parsed) for parsed, gold in pairs)
+        statistics = []
+        for comparison in within_max_error(comparisons, self._parameters):
+            counts = count_sentence(comparison)
+            is_short = comparison.length <= self._parameters.cutoff_length
+            short = counts if is_short else Counts()
+            statistics.append([*counts.as_list(), *short.as_list()])
+        return statistics
 
     def _aggregate_and_compute(self, stats: Sequence[Sequence[int]]) -> BracketScore:
         return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
@@ -102,7 +99,7 @@ class BracketScorer(Metric):
             f"complete = {counts.complete_match:.2f} crossing = {counts.average_crossing:.2f} "
             f"tagging = {counts.tagging_accuracy:.2f} (sentences = {counts.sentences} "
             f"errors = {counts.errors} skipped = {counts.skipped} "
-            f"F1<={self.cutoff_length} = {short.f1:.2f})"
+            f"F1<={self._parameters.cutoff_length} = {short.f1:.2f})"
         )
         figures = {**counts.figures(), "short": short.figures()}
         return BracketScore(self.name, counts.f1, details, figures)

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from nmtkit.reporting.attention.selection import Selection
-from nmtkit.reporting.svg_text import columns, xml_text
+from nmtkit.reporting.svg_text import INK, MUTED, PAPER, columns, xml_text
 
 # Pixels.
-_ROW, _CHARACTER, _GAP = 22, 8.2, 10
+_ROW, _CHARACTER, _CAPTION_CHARACTER, _GAP = 22, 9, 7.5, 10
 _LINES_WIDTH = 260
 """The width of the area of the lines, between the two columns of words."""
 _CELL = 22
@@ -27,6 +27,8 @@ _MIN_MARK = 0.5
 """The smallest width of a mark, if there are many heads."""
 _SWATCH = 30
 """The width of a head's number in the legend."""
+_NUM_SHADES, _SHADE = 20, 6
+"""The number of squares of a scale of weights, and their side."""
 
 _MIN_WEIGHT, _MIN_WEIGHT_OF_WORD = 0.02, 0.005
 """Smaller weights are not drawn; the second is for the lines of one word."""
@@ -42,8 +44,9 @@ _ON_BLACK = (
 )  # fmt: skip
 
 _STYLE = (
-    "text { font: 15px system-ui, 'DejaVu Sans', 'Noto Sans', sans-serif; fill: #1c2024; } "
-    "text.chosen { font-weight: bold; } text.caption { font-size: 13px; fill: #5b646e; }"
+    f"text {{ font: 15px system-ui, 'DejaVu Sans', 'Noto Sans', sans-serif; fill: {INK}; }} "
+    "text.chosen { font-weight: bold; } .space { fill-opacity: 0.4; } "
+    f"text.caption {{ font-size: 13px; fill: {MUTED}; }}"
 )
 
 
@@ -55,13 +58,13 @@ def draw(selection: Selection, drawing: str) -> str:
         drawing: "lines" or "matrix".
     """
     width, height, elements = _matrix(selection) if drawing == "matrix" else _lines(selection)
-    width = max(width, _width([selection.title]))
+    width = max(width, _GAP + _caption_width(selection.title))
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
         f"<title>{xml_text(selection.title)}</title>",
         f"<style>{_STYLE}</style>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="{PAPER}"/>',
         f'<text class="caption" x="{_GAP}" y="18">{xml_text(selection.title)}</text>',
         *elements,
         "</svg>",
@@ -90,17 +93,28 @@ def color_variables() -> str:
 def _lines(selection: Selection) -> tuple[float, float, list[str]]:
     """Draw lines between two columns; return width, height and elements."""
     legend = list(_legend(selection.heads))
-    top = _CAPTION + _ROW * bool(legend)
-    left = _GAP + _width(selection.rows)
+    heading = _CAPTION + _ROW * bool(legend)
+    top = heading + _ROW
+    rows, columns = selection.sides
+    left = _GAP + _width([*selection.rows, rows])
     right = left + 2 * _GAP + _LINES_WIDTH
-    width = max(right + _width(selection.columns), _GAP + _SWATCH * len(selection.heads)) + _GAP
+    end_of_legend = _GAP + _SWATCH * len(selection.heads)
+    width = max(right + _width([*selection.columns, columns]), end_of_legend) + _GAP
+    sides = [
+        _caption(place, heading + _ROW / 2 + 5, anchor, text)
+        for place, anchor, text in (
+            (left, "end", rows),
+            ((left + right) / 2, "middle", "attends to \u2192"),
+            (right, "start", columns),
+        )
+    ]
     height = top + _ROW * max(len(selection.rows), len(selection.columns)) + _GAP
     words = [
         *_column(selection.rows, left, top, "end", selection.word),
         *_column(selection.columns, right, top, "start", None),
     ]
     heads = [_head(selection, index, left + _GAP, top) for index in range(len(selection.heads))]
-    return width, height, [*legend, *heads, *words]
+    return width, height, [*legend, *sides, *heads, *words]
 
 
 def _head(selection: Selection, index: int, left: float, top: float) -> str:
@@ -139,7 +153,7 @@ def _column(
     for index, word in enumerate(words):
         kind = ' class="chosen"' if index == chosen else ""
         y = top + _ROW * (index + 0.5) + 5
-        yield f'<text x="{x:.1f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{xml_text(word)}</text>'
+        yield f'<text x="{x:.1f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{_word(word)}</text>'
 
 
 def _legend(heads: Sequence[int]) -> Iterator[str]:
@@ -150,27 +164,27 @@ def _legend(heads: Sequence[int]) -> Iterator[str]:
         x = _GAP + _SWATCH * index
         yield (
             f'<rect x="{x}" y="{_CAPTION}" width="{_SWATCH - 3}" height="16" '
-            f'fill="{color_of(head)}"/>'
+            f'fill="{color_of(head)}" fill-opacity="0.3" stroke="{color_of(head)}"/>'
             f'<text x="{x + (_SWATCH - 3) / 2}" y="{_CAPTION + 13}" text-anchor="middle" '
-            f'style="fill: #ffffff; font-size: 12px">{head}</text>'
+            f'style="font-size: 12px">{head}</text>'
         )
 
 
 def _matrix(selection: Selection) -> tuple[float, float, list[str]]:
     """Draw a square per pair of words, the mean of the heads; return width, height and elements."""
-    left = 2 * _GAP + _width(selection.rows)
-    top = _CAPTION + _GAP + _width(selection.columns)
+    left = _ROW + 2 * _GAP + _width(selection.rows)
+    top = _CAPTION + _ROW + 2 * _GAP + _width(selection.columns)
     right = left + _CELL * len(selection.columns)
     bottom = top + _CELL * len(selection.rows)
     ink = color_of(selection.heads[0]) if len(selection.heads) == 1 else color_of(1)
     weights = selection.weights.mean(0)
     names = [
         f'<text x="{left - _GAP}" y="{top + _CELL * (index + 0.5) + 5:.0f}" text-anchor="end">'
-        f"{xml_text(word)}</text>"
+        f"{_word(word)}</text>"
         for index, word in enumerate(selection.rows)
     ] + [
         f'<text transform="translate({left + _CELL * (index + 0.5) + 5:.1f},{top - _GAP}) '
-        f'rotate(-90)">{xml_text(word)}</text>'
+        f'rotate(-90)">{_word(word)}</text>'
         for index, word in enumerate(selection.columns)
     ]
     cells = []
@@ -184,8 +198,46 @@ def _matrix(selection: Selection) -> tuple[float, float, list[str]]:
         f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}" fill="none" '
         'stroke="#d9dee3"/>'
     )
+    rows = f"\u2190 {selection.sides[0]} (attends)"
+    columns = f"{selection.sides[1]} (attended to) \u2192"
+    sides = [
+        f'<g transform="translate({_GAP + 10},{top}) rotate(-90)">'
+        f"{_caption(0, 0, 'end', rows)}</g>",
+        _caption(left, _CAPTION + 15, "start", columns),
+    ]
+    end, scale = _scale(left, bottom + _GAP, ink, len(selection.heads))
     # The margin is for the name of the last column.
-    return right + 2 * _GAP, bottom + _GAP, [*cells, frame, *names]
+    width = max(right + 2 * _GAP, end + _GAP, left + _caption_width(columns))
+    bottom = max(bottom, top + _caption_width(rows))
+    return width, bottom + _ROW + 2 * _GAP, [*cells, frame, scale, *sides, *names]
+
+
+def _scale(left: float, top: float, ink: str, num_heads: int) -> tuple[float, str]:
+    """Draw the scale of weights from 0 to 1; return its right end and its element."""
+    label = "weight" if num_heads == 1 else f"mean weight of {num_heads} heads"
+    start = left + 2 * _GAP
+    end = start + _SHADE * _NUM_SHADES
+    shades = [
+        f'<rect x="{start + _SHADE * shade}" y="{top + 6}" width="{_SHADE}" height="12" '
+        f'fill-opacity="{_darkness((shade + 0.5) / _NUM_SHADES):.2f}"/>'
+        for shade in range(_NUM_SHADES)
+    ]
+    texts = [
+        _caption(left, top + 17, "start", "0"),
+        _caption(end + _GAP, top + 17, "start", "1"),
+        _caption(end + 3 * _GAP, top + 17, "start", label),
+    ]
+    element = f'<g class="scale" fill="{ink}">{"".join(shades)}</g>{"".join(texts)}'
+    return end + 3 * _GAP + _caption_width(label), element
+
+
+def _caption(x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text class="caption" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+
+
+def _word(word: str) -> str:
+    """Return the content of a text element: a word, whose marks U+2581 are light."""
+    return xml_text(word).replace("\u2581", '<tspan class="space">\u2581</tspan>')
 
 
 def _darkness(weight: float) -> float:
@@ -196,3 +248,8 @@ def _darkness(weight: float) -> float:
 def _width(words: Sequence[str]) -> float:
     """Estimate the width of the widest word."""
     return _CHARACTER * max(map(columns, words))
+
+
+def _caption_width(text: str) -> float:
+    """Estimate the width of a caption."""
+    return _CAPTION_CHARACTER * columns(text)

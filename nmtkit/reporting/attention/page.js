@@ -5,10 +5,10 @@ for (const sentence of sentences) {
   sentence.attentions = sentence.attentions.map((data) => new Attention(data));
 }
 const LARGE = 720; // a wider matrix, in pixels, has the whole row
-const NAMES = {
-  encoder: "encoder self-attention",
-  decoder: "decoder self-attention",
-  memory: "cross-attention",
+const KINDS = {
+  memory: { name: "cross-attention", short: "cross", rows: "target", columns: "source" },
+  encoder: { name: "encoder self-attention", short: "encoder", rows: "source", columns: "source" },
+  decoder: { name: "decoder self-attention", short: "decoder", rows: "target", columns: "target" },
 };
 let state = readState(location.hash, initial, sentences);
 let pointed = null; // the word under the pointer or the keyboard focus: {side, index}
@@ -71,13 +71,13 @@ function show(next) {
 }
 
 /** Show values as radio buttons. */
-function offer(id, values, isPossible = () => true) {
+function offer(id, values, isPossible = () => true, nameOf = (value) => value) {
   const labels = values.map((value) => {
     const input = make("input", { type: "radio", name: id, value });
     input.checked = state[id] === value;
     input.disabled = !isPossible(value);
     input.onchange = () => change({ [id]: value });
-    return make("label", {}, input, make("span", { textContent: value }));
+    return make("label", {}, input, make("span", { textContent: nameOf(value) }));
   });
   fill(element(id), [element(id).firstElementChild, ...labels]);
 }
@@ -86,7 +86,11 @@ function showControls() {
   const kinds = sentence().attentions.map(({ kind }) => kind);
   element("chooser").hidden = sentences.length === 1;
   element("sentence").value = state.sentence;
-  offer("attention", Object.keys(NAMES), (kind) => kinds.includes(kind));
+  const nameOf = (kind) => {
+    const { short, rows, columns } = KINDS[kind];
+    return `${short}: ${rows} \u2192 ${columns}`;
+  };
+  offer("attention", Object.keys(KINDS), (kind) => kinds.includes(kind), nameOf);
   offer("layer", count(attention().numLayers));
   offer("drawing", ["lines", "matrix"]);
   offer("between", ["subwords", "words"]);
@@ -119,14 +123,22 @@ function showWords() {
   const row = Math.max(15, Math.min(26, Math.floor(900 / numWords)));
   element("lines").style.setProperty("--row", `${row}px`);
   for (const side of ["row", "column"]) {
+    element(`${side}-side`).textContent = KINDS[state.attention][`${side}s`];
     const words = labels(`${side}s`).map((text, index) => {
-      const word = make("button", { type: "button", textContent: text, dir: "auto", title: text });
+      const word = make("button", { type: "button", dir: "auto", title: text }, ...parts(text));
       word.tabIndex = index === 0 ? 0 : -1;
       word.dataset.index = index;
       return make("li", {}, word);
     });
     fill(element(`${side}s`), words);
   }
+}
+
+/** Split a text into its words and the marks between them, U+2581, which are light. */
+function parts(text) {
+  return text.split(MARKS).map((part) => {
+    return MARKS.test(part) ? make("span", { className: "space", textContent: part }) : part;
+  });
 }
 
 function wordAt(event, side) {
@@ -192,9 +204,12 @@ function draw() {
   const average = heads.length ? mean(heads.map(({ weights }) => weights)) : null;
   if (isMatrix) {
     const ink = heads.length === 1 ? heads[0].color : variable("--head-1");
-    const colors = { ink, text: variable("--text"), frame: variable("--line") };
+    const [text, muted, frame] = ["--text", "--muted", "--line"].map(variable);
+    const colors = { ink, text, muted, frame };
     const shown = average ?? new Float32Array(rows.length * columns.length);
-    layout = drawMatrix(element("matrix"), shown, rows, columns, colors, cell);
+    const sides = KINDS[state.attention];
+    layout = drawMatrix(element("matrix"), shown, rows, columns, sides, colors, cell);
+    drawScale(element("scale"), ink);
     element("squares").classList.toggle("large", element("matrix").offsetWidth > LARGE);
   } else {
     const row = parseFloat(element("lines").style.getPropertyValue("--row"));
@@ -207,7 +222,7 @@ function draw() {
 
 /** Describe the drawing in words. */
 function describe(average, rows, columns, word) {
-  const layer = `${NAMES[state.attention]}, layer ${state.layer} of ${attention().numLayers}`;
+  const layer = `${KINDS[state.attention].name}, layer ${state.layer} of ${attention().numLayers}`;
   if (!average) return `${layer}: no head is selected`;
   const [number] = state.heads;
   const heads = state.heads.size === 1 ? `head ${number}` : `mean of ${state.heads.size} heads`;
@@ -216,9 +231,7 @@ function describe(average, rows, columns, word) {
     const [i, j] = cell;
     return `${isolated(rows[i])} \u2192 ${isolated(columns[j])}: ${at(i, j).toFixed(3)} (${heads})`;
   }
-  if (state.drawing === "matrix") {
-    return `${layer}, ${heads}; a square is as dark as the square root of the weight`;
-  }
+  if (state.drawing === "matrix") return `${layer}, ${heads}`;
   if (!word) {
     const rest = numLeftOut ? `, without the ${plural(numLeftOut, "faintest line")}` : "";
     return `${layer}, ${plural(state.heads.size, "head")}${rest}`;

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nmtkit.decoding.formats import read_object
+from nmtkit.decoding.input_formats import read_object
 from nmtkit.errors import DataError
 
 
@@ -36,7 +36,7 @@ def read_pairs(lines: Iterable[str], input_format: str, name: str) -> Iterator[P
     read = _of_object if input_format == "json" else _of_text
     number = 0
     for number, line in enumerate(lines, 1):
-        yield read(line, f"{name}, line {number}")
+        yield read(line, f"{name}:{number}")
     if number == 0:
         raise DataError(f"{name}: no lines; give a source per line")
 

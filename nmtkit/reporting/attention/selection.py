@@ -11,6 +11,13 @@ from nmtkit.decoding.attention import aligning_layer
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
 
+_SIDES = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "memory": ("target", "source"),
+}
+"""The sentences that attend, and that are attended to."""
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -38,6 +45,11 @@ class Selection:
     word: int | None
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """The sentences of the rows and of the columns: "source" or "target"."""
+        return _SIDES[self.kind]
+
+    @property
     def title(self) -> str:
         """The caption: kind of attention, layer and heads."""
         numbers = ", ".join(map(str, self.heads))
@@ -59,7 +71,7 @@ def select(sentence: Sentence, config: SelectionConfig) -> Selection:
     layer = config.layer or aligning_layer(num_layers) + 1
     if layer > num_layers:
         raise ConfigError(
-            f"layer ({layer}): {config.attention} attention has {_counted(num_layers, 'layer')}; "
+            f"layer ({layer}): {attention.kind} attention has {_counted(num_layers, 'layer')}; "
             f"give 1 to {num_layers} [selection.layer]"
         )
     given = {int(head) for head in config.heads.split(",") if head}
@@ -86,6 +98,8 @@ def select(sentence: Sentence, config: SelectionConfig) -> Selection:
 
 
 def _attention(sentence: Sentence, kind: str) -> AttentionMap:
+    if kind == "auto":
+        return sentence.attentions[-1]
     for attention in sentence.attentions:
         if attention.kind == kind:
             return attention

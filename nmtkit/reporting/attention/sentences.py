@@ -59,7 +59,10 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A source, its translation or None, and the attention weights between their tokens."""
+    """A source, its translation or None, and the attention weights between their tokens.
+
+    The attentions are the encoder's and, with a translation, the decoder's and cross-attention.
+    """
 
     source: str
     target: str | None

@@ -4,7 +4,6 @@ import click
 import pytest
 
 from nmtkit import errors
-from nmtkit.runtime.parent_process import LAUNCHER
 from nmtkit_cli import command_line
 
 KINDS = [
@@ -75,24 +74,11 @@ def test_an_interrupt_is_reported_but_not_called_an_error(
     assert capsys.readouterr().err == "nmtkit: error: stopped by SIGTERM after update 3\n"
 
 
-@pytest.mark.parametrize(
-    ("rank", "is_launched", "message"),
-    [
-        ("0", False, "nmtkit: interrupted\n"),  # by torchrun
-        ("1", False, ""),
-        ("0", True, ""),  # nmtkit's launcher reports the interrupt
-    ],
-)
+@pytest.mark.parametrize(("rank", "message"), [("0", "nmtkit: interrupted\n"), ("1", "")])
 def test_an_interrupt_of_ranks_is_reported_once(
-    rank: str,
-    is_launched: bool,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    rank: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANK", rank)
-    if is_launched:
-        monkeypatch.setenv(LAUNCHER, "1")
     assert command_line.report(KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == message
 

@@ -1,4 +1,5 @@
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from nmtkit.config.schema import (
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import Command
-from nmtkit_cli.options import changed_flags, recipe_command, recipe_from
+from nmtkit_cli.options import recipe_command, recipe_from, typed_flags
 
 
 def probe(taken: list[TrainRecipe]) -> Command:
@@ -90,14 +91,67 @@ def test_flags_override_the_file_the_preset_and_the_defaults(
     ],
 )
 def test_a_setting_of_a_preset_that_has_no_effect_is_dropped_and_a_flag_is_refused(
-    given: tuple[str, ...], idle: str, value: float
+    given: tuple[str, ...], idle: str, value: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = recipe_for("--preset", "wsj", *given)
+    assert not capsys.readouterr().err
     assert values_of(recipe)[idle] == value
     assert recipe.model.model_size == 1024
     flag = "--" + idle.replace("_", "-")
     with pytest.raises(ConfigError, match=rf"^{idle} \(2(\.0)?\) has no effect .*; leave it out"):
         recipe_for("--preset", "wsj", *given, flag, "2")
+
+
+NO_TRANSLATION = "length_penalty (1.0) has no effect in training that does not translate the"
+
+
+def write_recipe(folder: Path) -> Path:
+    file = folder / "recipe.toml"
+    text = "[search]\nlength_penalty = 1\n[validation]\npatience = 5\nbest_metric = 'bleu'\n"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_setting_of_a_file_that_a_flag_leaves_without_effect_is_dropped_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_recipe(tmp_path)
+    assert recipe_for("--config", str(file)).search.length_penalty == 1
+    assert not capsys.readouterr().err
+    recipe = recipe_for("--config", str(file), "--validate-every", "0")
+    assert recipe == recipe_for("--validate-every", "0")
+    warning = capsys.readouterr().err
+    assert warning.startswith(f"nmtkit: warning: {file}: best_metric (bleu) has no effect without")
+    assert "; patience (5) counts validations, and validate_every is 0; " in warning
+    assert NO_TRANSLATION in warning
+    assert warning.count("\n") == 1
+
+
+def test_a_setting_of_a_file_that_a_dropped_one_leaves_without_effect_is_dropped_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_text("[significance]\npaired_ar = true\ntrials = 500\n", encoding="utf-8")
+    recipe = recipe_from(ScoreRecipe, None, file, {"sentence_level": True})
+    assert recipe.significance == ScoreRecipe().significance
+    warning = capsys.readouterr().err
+    assert "paired_ar (True) has no effect with --sentence-level" in warning
+    assert "trials (500) has no effect without --paired-ar" in warning
+
+
+def test_a_flag_without_effect_is_an_error_whoever_names_the_cause(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_text("[validation]\nvalidate_every = 0\n", encoding="utf-8")
+    for cause in (("--config", str(file)), ("--validate-every", "0")):
+        with pytest.raises(ConfigError, match=rf"^{re.escape(NO_TRANSLATION)}"):
+            recipe_for(*cause, "--length-penalty", "1")
+
+
+def test_a_contradiction_of_a_file_and_a_flag_stays_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_text("[checkpoints]\nsave_every = 300\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^validate_every \(500\) must be a multiple of save"):
+        recipe_for("--config", str(file), "--validate-every", "500")
 
 
 @pytest.mark.parametrize("flag", ["--devices", "--read-workers", "--max-tokens"])
@@ -115,11 +169,20 @@ def test_switches_turn_settings_on_and_off() -> None:
     assert recipe_for("--tie-embeddings").model.tie_embeddings
 
 
-def test_changed_flags_are_those_that_differ_from_defaults() -> None:
-    assert changed_flags(recipe_for(), ("model", "seed")) == []
-    recipe = recipe_for("--no-tie-embeddings", "--dropout", "0.3", "--seed", "1", "--keep", "9")
-    assert changed_flags(recipe, ("model", "seed")) == ["--dropout", "--tie-embeddings"]
-    assert changed_flags(recipe, ("checkpoints",)) == ["--keep"]
+def test_typed_flags_are_those_of_the_command_line_and_not_of_the_file(tmp_path: Path) -> None:
+    taken: list[list[str]] = []
+
+    @recipe_command("probe", TrainRecipe, {}, "")
+    def command(recipe: TrainRecipe) -> None:
+        """Probe."""
+        assert recipe.checkpoints.keep == 7
+        taken.append(typed_flags(TrainRecipe, ("model", "seed", "checkpoints")))
+
+    file = tmp_path / "recipe.toml"
+    file.write_text("[checkpoints]\nkeep = 7\n", encoding="utf-8")
+    arguments = ["--config", str(file), "--seed", "1", "--no-tie-embeddings", "--patience", "2"]
+    command.main(arguments, standalone_mode=False)
+    assert taken == [["--tie-embeddings", "--seed"]]
 
 
 def test_a_short_flag_is_the_long_one() -> None:

@@ -127,6 +127,23 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "split raw text with `nmtkit trees tokenize` [vocabulary.tokenizer]",
         ),
         (
+            {"target_segmentation": "trees", "unescape": True},
+            "unescape (True): a parse has the words of the source unchanged; leave it out, and",
+        ),
+        (
+            {"target_segmentation": "trees", "normalize": "nfc"},
+            "normalize ('nfc'): a parse has the words of the source unchanged; leave it out, and",
+        ),
+        (
+            {"normalize": "nfkc"},
+            "normalize (nfkc) has no effect where SentencePiece vocabularies are learnt, which "
+            "have nfkc already",
+        ),
+        (
+            {"normalize": "nfc", "target_segmentation": "unigram"},
+            "normalize (nfc) has no effect where SentencePiece vocabularies are learnt",
+        ),
+        (
             {"target_segmentation": "words", "target_vocab_size": 7},
             "target_vocab_size (7) must be at least 8, or same: that of the source "
             "[vocabulary.target_vocab_size]",

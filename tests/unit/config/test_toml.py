@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
+from nmtkit.config.schema import RECIPES as RECIPES_OF_COMMANDS
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
 from nmtkit.config.toml import (
     MAX_CHARACTERS,
@@ -264,3 +265,24 @@ def test_a_file_that_is_too_long_is_refused_without_reading_it_all(tmp_path: Pat
     assert len(text) == MAX_CHARACTERS + 1
     with pytest.raises(ConfigError, match=r"^file: more than 262,144 characters; give a recipe"):
         loads(text, TrainRecipe, "file")
+
+
+@pytest.mark.parametrize("here", RECIPES_OF_COMMANDS)
+@pytest.mark.parametrize("other", RECIPES_OF_COMMANDS)
+def test_a_recipe_of_another_command_is_named_in_one_sentence(here: str, other: str) -> None:
+    text = dumps(RECIPES_OF_COMMANDS[other]())
+    if other == here:
+        values = read_values(text, RECIPES_OF_COMMANDS[here], "file")
+        assert recipe_of(RECIPES_OF_COMMANDS[here], values) == RECIPES_OF_COMMANDS[other]()
+        return
+    with pytest.raises(ConfigError) as caught:
+        read_values(text, RECIPES_OF_COMMANDS[here], "file")
+    assert str(caught.value) == (
+        f"file: this is a recipe of `nmtkit {other}`; give one of `nmtkit {here}`, such as from "
+        f"`nmtkit {here} --print-config`"
+    )
+
+
+def test_a_setting_with_the_name_of_another_section_is_not_taken_for_a_recipe() -> None:
+    with pytest.raises(ConfigError, match=r"^file: unknown key 'output' outside any section"):
+        read_values("output = 1\n", TrainRecipe, "file")

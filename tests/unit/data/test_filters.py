@@ -9,6 +9,8 @@ from nmtkit.data.filters import (
     HeldOutText,
     drop_reason,
     is_mostly_in_script,
+    main_script,
+    mostly_in_other_script,
 )
 
 NOTHING = HeldOutText.of(())
@@ -148,3 +150,42 @@ def test_half_of_the_letters_is_enough() -> None:
 def test_wide_letters_are_letters_of_their_script() -> None:
     assert is_mostly_in_script("\uff21\uff22", "latin")
     assert is_mostly_in_script("\uff76\uff85", "japanese")
+
+
+MIXED = [
+    "abc",
+    "\u03b1\u03b2\u03b3",
+    "ab\u03b1",
+    "a\u03b1\u03b2",
+    "12 ?",
+    "",
+    "\u0430\u0431 c",
+    "\u4e2d\u56fd",
+]
+
+
+@pytest.mark.parametrize("script", NAMES_OF_SCRIPTS)
+def test_many_lines_are_judged_as_each_alone(script: str) -> None:
+    expected = [not is_mostly_in_script(line, script) for line in MIXED]
+    assert mostly_in_other_script(MIXED, script) == expected
+    assert mostly_in_other_script(["12"], script) == [False]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["abc", "\u03b1"], "latin"),
+        (["a", "\u03b1\u03b2"], "greek"),
+        (["\u4e2d\u56fd"], "han"),
+        (["\u4e2d\u56fd\u306e"], "japanese"),
+        (["\u4e2d\ud55c\uad6d"], "korean"),
+        (["12"], None),
+        ([], None),
+        (["\u1780\u1781"], None),  # Khmer has no filter
+        (["\u1780\u1781" * 50, "GitHub"], None),
+        (["ab", "\u03b1\u03b2"], None),
+        (["\u4e2d\u56fd" * 50, "\u306e", "\ud55c"], "han"),
+    ],
+)
+def test_the_main_script_has_most_letters(lines: list[str], expected: str | None) -> None:
+    assert main_script(lines) == expected

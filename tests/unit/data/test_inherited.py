@@ -332,7 +332,7 @@ def test_a_text_that_does_not_fit_is_a_warning_with_side_share_and_cause(tmp_pat
     write_lines(tmp_path / "train.en", ["\u0431\u0432"] * len(TRAIN_LINES))
     reports: list[str] = []
     prepared(recipe, tmp_path / "data", reports.append)
-    (warning,) = [line for line in reports if "warning" in line]
+    (warning,) = [line for line in reports if "vocabulary" in line and "warning" in line]
     # Each line has a space symbol, 2 characters of 2 bytes, and the end symbol.
     assert warning == (
         "warning: 66.7% of the source's tokens are bytes, above 5%: the model's vocabulary does "

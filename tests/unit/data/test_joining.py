@@ -8,13 +8,16 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset, Part
+from nmtkit.data.findings import Finding
 from nmtkit.data.joining import join
 from nmtkit.data.prepare import Sizes, prepare, prepare_part
 from nmtkit.errors import ConfigError, DamagedError, DataError, ResourceError
 from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.storage.durable import read_manifest
 from tests.folders import contents, refusing
+from tests.made_up import made_up_pairs
 from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_recipe
 from tests.unit.data.test_prepare import write_pairs
 
@@ -54,6 +57,27 @@ def test_joined_parts_equal_the_dataset_of_a_single_call(
     assert joined.manifest == whole.manifest
     assert joined.num_train_pairs == len(TRAIN_LINES) + 1
     assert joined.fingerprint == whole.fingerprint
+
+
+def test_findings_depend_neither_on_workers_nor_on_parts(tmp_path: Path) -> None:
+    pairs = made_up_pairs(400)
+    copied = [
+        (source, source) if i % 20 == 0 else (source, target)
+        for i, (source, target) in enumerate(pairs)
+    ]
+    train = write_pairs(tmp_path, "train", copied)
+    valid = write_pairs(tmp_path, "valid", made_up_pairs(100, seed=2))
+    recipe = tiny_recipe(train, valid)
+    lines: list[str] = []
+    prepare(recipe, tmp_path / "whole", 1, False, WorkReporter(lines.append), SIZES)
+    prepare(recipe, tmp_path / "other", 2, False, SILENT, SIZES)
+    join(make_parts(recipe, tmp_path, 2), tmp_path / "joined", False, silent)
+    manifests = [Dataset.open(tmp_path / name).manifest for name in ("whole", "other", "joined")]
+    assert manifests[0] == manifests[1] == manifests[2]
+    [finding] = map(Finding.from_manifest, manifests[0]["findings"])
+    assert (finding.check, finding.share, finding.lines) == ("copies", 0.05, [1, 21, 41])
+    assert f"warning: {finding}" in lines
+    assert list(describe(tmp_path / "joined", check=False))[-2:] == ["findings", str(finding)]
 
 
 def test_nothing_is_copied_and_parts_may_be_deleted(

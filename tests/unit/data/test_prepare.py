@@ -165,10 +165,10 @@ def test_progress_and_result_are_reported(
     prepared(recipe, tmp_path / "data", lines.append, Sizes(chunk=4))
     train = recipe.corpus.train[0]
     assert [line.partition(", ")[0] for line in lines[:11]] == [
-        "read 10 pairs",
-        f"read {train}.en and {train}.de: 10 pairs",
+        f"reading {recipe.corpus.valid}.en and {recipe.corpus.valid}.de",
         "read 3 pairs",
-        f"read {recipe.corpus.valid}.en and {recipe.corpus.valid}.de: 3 pairs",
+        f"reading {train}.en and {train}.de",
+        "read 10 pairs",
         "counting the words of en and de",
         "counted 12 of 20 lines (60%)",
         "counted 20 lines",

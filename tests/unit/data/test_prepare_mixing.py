@@ -1,6 +1,8 @@
 """Filters, weights and tags from text to dataset, and their reports."""
 
+import html
 import re
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,6 +111,33 @@ def test_a_tagged_line_equals_a_line_with_the_written_tag(
     assert nonzero(counts["corpora"][1]["dropped"]) == {"empty": 1}
     longest = counts["corpora"][1]["source"]["longest"]
     assert longest == max(len(dataset.codec.encode_source(f"<bt> {line}")) for line in lines)
+
+
+@pytest.mark.parametrize("tokenizer", ["none", "moses"])
+@pytest.mark.parametrize("segmentation", ["words", "bpe"])
+def test_cleaned_text_has_the_ids_of_clean_text(
+    tmp_path: Path, segmentation: str, tokenizer: str
+) -> None:
+    lines = ["caf\u00e9 & th\u00e9", "it's <b>", 'a "b"'] * 4
+    wrong = [unicodedata.normalize("NFD", html.escape(line)) for line in lines]
+    size = {"words": 32_000, "bpe": 285}[segmentation]
+    plain = VocabularyConfig(segmentation=segmentation, vocab_size=size, tokenizer=tokenizer)
+    form = "none" if (segmentation, tokenizer) == ("bpe", "none") else "nfc"  # BPE has NFKC
+    cleaning = replace(plain, unescape=True, normalize=form)
+    for name, text, config in (("clean", lines, plain), ("wrong", wrong, cleaning)):
+        prefix = write_pairs(tmp_path, name, [(line, line) for line in text])
+        recipe = replace(tiny_recipe(prefix, prefix), vocabulary=config)
+        prepared(recipe, tmp_path / f"data-{name}")
+    clean, cleaned = (Dataset.open(tmp_path / f"data-{name}") for name in ("clean", "wrong"))
+    for file in ("train.00000.source.ids", "train.00000.target.ids", "valid.source.ids"):
+        assert (tmp_path / "data-clean" / file).read_bytes() == (
+            tmp_path / "data-wrong" / file
+        ).read_bytes()
+    for line, escaped in zip(lines, wrong, strict=True):
+        assert cleaned.codec.encode_source(escaped) == clean.codec.encode_source(line)
+        assert cleaned.codec.encode_source(line) == clean.codec.encode_source(line)
+    names = [finding["check"] for finding in cleaned.manifest["findings"]]
+    assert "entities" not in names
 
 
 @pytest.mark.parametrize("tokenizer", ["none", "moses"])

@@ -17,6 +17,7 @@ from nmtkit.text.codec import KINDS, Kind, TextCodec
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.words import Words
+from tests.doubles import report_everything
 from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 from tests.trees import TREEBANK
 
@@ -133,6 +134,31 @@ def test_a_sample_is_drawn_from_both_sides(train: str) -> None:
     assert reports == [f"learning {SIZE} bpe subwords from 6 lines of en and de"]
     lines = [line for pair in sample([Corpus.find(train, "en", "de")], 3) for line in pair]
     assert codec.source.data == Subword.train(lines, "bpe", SIZE, "x").data
+
+
+def test_the_sampled_lines_are_counted(train: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    report_everything(monkeypatch)
+    for sample_lines, number in ((7, 6), (20, 20)):
+        reports: list[str] = []
+        made(train, reports, vocab_size=SIZE, sample_lines=sample_lines)
+        learning, sampled = reports
+        assert learning == f"learning {SIZE} bpe subwords from {number} lines of en and de"
+        assert sampled.startswith(f"sampled {number} lines, ")
+
+
+def test_a_long_sample_is_counted_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report_everything(monkeypatch)
+    train, _ = tiny_corpus(tmp_path, TRAIN_LINES * 240)
+    reports: list[str] = []
+    made(train, reports, vocab_size=SIZE, sample_lines=2300)
+    assert [line.partition(",")[0] for line in reports] == [
+        f"learning {SIZE} bpe subwords from 2300 lines of en and de",
+        *("sampled 1", "sampled 2", "sampled 2"),
+    ]
+    assert "sampled 1,000 of 2,300 lines (43%)" in reports[1]
+    assert "sampled 2,300 lines" in reports[3]
 
 
 def test_a_size_error_names_the_languages(train: str) -> None:

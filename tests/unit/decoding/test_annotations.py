@@ -3,8 +3,9 @@
 import pytest
 
 from nmtkit.config.schema import OutputConfig, TranslateRecipe, TranslationConfig
+from nmtkit.decoding.answers import Answer
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.long_lines import split_text
-from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.model.transformer import Transformer
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
@@ -33,10 +34,10 @@ def test_annotations_agree_with_the_search(num_models: int) -> None:
     for answer in annotated(models, requests):
         for one in answer.translations:
             annotations = one.annotations
-            assert annotations.tokens == (*one.text.split(), "</s>")
+            assert one.tokens == (*one.text.split(), "</s>")
             assert sum(annotations.token_log_probs) == pytest.approx(one.log_prob, abs=1e-4)
             source = len(answer.request.source.split())
-            assert len(annotations.attention) == one.num_tokens
+            assert len(annotations.attention) == len(one.tokens)
             for row in annotations.attention:
                 assert len(row) == source + 1
                 assert sum(row) == pytest.approx(1, abs=1e-5)
@@ -53,12 +54,12 @@ def test_annotations_of_a_split_line_are_those_of_its_parts() -> None:
         whole.translations, first.translations, second.translations, strict=True
     ):
         a, b, c = joined.annotations, one.annotations, other.annotations
-        assert a.tokens == b.tokens + c.tokens
+        assert joined.tokens == one.tokens + other.tokens
         assert a.source_tokens == b.source_tokens + c.source_tokens
         assert a.token_log_probs == pytest.approx(b.token_log_probs + c.token_log_probs, abs=1e-5)
         words = len(texts[0].split()), len(one.text.split())
         shifted = tuple((s + words[0], t + words[1]) for s, t in c.alignment)
         assert a.alignment == b.alignment + shifted
-        assert len(a.attention) == len(a.tokens)
+        assert len(a.attention) == len(joined.tokens)
         assert all(len(row) == len(a.source_tokens) for row in a.attention)
         assert all(sum(row) == pytest.approx(1, abs=1e-5) for row in a.attention)

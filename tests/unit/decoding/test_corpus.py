@@ -6,28 +6,32 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
+import torch
 
-from nmtkit.config.fields import fields_of, recipe_of
-from nmtkit.config.schema import TranslateRecipe, TranslationConfig
-from nmtkit.data.binary import WHOLE, Part
-from nmtkit.decoding.corpus import (
-    FORMAT,
-    FREE_SETTINGS,
-    VERSION,
-    CorpusTranslation,
-    Work,
+from nmtkit.config.fields import recipe_of
+from nmtkit.config.schema import RuntimeConfig, TranslateRecipe, TranslationConfig
+from nmtkit.decoding import workers
+from nmtkit.decoding.answers import BLANK, Answer
+from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation, translate_file
+from nmtkit.decoding.corpus_plan import (
+    CorpusFiles,
+    Plan,
     open_input,
-    plan,
+    plan_of,
+    read_input,
+    shortlist_hash,
 )
-from nmtkit.decoding.requests import BLANK, Answer, Request
+from nmtkit.decoding.input_formats import Request
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.progress.counting import SILENT
+from nmtkit.runtime import devices
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.growing_file import GrowingFile, growing_file
+from nmtkit.storage.model_description import hashes_of
 from tests.folders import names_in
-from tests.tiny import write_lines
+from tests.tiny import never_warn, write_lines
 
 CHUNK_LINES = 4
 RECIPE = TranslateRecipe(translation=TranslationConfig(chunk_lines=CHUNK_LINES))
@@ -38,12 +42,6 @@ def write_model(folder: Path, weights: bytes = b"1", codec: str = "x") -> Path:
     with new_folder(folder, "nmtkit-model", 1, overwrite=False) as staged:
         (staged.path / "model.safetensors").write_bytes(weights)
         staged.fields["codec"] = codec
-    return folder
-
-
-def write_shortlist(folder: Path, content: bytes) -> Path:
-    with new_folder(folder, "nmtkit-shortlist", 1, overwrite=False) as staged:
-        (staged.path / "candidates.ids").write_bytes(content)
     return folder
 
 
@@ -63,17 +61,25 @@ class Corpus:
         self.input, self.output = folder / "in", folder / "out"
         self.models = [write_model(folder / "model")]
         self.recipe = RECIPE
-        self.part = WHOLE
+        self.shard = (1, 1)
         write_lines(self.input, [f"line {number}" for number in range(1, num_lines + 1)])
 
-    def work(self) -> Work:
-        with open_input(self.input, self.output) as text:
-            return plan(self.models, self.recipe, self.input, text, self.part)
+    def plan(self) -> Plan:
+        files = CorpusFiles(self.input, self.output, self.shard)
+        with open_input(files) as text:
+            facts = read_input(text, files, self.recipe, SILENT)
+        return plan_of(
+            [hashes_of(model) for model in self.models],
+            shortlist_hash(self.recipe.translation.shortlist),
+            self.recipe,
+            files,
+            facts,
+        )
 
     @contextmanager
     def opened(self) -> Iterator[tuple[CorpusTranslation, GrowingFile]]:
         with growing_file(self.output, FORMAT, VERSION, overwrite=False) as file:
-            yield CorpusTranslation(self.work(), file), file
+            yield CorpusTranslation(self.plan(), file), file
 
     def translate(self, num_batches: int | None = None, batch_size: int = 3) -> bytes:
         """Write each line's number and its text in capitals, in batches; return the output."""
@@ -93,6 +99,14 @@ class Corpus:
                 return b""
             corpus.finish()
         return self.output.read_bytes()
+
+
+def rewrite(corpus: Corpus, text: str) -> None:
+    corpus.input.write_text(text, encoding="utf-8")
+
+
+def changed(corpus: Corpus, name: str, value: object) -> None:
+    corpus.recipe = recipe_of(TranslateRecipe, {"chunk_lines": CHUNK_LINES, name: value})  # type: ignore[dict-item]
 
 
 @pytest.fixture
@@ -149,18 +163,18 @@ def test_the_outputs_of_the_shards_are_that_of_the_whole(
     for count in range(1, num_chunks + 1):
         outputs = []
         for number in range(1, count + 1):
-            corpus.part = Part(number, count)
+            corpus.shard = (number, count)
             corpus.output = tmp_path / f"{number}-{count}{suffix}"
             outputs.append(corpus.translate())
         assert b"".join(outputs) == whole
         assert all(outputs) or not whole
-    corpus.part, corpus.output = Part(1, num_chunks + 1), tmp_path / "out"
+    corpus.shard, corpus.output = (1, num_chunks + 1), tmp_path / "out"
     message = (
         rf"^--shard 1/{num_chunks + 1}: .*in has {num_chunks} chunks of 4 lines; give at most "
         rf"{num_chunks} shards, or smaller --chunk-lines$"
     )
     with pytest.raises(ConfigError, match=message):
-        corpus.work()
+        corpus.plan()
 
 
 def test_an_empty_text_is_finished_without_being_begun(tmp_path: Path) -> None:
@@ -201,163 +215,44 @@ def test_repaired_outputs_are_counted_over_all_sessions(corpus: Corpus) -> None:
         assert (translation.repair_counts[True], translation.repair_counts[False]) == (2, 5)
 
 
-# ------------------------------------------------------- other translations
+# ------------------------------------------------------- precision
 
 
-def other_settings() -> list[tuple[str, Any]]:
-    """Return every setting that determines translations, with another value."""
-    others: list[tuple[str, Any]] = []
-    for name, field in fields_of(TranslateRecipe).items():
-        if field.setting.choices:
-            others.append((name, [*field.setting.choices][-1]))
-        elif isinstance(field.default, bool):
-            others.append((name, not field.default))
-        elif isinstance(field.default, int | float):
-            others.append((name, field.default + 1))
-    return [(name, value) for name, value in others if name not in FREE_SETTINGS]
+class Opened(Exception):  # noqa: N818
+    """A translator would have been opened with a precision."""
 
 
-def changed(corpus: Corpus, name: str, value: object) -> None:
-    corpus.recipe = recipe_of(TranslateRecipe, {"chunk_lines": CHUNK_LINES, name: value})  # type: ignore[dict-item]
+@pytest.fixture
+def opened_precision(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """Return a function that begins to translate, and returns the precision of the translator."""
+
+    def open_translator(_models: object, recipe: TranslateRecipe, *_: object, **__: object) -> None:
+        raise Opened(recipe.translation.precision)
+
+    monkeypatch.setattr(workers, "open_translator", open_translator)
+
+    def run() -> str:
+        files = CorpusFiles(corpus.input, corpus.output)
+        with pytest.raises(Opened) as stop:
+            translate_file(corpus.models, corpus.recipe, files, SILENT, never_warn)
+        return str(stop.value)
+
+    return run
 
 
-@pytest.mark.parametrize(("name", "value"), other_settings())
-def test_every_setting_that_determines_translations_is_refused_by_name(
-    name: str, value: object, corpus: Corpus
+def test_automatic_precision_is_decided_by_the_device_of_the_beginning(
+    corpus: Corpus, opened_precision: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("bfloat16", "float32"):
+        monkeypatch.setattr(devices, "precision_of_inference", lambda _, name=name: name)
+        assert opened_precision() == name
+    changed(corpus, "precision", "bfloat16")
     corpus.translate(2)
-    changed(corpus, name, value)
-    flag = f"--{name.replace('_', '-')}"
-    with (
-        pytest.raises(ConfigError, match=rf"out\.partial: belongs to .*: {flag} was \S+, now \S+;"),
-        corpus.opened(),
-    ):
-        pytest.fail("it was continued")
+    changed(corpus, "precision", "auto")
+    assert opened_precision() == "bfloat16"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("device", "cuda"), ("threads", 3), ("devices", 4), ("stream", True)]
-)
-def test_a_translation_continues_on_other_devices(name: str, value: object, corpus: Corpus) -> None:
-    corpus.translate(2)
-    changed(corpus, name, value)
-    assert corpus.translate() == expected(10)
-
-
-def rewrite(corpus: Corpus, text: str) -> None:
-    corpus.input.write_text(text, encoding="utf-8")
-
-
-def use_shortlist(corpus: Corpus) -> None:
-    folder = write_shortlist(corpus.input.parent / "shortlist", b"1")
-    changed(corpus, "shortlist", str(folder))
-
-
-def use_model(corpus: Corpus, *contents: tuple[bytes, str]) -> None:
-    folders = [corpus.input.parent / f"model{number}" for number in range(len(contents))]
-    corpus.models = [
-        write_model(*one) for one in zip(folders, *zip(*contents, strict=True), strict=True)
-    ]
-
-
-def use_shard(corpus: Corpus) -> None:
-    corpus.part = Part(1, 2)
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (lambda one: rewrite(one, "a\n" * 11), "the input has 11 lines, and had 10"),
-        (lambda one: rewrite(one, "a\n" * 10), "the input has other lines"),
-        (use_shard, "--shard was 1/1, now 1/2"),
-        (use_shortlist, "--shortlist is another one"),
-        (lambda one: use_model(one, (b"2", "x")), "the model is another one .6b86b273, now d4735"),
-        (lambda one: use_model(one, (b"1", "y")), "the model is another one .6b86b273, now 6b86"),
-        (
-            lambda one: use_model(one, (b"1", "x"), (b"1", "x")),
-            "the model is another one .6b86b273, now 6b86b273 and 6b86b273.",
-        ),
-    ],
-)
-def test_other_work_is_refused_by_what_differs(
-    change: Callable[[Corpus], None], what: str, corpus: Corpus
-) -> None:
-    corpus.translate(2)
-    change(corpus)
-    advice = r".*; run the command that began it, or delete out\.partial and out\.partial\.json$"
-    with (
-        pytest.raises(ConfigError, match=f"another translation: {what}{advice}"),
-        corpus.opened(),
-    ):
-        pytest.fail("it was continued")
-
-
-def test_a_shortlist_is_recognised_by_its_content(corpus: Corpus) -> None:
-    first = write_shortlist(corpus.input.parent / "first", b"1")
-    same = write_shortlist(corpus.input.parent / "same", b"1")
-    changed(corpus, "shortlist", str(first))
-    corpus.translate(2)
-    changed(corpus, "shortlist", str(same))
-    assert corpus.translate() == expected(10)
-
-
-def test_paths_are_no_part_of_the_work(corpus: Corpus) -> None:
-    corpus.translate(2)
-    corpus.input = corpus.input.rename(corpus.input.with_name("moved"))
-    use_model(corpus, (b"1", "x"))
-    with corpus.input.open("rb") as stream:
-        data = stream.read()
-    corpus.input.write_bytes(data.replace(b"\n", b"\r\n"))
-    with corpus.opened() as (continued, _):
-        assert continued.num_lines_done == CHUNK_LINES
-
-
-def test_a_setting_of_a_later_version_had_its_default(corpus: Corpus) -> None:
-    corpus.translate(2)
-    with growing_file(corpus.output, FORMAT, VERSION, overwrite=False) as file:
-        assert file.fields is not None
-        file.resume()
-        del file.fields["work"]["settings"]["seed"]
-        file.append(b"", file.fields)
-    with corpus.opened() as (continued, _):
-        assert continued.num_lines_done == CHUNK_LINES
-    changed(corpus, "seed", 5)
-    with pytest.raises(ConfigError, match="--seed was 1, now 5"), corpus.opened():
-        pytest.fail("it was continued")
-
-
-# ------------------------------------------------------- input
-
-
-def test_an_input_that_is_no_file_is_refused_unread(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="dev/null: not a file, and only the translation of a fi"):
-        open_input(Path("/dev/null"), tmp_path / "out")
-    with pytest.raises(ConfigError, match="not a file"):
-        open_input(tmp_path, tmp_path / "out")
-    with pytest.raises(ConfigError, match="none: No such file or directory; give a text file tha"):
-        open_input(tmp_path / "none", tmp_path / "out")
-
-
-def test_an_input_that_is_the_output_is_refused(corpus: Corpus) -> None:
-    corpus.output.symlink_to(corpus.input)
-    for output in (corpus.output, corpus.input):
-        with pytest.raises(
-            ConfigError, match="in: is both input and output; give another --output"
-        ):
-            open_input(corpus.input, output)
-
-
-def test_a_compressed_input_is_the_same_text(corpus: Corpus) -> None:
-    plain = corpus.work()
-    corpus.input.write_bytes(gzip.compress(corpus.input.read_bytes()))
-    assert corpus.work() == plain
-    corpus.recipe = replace(
-        corpus.recipe, output=replace(corpus.recipe.output, input_format="json")
-    )
-    assert corpus.work() != plain
-
-
-def test_a_line_that_is_too_long_is_an_error_before_any_translation(corpus: Corpus) -> None:
-    rewrite(corpus, "a\n" + "b" * 2**20 + "c\n")
-    with pytest.raises(DataError, match="in:2: a line of more than 1MiB; break it into several"):
-        corpus.work()
+def test_automatic_precision_on_this_machine() -> None:
+    expected = "float32" if not torch.cuda.is_available() else "bfloat16"
+    assert devices.precision_of_inference(RuntimeConfig()) == expected
+    assert devices.precision_of_inference(RuntimeConfig(device="cpu")) == "float32"

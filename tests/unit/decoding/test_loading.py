@@ -13,8 +13,8 @@ from nmtkit.config.schema import (
     TranslateRecipe,
     TranslationConfig,
 )
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
-from nmtkit.decoding.requests import Request
 from nmtkit.storage.model_folder import write_model
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 

@@ -12,8 +12,8 @@ from nmtkit.config.metrics import TargetType
 from nmtkit.config.schema import ConstraintsConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.constraints import FormConstraint
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.output_forms import OUTPUT_FORMS, output_form
-from nmtkit.decoding.requests import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.symbols import EOS_ID

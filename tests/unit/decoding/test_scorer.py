@@ -25,7 +25,7 @@ PAIRS = [
 
 def tiny_scorer(config: ScoringConfig) -> Scorer:
     codec = tiny_codec()
-    return Scorer(tiny_model(codec), codec, config)
+    return Scorer([tiny_model(codec)], codec, config)
 
 
 def score(pairs: list[tuple[str, str]]) -> list[ScoredLine]:
@@ -90,10 +90,15 @@ def test_nothing_is_read_beyond_a_chunk() -> None:
         assert len(read) == 5 * num_chunks
 
 
+def test_the_first_chunks_are_small() -> None:
+    chunks = tiny_scorer(ScoringConfig()).score_chunks([("a b", "C")] * 400)
+    assert [len(chunk) for chunk in chunks] == [64, 256, 80]
+
+
 def test_words_are_counted_in_the_text_and_tokens_in_the_ids() -> None:
     vocabulary = Subword.train(TRAIN_LINES * 10, "bpe", 275, "tiny text")
     codec = replace(tiny_codec(), source=vocabulary, target=vocabulary)
-    (line,) = Scorer(tiny_model(codec), codec, ScoringConfig()).score_chunk([("a", "zzz qq")], 1)
+    (line,) = Scorer([tiny_model(codec)], codec, ScoringConfig()).score_chunk([("a", "zzz qq")], 1)
     assert line.num_words == 3
     assert line.tokens == (*map(vocabulary.piece, vocabulary.encode("zzz qq")), "</s>")
     assert len(line.tokens) > 3
@@ -114,14 +119,19 @@ def test_a_line_that_is_too_long_is_an_error_that_names_it(
         list(under_test.score_chunks([("a b", "A B"), ("a", "A"), ("a", "A"), pair], 2))
 
 
-def test_learned_positions_limit_both_sides() -> None:
+@pytest.mark.parametrize("positions", [(3,), (3, 5), (5, 3)])
+def test_the_fewest_learned_positions_limit_both_sides(positions: tuple[int, ...]) -> None:
     codec = tiny_codec()
-    config = ModelConfig(
-        encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=32, heads=2,
-        positions="learned", max_positions=3,
-    )  # fmt: skip
-    model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared).eval()
-    under_test = Scorer(model, codec, ScoringConfig())
+    configs = [
+        ModelConfig(
+            encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=32, heads=2,
+            positions="learned", max_positions=count,
+        )
+        for count in positions
+    ]  # fmt: skip
+    sizes = codec.source.size, codec.target.size, codec.is_shared
+    models = [Transformer(config, *sizes).eval() for config in configs]
+    under_test = Scorer(models, codec, ScoringConfig())
     assert len(under_test.score_chunk([("a b", "A B")], 1)) == 1
     with pytest.raises(
         DataError,

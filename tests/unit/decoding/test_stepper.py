@@ -13,7 +13,8 @@ from nmtkit.config.schema import (
     TranslationConfig,
 )
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.requests import Answer, Request
+from nmtkit.decoding.answers import Answer
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences

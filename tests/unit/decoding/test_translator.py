@@ -14,8 +14,9 @@ from nmtkit.config.schema import (
     TranslationConfig,
 )
 from nmtkit.config.training import ModelConfig
+from nmtkit.decoding.answers import Answer
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.long_lines import split_text
-from nmtkit.decoding.requests import Answer, Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
@@ -300,7 +301,7 @@ def test_only_the_first_part_of_a_long_line_begins_with_the_prefix() -> None:
     texts = [first.translations[0].text, *(one.text for one in alone[1:])]
     assert forced.translations[0].text == " ".join(texts)
     assert plain.translations[0].log_prob == pytest.approx(sum(one.log_prob for one in alone))
-    assert plain.translations[0].num_tokens == sum(one.num_tokens for one in alone)
+    assert len(plain.translations[0].tokens) == sum(len(one.tokens) for one in alone)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from nmtkit.config.schema import (
     TranslateRecipe,
     TranslationConfig,
 )
-from nmtkit.decoding.requests import Request
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.translator import Translator
-from nmtkit.errors import ConfigError
 from tests.doubles import watch_embedding
 from tests.tiny import tiny_codec, tiny_model
 
@@ -78,11 +77,4 @@ def test_the_shortest_translation_counts_words_of_the_source_without_its_end(
     )
     (answer,) = translator(recipe).answer([Request(" ".join("a" * num_words))], 1)
     # Among this many, some end as soon as they may.
-    assert min(one.num_tokens for one in answer.translations) == 3 * num_words + 1
-
-
-def test_a_string_instead_of_lines_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^translate: takes lines, and was given one string; put"
-    ):
-        next(translator(TranslateRecipe()).translate("ab"))
+    assert min(len(one.tokens) for one in answer.translations) == 3 * num_words + 1

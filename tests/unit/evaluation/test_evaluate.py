@@ -7,6 +7,8 @@ from nmtkit.errors import ConfigError
 from nmtkit.evaluation.evaluate import evaluate, score_lines
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
+from nmtkit.progress.counting import WorkReporter
+from tests.doubles import report_everything
 
 SHORT = ["A cat sat on the mat.", "A dog ran."]
 LONG = ["so " * 12 + "it goes on and on."]
@@ -68,6 +70,42 @@ def test_a_line_without_four_words_is_scored_by_the_ngrams_that_it_has() -> None
     texts = Texts([Text("s", ["Good day"])], [Text("r", ["Good day"])])
     ((score,),) = score_lines(texts, make_metrics(MetricsConfig()))
     assert score == pytest.approx(100)
+
+
+def test_tokenizing_and_each_class_of_length_show_their_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report_everything(monkeypatch)
+    messages: list[str] = []
+    metrics, breakdown = make_metrics(METRICS), BreakdownConfig(by_length=True)
+    plain = evaluate(TEXTS, metrics, PLAIN, breakdown)
+    assert evaluate(TEXTS, metrics, PLAIN, breakdown, WorkReporter(messages.append)) == plain
+    last = [line.partition(", 0")[0].partition(" lines")[0] for line in messages if "%" not in line]
+    last = [line.partition(" line")[0] for line in last]
+    assert last == [
+        f"{verb}: {number}"
+        for metric in ("BLEU", "paper-BLEU")
+        for verb, number in [
+            (f"prepared for {metric}", 12),
+            *((f"scored {name} by {metric}", 3) for name in ("good", "bad")),
+            *((f"scored {name} by {metric}, 1-10 words", 2) for name in ("good", "bad")),
+            *((f"scored {name} by {metric}, 11-20 words", 1) for name in ("good", "bad")),
+        ]
+    ]
+
+
+def test_lines_that_are_scored_alone_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    report_everything(monkeypatch)
+    messages: list[str] = []
+    alone = Texts([GOOD], TEXTS.references)
+    reporter = WorkReporter(messages.append)
+    for number, _ in enumerate(score_lines(alone, make_metrics(MetricsConfig()), reporter)):
+        assert len([line for line in messages if line.startswith("scored ")]) == number
+    assert [line.partition(" lines")[0] for line in messages[-3:]] == [
+        "scored 1 of 3",
+        "scored 2 of 3",
+        "scored 3",
+    ]
 
 
 def test_lines_of_several_systems_are_refused() -> None:

@@ -1,15 +1,14 @@
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
 from nmtkit.errors import ConfigError
-from nmtkit.evaluation import significance
-from nmtkit.evaluation.metric import Score
+from nmtkit.evaluation.metric import Interval, Score
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Text, Texts
@@ -34,22 +33,63 @@ def test_by_default_there_are_no_intervals_or_tests() -> None:
         assert "seed" not in one.signature
 
 
-def test_progress_names_system_and_metric_and_long_resampling_is_announced(
-    monkeypatch: pytest.MonkeyPatch,
+LONG_RESAMPLING = "nmtkit.evaluation.significance._LONG_RESAMPLING"
+
+
+@pytest.mark.parametrize(
+    ("config", "last"),
+    [
+        (SignificanceConfig(), []),
+        (SignificanceConfig(paired_ar=True, trials=4), []),
+        (SignificanceConfig(paired_bs=True, resamples=5), ["testing 2 systems by TER"]),
+        (SignificanceConfig(paired_ar=True, trials=5), ["testing 2 systems by TER"]),
+    ],
+)
+def test_progress_names_system_and_metric_and_tests_are_announced_after_it(
+    config: SignificanceConfig, last: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report_everything(monkeypatch)
+    monkeypatch.setattr(LONG_RESAMPLING, 5 * 2 * 40)
     messages: list[str] = []
     (metric,) = make_metrics(MetricsConfig(metric="ter"))
     texts = Texts([Text("good", GOOD), Text("bad", BAD)], [Text("ref", REFERENCE)])
-    config = SignificanceConfig(paired_bs=True, resamples=5)
     plain = score_systems(metric, texts, config)
-    for limit, announced in ((2 * 40 * 5, ["resampling 5 times for TER"]), (2 * 40 * 5 + 1, [])):
-        monkeypatch.setattr(significance, "_LONG_RESAMPLING", limit)
-        messages.clear()
-        assert score_systems(metric, texts, config, WorkReporter(messages.append)) == plain
-        assert any("scored good by TER: 7 of 40 lines (17%)" in line for line in messages)
-        assert any("scored bad by TER: 40 lines" in line for line in messages)
-        assert [line for line in messages if "scored" not in line] == announced
+    assert score_systems(metric, texts, config, WorkReporter(messages.append)) == plain
+    counts = [line.partition(" lines")[0] for line in messages if "scored" in line]
+    assert counts == [
+        f"scored {name} by TER: {number}{' of 40' * (number < 40)}"
+        for name in ("good", "bad")
+        for number in range(1, 41)
+    ]
+    assert messages[80:] == last
+
+
+def test_long_resampling_is_announced_when_a_system_has_been_scored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report_everything(monkeypatch)
+    monkeypatch.setattr(LONG_RESAMPLING, 2000 * 40)
+    messages: list[str] = []
+    (metric,) = make_metrics(MetricsConfig())
+    texts = Texts([Text("good", GOOD), Text("bad", BAD)], [Text("ref", REFERENCE)])
+    config = SignificanceConfig(confidence=True, resamples=2000)
+    score_systems(metric, texts, config, WorkReporter(messages.append), "1-10 words")
+    for name, own in (
+        ("good", messages[: len(messages) // 2]),
+        ("bad", messages[len(messages) // 2 :]),
+    ):
+        *_, scored, announced = own
+        assert scored.startswith(f"scored {name} by BLEU, 1-10 words: 40 lines")
+        assert announced == f"resampling {name} 2,000 times by BLEU, 1-10 words"
+
+
+def test_short_resampling_is_not_announced() -> None:
+    messages: list[str] = []
+    (metric,) = make_metrics(MetricsConfig())
+    texts = Texts([Text("good", GOOD)], [Text("ref", REFERENCE)])
+    config = SignificanceConfig(confidence=True, resamples=100)
+    score_systems(metric, texts, config, WorkReporter(messages.append))
+    assert messages == []
 
 
 def test_nothing_is_reported_after_an_error_of_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,18 +98,28 @@ def test_nothing_is_reported_after_an_error_of_a_metric(monkeypatch: pytest.Monk
     (metric,) = make_metrics(MetricsConfig(metric="ter"))
     held = []
 
-    def fail(lines: Sequence[str], *_: object) -> Score:
-        held.append(iter(lines))
-        next(held[0])
-        next(held[0])
+    def fail(lines: Iterator[str], *_: object) -> Score:
+        held.append(lines)
+        next(lines)
+        next(lines)
         raise ValueError("broken")
 
-    monkeypatch.setattr(type(metric), "score", staticmethod(fail))
+    monkeypatch.setattr(type(metric), "count", staticmethod(fail))
     texts = Texts([Text("good", GOOD)], [Text("ref", REFERENCE)])
     with pytest.raises(ValueError, match="broken"):
         score_systems(metric, texts, SignificanceConfig(), WorkReporter(messages.append))
-    assert next(held[0], None) is None
     assert len(messages) == 1
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter", "moses-bleu"])
+def test_the_two_halves_of_scoring_are_one_of_sacrebleu(metric: str) -> None:
+    (ours,) = make_metrics(MetricsConfig(metric=metric, language_pair="de-en"))
+    (whole,) = make_metrics(MetricsConfig(metric=metric, language_pair="de-en"))
+    expected = whole.scorer.corpus_score(BAD, [REFERENCE, GOOD], n_bootstrap=50)
+    actual = ours.score(ours.count(iter(BAD), [REFERENCE, GOOD]), resamples=50)
+    assert actual.interval == Interval(expected._mean, expected._ci)
+    assert actual.score == expected.score
+    assert actual.signature == whole.with_marks(whole.scorer.get_signature())
 
 
 def test_an_interval_contains_the_score_and_the_signature_names_the_bootstrap() -> None:

@@ -11,6 +11,7 @@ import pytest
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop import marian
 from nmtkit.interop.marian_reading import read
+from nmtkit.text.cleaned import Cleaned, Cleaning
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized
@@ -88,9 +89,13 @@ def test_words_are_refused_on_each_side() -> None:
     ]
 
 
-def test_tokenised_text_is_refused() -> None:
+def test_text_that_is_prepared_for_its_vocabulary_is_refused() -> None:
     plain = shared_codec()
     assert isinstance(plain.target, Subword)
-    codec = replace(plain, target=Tokenized(plain.target, "de"))
-    (problem,) = marian.unsupported(ModelConfig(), codec)
-    assert problem.text.startswith("the target vocabulary (of tokenised text) must be Sentence")
+    prepared: dict[str, Tokenized | Cleaned] = {
+        "tokenised": Tokenized(plain.target, "de"),
+        "cleaned": Cleaned(plain.target, Cleaning(unescape=True, normalize="none")),
+    }
+    for name, target in prepared.items():
+        (problem,) = marian.unsupported(ModelConfig(), replace(plain, target=target))
+        assert problem.text.startswith(f"the target vocabulary (of {name} text) must be Sentence")

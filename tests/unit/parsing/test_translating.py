@@ -15,7 +15,7 @@ from nmtkit.config.schema import (
 )
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.forced import score_pairs
-from nmtkit.decoding.requests import Request
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
@@ -67,7 +67,7 @@ def test_the_search_finds_trees_with_the_scores_of_forced_decoding() -> None:
     source = CODEC.encode_source(line)
     for one in answer.translations:
         ids = CODEC.encode_target(one.text)  # equal to the found ids, as nothing was repaired
-        assert len(ids) == one.num_tokens
+        assert len(ids) == len(one.tokens)
         (forced,) = score_pairs(tiny_model(CODEC), [(source, ids)], 100, None)
         assert one.log_prob == pytest.approx(forced.log_prob, abs=1e-4)
 
@@ -101,7 +101,7 @@ def test_there_is_always_room_for_a_tree() -> None:
     for answer in parser(search=search).answer([Request("a b c d e f")], 1):
         for one in answer.translations:
             tokens = linearize(parse_tree(one.text, "text"), keeps_tags=False)
-            assert len(tokens) + 1 == one.num_tokens == len("abcdef") + 3
+            assert len(tokens) + 1 == len(one.tokens) == len("abcdef") + 3
 
 
 def test_chains_of_brackets_end_however_long_the_output_may_be() -> None:
@@ -136,6 +136,6 @@ def test_repairing_trees_is_refused_for_a_model_of_text() -> None:
 
 
 def test_scoring_names_the_line_of_a_malformed_tree() -> None:
-    scorer = Scorer(tiny_model(CODEC), CODEC, ScoringConfig())
+    scorer = Scorer([tiny_model(CODEC)], CODEC, ScoringConfig())
     with pytest.raises(DataError, match=r"^line 2: tree: the tree that begins here is not closed"):
         scorer.score_chunk([("a", "(TOP (N a))"), ("a", "(TOP (N a)")], 1)

@@ -51,17 +51,36 @@ def test_a_picture_of_any_trees_is_well_formed_and_holds_all_of_them(tree: Tree)
     picture = svg([tree, TREE])
     root = ElementTree.fromstring(picture)
     width, height = (float(root.attrib[name]) for name in ("width", "height"))
-    for group, one in zip(root, (tree, TREE), strict=True):
-        assert len(group.findall(f"{NAMESPACE}text")) == sum(1 for _ in one.nodes()) + len(
-            one.words()
-        )
+    for group, one in zip(root.findall(f"{NAMESPACE}g"), (tree, TREE), strict=True):
+        _, *rest = group.findall(f"{NAMESPACE}text")
+        assert len(rest) == sum(1 for _ in one.nodes()) + len(one.words())
     assert all(0 <= x <= width and 0 <= y <= height for x, y in texts(svg([TREE])).values())
+
+
+def test_each_picture_has_its_number_and_words_above_it() -> None:
+    other = parse_tree("(S (UH Oh))", "text")
+    found = texts(svg([TREE, other]))
+    assert {"1: The dog barks .", "2: Oh"} <= found.keys()
+    assert found["1: The dog barks ."][1] < texts(svg([TREE]))["S"][1]
+
+
+@given(trees())
+def test_pictures_have_a_background_of_their_size_below_all_else(tree: Tree) -> None:
+    root = ElementTree.fromstring(svg([tree, TREE]))
+    background = root[0]
+    assert background.tag == f"{NAMESPACE}rect"
+    assert background.attrib == {
+        "width": root.attrib["width"],
+        "height": root.attrib["height"],
+        "fill": "#ffffff",
+    }
+    assert "currentColor" not in svg([tree])
 
 
 def test_deep_trees_are_drawn() -> None:
     tree = deep_tree(1_000)
     assert len(list(outline(tree))) == 1_001
-    assert svg([tree]).count("<text") == 1_002
+    assert svg([tree]).count("<text") == 1_003
 
 
 def test_characters_that_xml_cannot_hold_are_replaced() -> None:

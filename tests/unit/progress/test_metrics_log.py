@@ -17,7 +17,7 @@ from nmtkit.progress.records import Record, Sample, TrainingRecord
 from tests.faults.harness import Fault, run_in_child
 from tests.folders import PLANTED, planted, refusing
 from tests.golden.freeze import FROZEN
-from tests.records import TRAINING, VALIDATION
+from tests.records import SESSION, TRAINING, VALIDATION
 
 
 def later(update: int) -> TrainingRecord:
@@ -36,6 +36,30 @@ def test_a_record_is_one_line_of_json_with_its_kind(tmp_path: Path) -> None:
         {"event": "training", **dataclasses.asdict(TRAINING)},
         {"event": "validation", **dataclasses.asdict(VALIDATION)},
     ]
+
+
+def test_a_session_is_written_with_its_first_record_and_once(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.begin(SESSION)
+    assert not log.path.exists()
+    log.append(TRAINING)
+    log.append(VALIDATION)
+    assert list(log.records()) == [SESSION, TRAINING, VALIDATION]
+
+
+def test_a_session_that_could_not_be_written_is_written_with_the_next_record(
+    tmp_path: Path,
+) -> None:
+    log = MetricsLog(tmp_path / "folder" / "metrics.jsonl")
+    (tmp_path / "folder").touch()
+    log.begin(SESSION)
+    for record in (TRAINING, VALIDATION):
+        with pytest.raises(NmtkitError, match="Not a directory"):
+            log.append(record)
+    (tmp_path / "folder").unlink()
+    (tmp_path / "folder").mkdir()
+    log.append(later(200))
+    assert list(log.records()) == [SESSION, VALIDATION, later(200)]
 
 
 def test_values_that_are_not_finite_are_null_in_the_log(tmp_path: Path) -> None:
@@ -82,6 +106,16 @@ def test_drop_after_deletes_later_records_and_an_incomplete_line(tmp_path: Path)
     assert [record["update"] for record in records(log.path)] == [100, 200]
     log.append(later(300))
     assert [record["update"] for record in records(log.path)] == [100, 200, 300]
+
+
+def test_drop_after_deletes_a_session_without_records(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    first, second, third = (dataclasses.replace(SESSION, update=n) for n in (0, 40, 40))
+    for session, update in ((first, 40), (second, 42), (third, 50)):
+        log.drop_after(session.update)
+        log.begin(session)
+        log.append(later(update))
+    assert list(log.records()) == [first, later(40), third, later(50)]
 
 
 def test_validations_are_read_back_unchanged(tmp_path: Path) -> None:
@@ -249,15 +283,6 @@ def test_a_score_that_is_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
     assert record.scores == {"ter": math.inf, "bleu": 0.0}
 
 
-@pytest.mark.parametrize("scores", [None, "high", ["bleu"], {"bleu": "high"}, {"bleu": [1.0]}])
-def test_scores_that_are_no_numbers_are_refused(scores: object, tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    values = {"event": "validation", **dataclasses.asdict(VALIDATION), "scores": scores}
-    log.path.write_text(json.dumps(values) + "\n", encoding="utf-8")
-    with pytest.raises(DamagedError, match=r"metrics\.jsonl:1: not a record of training"):
-        log.validations()
-
-
 SAMPLES = [Sample(1, "a\x1b\u2028b", "", "\u732b"), Sample(7, "", "x", "y")]
 
 
@@ -272,15 +297,21 @@ def test_samples_are_read_back_unchanged_and_earlier_logs_have_none(tmp_path: Pa
 
 
 SAMPLE = dataclasses.asdict(SAMPLES[0])
+REFUSED: dict[str, list[object]] = {
+    "scores": [None, "high", ["bleu"], {"bleu": "high"}, {"bleu": [1.0]}],
+    "samples": [
+        *(None, "text", ["text"], [SAMPLE, {}]),
+        *([{**SAMPLE, "line": "1"}], [{**SAMPLE, "source": None}]),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    "samples",
-    [None, "text", ["text"], [SAMPLE, {}], [{**SAMPLE, "line": "1"}], [{**SAMPLE, "source": None}]],
+    ("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values]
 )
-def test_samples_without_texts_are_refused(samples: object, tmp_path: Path) -> None:
+def test_values_of_a_wrong_type_are_refused(name: str, value: object, tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
-    values = {"event": "validation", **dataclasses.asdict(VALIDATION), "samples": samples}
+    values = {"event": "validation", **dataclasses.asdict(VALIDATION), name: value}
     log.path.write_text(json.dumps(values) + "\n", encoding="utf-8")
     with pytest.raises(DamagedError, match=r"metrics\.jsonl:1: not a record of training"):
         log.validations()

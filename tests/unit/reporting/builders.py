@@ -11,6 +11,7 @@ from nmtkit.config.toml import dumps
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import TrainingRecord, ValidationRecord
 from nmtkit.reporting.runs import Run
+from tests.records import SESSION
 
 SIGNATURE = "nrefs:1|case:mixed|tok:13a"
 HOSTILE = "<script>alert(\"&\")</script> | **b** `c` _d_ [e](http://f) 'g'"
@@ -75,6 +76,7 @@ def run_of(
         recipe,
         records,
         validations,
+        sessions=[SESSION],
         num_parameters=1000,
         codec="0123",
         dataset="4567",
@@ -89,6 +91,8 @@ def write_run(path: Path, run: Run) -> Path:
     path.mkdir(parents=True)
     (path / "config.toml").write_text(dumps(run.recipe), encoding="utf-8")
     log = MetricsLog(path / "metrics.jsonl")
+    for session in run.sessions:
+        log.begin(session)
     for training_record in run.training:
         log.append(training_record)
     for validation_record in run.validations:

@@ -6,6 +6,7 @@ import pytest
 
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.report import Report, markdown_of, report_on, write_page
+from nmtkit.version import __version__
 from tests.folders import names_in
 from tests.unit.reporting.builders import run_of, validated
 
@@ -15,7 +16,9 @@ RUNS = [
 ]
 REPORT = report_on(RUNS, with_paper=True)
 TABLE_2 = "The paper's table 2"
-TITLES = ["Summary", "Warnings", "Settings that differ", "Validations", TABLE_2]
+TITLES = [
+    "Summary", "Warnings", "Settings that differ", "Validations", "Machine and data", TABLE_2
+]  # fmt: skip
 
 
 def titles(report: Report) -> list[str]:
@@ -25,7 +28,7 @@ def titles(report: Report) -> list[str]:
 def test_a_report_on_one_run_has_no_settings_table_and_the_paper_s_on_request() -> None:
     assert titles(REPORT) == TITLES
     assert titles(report_on(RUNS, with_paper=False)) == TITLES[:-1]
-    of_one = ["Summary", "Warnings", "Validations"]
+    of_one = ["Summary", "Warnings", "Validations", "Machine and data"]
     assert titles(report_on(RUNS[:1], with_paper=False)) == of_one
     assert titles(report_on(RUNS[:1], with_paper=True)) == [*of_one, TABLE_2]
 
@@ -34,14 +37,15 @@ def test_a_page_has_the_same_text_as_the_markdown(tmp_path: Path) -> None:
     write_page(REPORT, tmp_path / "report.html", overwrite=False)
     root = ElementTree.fromstring((tmp_path / "report.html").read_text("utf-8"))
     assert root.findtext("body/h1") == "Training of base, wide"
+    assert root.findtext("body/p") == f"started 2026-01-31 \u00b7 nmtkit {__version__}"
     assert [element.text for element in root.iter("h2")] == [*TITLES[:2], "Curves", *TITLES[2:]]
     cells = {"".join(cell.itertext()) for cell in root.iter("td")}
     for line in markdown_of(REPORT):
         if line.startswith("| ") and not line.startswith(
-            ("| run", "| setting", "| update", "| model", "| -")
+            ("| run", "| setting", "| update", "| model", "|  ", "| -")
         ):
             assert {cell.strip(" *") for cell in line.strip("|").split("|")} <= cells
-    assert len(list(root.iter("svg"))) == 5
+    assert len(list(root.iter("figure"))) == 5
 
 
 def test_a_link_is_replaced_by_the_page_only_with_overwrite(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_damage_is_reported_with_file_and_line(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", run_of())
     with (path / "metrics.jsonl").open("a") as stream:
         stream.write("zzz\n")
-    with pytest.raises(DamagedError, match=r"metrics\.jsonl:11: not a record of training"):
+    with pytest.raises(DamagedError, match=r"metrics\.jsonl:12: not a record of training"):
         read_runs([path])
     (path / "metrics.jsonl").unlink()
     (path / "config.toml").write_bytes(b"[model]\nhead = \xff\n")

@@ -23,7 +23,10 @@ from nmtkit.storage.model_description import TENSORS, describe_model, line_of_de
 from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.model_path import find_model
 from nmtkit.storage.run_folder import RunFolder
+from nmtkit.text.cleaned import Cleaned, Cleaning
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.tokenized import Tokenized
+from nmtkit.text.words import Words
 from tests.conversions import separate_codec
 from tests.folders import refusing
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensors
@@ -377,3 +380,13 @@ def test_a_dataset_is_described(check: bool) -> None:
     lines = [*describe_folder(GOLDEN / "formats-2" / "dataset", check, as_json=False)]
     assert "languages    en to de" in lines
     assert ("checked      every file matches its hash" in lines) == check
+
+
+def test_what_is_done_to_text_before_its_segmentation_is_named(tmp_path: Path) -> None:
+    words = Words(["a"])
+    source = Cleaned(Tokenized(words, "en"), Cleaning(unescape=True, normalize="nfkc"))
+    codec = TextCodec("en", "de", source, Cleaned(words, Cleaning(False, "nfc")), is_shared=False)
+    fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
+    write_model(tmp_path / "model", tiny_tensors(1), TrainRecipe(), codec, fields, overwrite=False)
+    (line,) = [one for one in describe_folder(tmp_path / "model", False, False) if "vocab" in one]
+    assert line.endswith("one per language, unescape, nfkc, moses and words to nfc and words")

@@ -102,6 +102,15 @@ def test_instructions_for_bfloat16_are_among_the_processors_flags(
     assert runtime.multiplies_bfloat16(processor) == has_them
 
 
+def test_the_model_of_the_processor_is_read_from_the_systems_description(tmp_path: Path) -> None:
+    processor = tmp_path / "cpuinfo"
+    assert runtime.processor_name(processor) == ""
+    processor.write_text("processor : 0\nmodel : 25\n", encoding="ascii")
+    assert runtime.processor_name(processor) == ""
+    processor.write_text(2 * "model : 25\nmodel name\t: A B (R) 9 \nflags\t: c\n", encoding="ascii")
+    assert runtime.processor_name(processor) == "A B (R) 9"
+
+
 @pytest.mark.parametrize(
     ("setting", "trained_size", "has_instructions", "expected"),
     [

@@ -50,7 +50,7 @@ def words_codec(*words: str) -> TextCodec:
 
 
 CODECS = [tiny_codec(), subword_codec(), words_codec("a"), mixed_codec(), shared_codec()]
-SIDE = {"lang": "en", "kind": "words", "tokenizer": "none"}
+SIDE = {"lang": "en", "kind": "words", "tokenizer": "none", "unescape": False, "normalize": "none"}
 
 
 def saved(codec: TextCodec, folder: Path) -> Path:
@@ -170,9 +170,9 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     ("change", "expected"),
     [
         ({"format": "other"}, "codec.json: not a codec; restore the folder"),
-        ({"version": 0}, "codec.json: this nmtkit reads codecs up to version 2, not 0"),
-        ({"version": "2"}, "codec.json: this nmtkit reads codecs up to version 2, not 2"),
-        ({"version": 3}, "codec.json: this nmtkit reads codecs up to version 2, not 3; use the nm"),
+        ({"version": 0}, "codec.json: this nmtkit reads codecs up to version 3, not 0"),
+        ({"version": "3"}, "codec.json: this nmtkit reads codecs up to version 3, not 3"),
+        ({"version": 4}, "codec.json: this nmtkit reads codecs up to version 3, not 4; use the nm"),
         ({"source": {}, "is_shared": 1}, "codec.json: missing or wrong: source, is_shared; res"),
         ({"source": {**SIDE, "kind": []}}, "codec.json: missing or wrong: source; restore"),
         ({"target": {**SIDE, "lang": None}}, "codec.json: missing or wrong: target; restore"),

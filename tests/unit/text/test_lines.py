@@ -16,11 +16,12 @@ from nmtkit.text.lines import (
     TOO_LONG,
     count_lines,
     decode_lines,
+    facts_of,
     numbered_chunks,
     one_line,
     open_bytes,
     pair_lines,
-    read_facts,
+    raw_lines,
     read_lines,
     read_pair,
     resolve,
@@ -232,22 +233,27 @@ def test_lines_before_the_first_are_counted_and_not_decoded(lines: list[bytes], 
 
 
 def test_the_facts_of_a_text_are_those_of_its_lines() -> None:
-    facts = read_facts(io.BytesIO(b"a\nb\n"), "x", 10)
+    facts = facts_of(raw_lines(io.BytesIO(b"a\nb\n"), "x", 10))
     assert facts.num_lines == 2
     for same in (b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\nb\n"):
-        assert read_facts(io.BytesIO(same), "x", 10) == facts
+        assert facts_of(raw_lines(io.BytesIO(same), "x", 10)) == facts
     for other in (b"a\nb\n\n", b"ab\n\n", b"a\nc\n", b"a b\n", b""):
-        assert read_facts(io.BytesIO(other), "x", 10) != facts
+        assert facts_of(raw_lines(io.BytesIO(other), "x", 10)) != facts
     compressed = gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(b"a\nb\n")))
-    assert read_facts(cast(BinaryIO, compressed), "x", 10) == facts
+    assert facts_of(raw_lines(cast(BinaryIO, compressed), "x", 10)) == facts
+
+
+def test_raw_lines_have_no_mark_and_no_line_ends() -> None:
+    text = io.BytesIO(b"\xef\xbb\xbfa\r\n\n\xffb")
+    assert [*raw_lines(text, "x", 10)] == [b"a", b"", b"\xffb"]
 
 
 def test_the_facts_of_a_text_include_its_faults() -> None:
     with pytest.raises(DataError, match=r"^x:2: a line of more than .*; break it into several"):
-        read_facts(io.BytesIO(b"a\n" + b"b" * 11), "x", 10)
+        facts_of(raw_lines(io.BytesIO(b"a\n" + b"b" * 11), "x", 10))
     torn = gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(b"a\nb\n")[:-9]))
     with pytest.raises(DataError, match=r"^x: damaged gzip file"):
-        read_facts(cast(BinaryIO, torn), "x", 10)
+        facts_of(raw_lines(cast(BinaryIO, torn), "x", 10))
 
 
 def test_a_prefix_is_resolved_to_the_plain_or_compressed_file(tmp_path: Path) -> None:

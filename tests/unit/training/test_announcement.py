@@ -1,14 +1,17 @@
-"""The start of training reports the rate that is used, and a run that is too short."""
+"""The start of training reports the rate that is used and a short run, and logs the session."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler
 from nmtkit.training import run
 from nmtkit.training.announcement import planned_updates
+from nmtkit.version import __version__
 from tests.tiny import tiny_train_recipe
 from tests.training import logged
 
@@ -62,3 +65,18 @@ def test_planned_epochs_have_at_most_the_updates_of_the_sampler(
     assert 0.6 * actual <= planned_updates(recipe, dataset) <= actual
     short = replace(recipe, training=replace(recipe.training, max_updates=2))
     assert planned_updates(short, dataset) == 2
+
+
+def test_each_session_is_logged_before_its_records(data: Path, tmp_path: Path) -> None:
+    begin = datetime.now(UTC).replace(microsecond=0)
+    for max_updates in (2, 4, 4):  # the last one has nothing left to do
+        run.train(tiny_train_recipe(max_updates=max_updates, dropout=0.0), data, tmp_path)
+    events = [(one["event"], one["update"]) for one in logged(tmp_path)]
+    assert [one for one in events if one[0] == "session"] == [("session", 0), ("session", 2)]
+    assert events[0] == ("session", 0)
+    assert all(update <= 2 for _, update in events[: events.index(("session", 2))])
+    session = logged(tmp_path, "session")[1]
+    assert begin <= datetime.fromisoformat(session["started"]) <= datetime.now(UTC)
+    assert (session["data"], session["device"], session["ranks"]) == (str(data), "cpu", 1)
+    assert (session["nmtkit"], session["torch"]) == (__version__, torch.__version__)
+    assert session["threads"] == torch.get_num_threads()

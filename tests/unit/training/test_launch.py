@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed import PrefixStore, TCPStore
 
 from nmtkit.config.engine import RanksConfig
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
@@ -21,6 +22,7 @@ from nmtkit.errors import (
     StoppedError,
 )
 from nmtkit.training import launch as launching
+from nmtkit.training.distributed import Ranks
 from nmtkit.training.launch import (
     MAX_STARTS_WITHOUT_PROGRESS,
     STOP_TIMEOUT_S,
@@ -143,7 +145,11 @@ def launch_fakes(
     """Replace ranks by fakes, and have stop signals waiting."""
     waiting, starting = list(requests), iter(ranks)
     monkeypatch.setattr(launching, "_start", lambda *_: next(starting))
-    monkeypatch.setattr(launching, "next_request", lambda **_: waiting.pop(0) if waiting else None)
+    monkeypatch.setattr(
+        launching,
+        "next_request",
+        lambda timeout_s: waiting.pop(0) if waiting and timeout_s else None,
+    )
 
 
 def run_launched(
@@ -184,6 +190,53 @@ def test_a_rank_lost_after_a_stop_request_is_reported_and_not_restarted(
         f"stopped by {number.name}, and rank 1 was killed by SIGKILL; run the same command again "
         "to continue"
     )
+
+
+def test_a_request_before_ranks_are_started_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "_start", pytest.fail)
+    monkeypatch.setattr(launching, "next_request", lambda **_: signal.SIGUSR1)
+    message = (
+        "^stopped by SIGUSR1, before its processes were started; run the same command again to "
+        "continue$"
+    )
+    with pytest.raises(StoppedError, match=message):
+        run_launched(2)
+
+
+@pytest.mark.parametrize("num_joined", [0, 1])
+def test_a_second_interrupt_kills_ranks_that_wait_for_each_other(
+    num_joined: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = [FakeRank(None, {signal.SIGKILL: -signal.SIGKILL}) for _ in range(2)]
+    launch_fakes(monkeypatch, ranks, signal.SIGTERM, signal.SIGINT, signal.SIGINT)
+    store_with_joined(monkeypatch, num_joined)
+    with pytest.raises(KeyboardInterrupt):
+        run_launched(2)
+    forwarded = [signal.SIGTERM, signal.SIGINT, signal.SIGINT]
+    assert [rank.received for rank in ranks] == [[*forwarded, signal.SIGKILL]] * 2
+
+
+def test_a_second_interrupt_is_forwarded_to_ranks_that_train_and_may_be_saving(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = [FakeRank(None, {signal.SIGUSR1: 130}) for _ in range(2)]
+    launch_fakes(monkeypatch, ranks, signal.SIGINT, signal.SIGINT, signal.SIGUSR1)
+    store_with_joined(monkeypatch, 2)
+    assert run_launched(2) == (130, None)
+    assert ranks[0].received == [signal.SIGINT, signal.SIGINT, signal.SIGUSR1]
+
+
+def store_with_joined(monkeypatch: pytest.MonkeyPatch, num_joined: int) -> None:
+    """Have ranks join as soon as the launcher has made its store."""
+    make = vars(launching)["_loopback_store"]
+
+    def make_and_join() -> TCPStore:
+        store: TCPStore = make()
+        for rank in range(num_joined):
+            Ranks(rank, 2, PrefixStore("ranks", store)).count_exchange()
+        return store
+
+    monkeypatch.setattr(launching, "_loopback_store", make_and_join)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])

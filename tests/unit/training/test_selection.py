@@ -27,7 +27,13 @@ from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
 from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
-from nmtkit.training.validation import Validation, Validator, make_validation_metrics
+from nmtkit.training.validation import (
+    ShowProgress,
+    Validation,
+    Validator,
+    make_validation_metrics,
+)
+from tests.doubles import report_everything
 from tests.snapshots import read_tensors, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
@@ -196,7 +202,9 @@ def fake_validations(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, flo
     """Have validations return these losses and BLEUs."""
     remaining = iter(results)
 
-    def validate(_self: Validator, _is_stopping: Callable[[], bool]) -> Validation:
+    def validate(
+        _self: Validator, _is_stopping: Callable[[], bool], _show: ShowProgress
+    ) -> Validation:
         loss, bleu = next(remaining)
         return Validation(loss, {"bleu": bleu}, {"bleu": "signed"})
 
@@ -216,6 +224,28 @@ def test_the_last_checkpoint_alone_scores_as_in_training(
         "validating the mean of --last 1",
         f"last=1 nll={record.nll:.4f} perplexity={record.perplexity:.2f} "
         f"bleu={record.scores['bleu']:.2f}",
+    ]
+
+
+def test_each_part_of_a_validation_is_counted(
+    run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report_everything(monkeypatch)
+    said: list[str] = []
+    average_best_count(run, [2, 1], data, tmp_path / "out", False, WorkReporter(said.append))
+    done = [line for line in said if line.startswith(("validat", "last="))]
+    counts = [line.partition(", ")[0] for line in done]
+    one = [
+        "validated 1 of 2 batches of nll (50%)",
+        "validated 2 batches of nll",
+        "validated 1 of 3 translated lines (33%)",
+        "validated 2 of 3 translated lines (66%)",
+        "validated 3 translated lines",
+        "validated 1 computed metric",
+    ]
+    assert [line.partition(" nll=")[0] for line in counts] == [
+        *("validating the mean of --last 2", *one, "last=2"),
+        *("validating the mean of --last 1", *one, "last=1"),
     ]
 
 

@@ -12,6 +12,7 @@ from nmtkit.data.batch import Batch, gather, make_batch
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.cleaned import Cleaning, cleaned
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized
@@ -153,12 +154,15 @@ def test_the_message_names_the_side_that_can_be_sampled(
         SubwordSampling.of(recipe, codec)
 
 
-def test_moses_tokenised_text_is_sampled_by_its_vocabulary(
-    subword_dataset: Dataset, pairs: Pairs
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_prepared_text_is_sampled_by_its_vocabulary(
+    subword_dataset: Dataset, pairs: Pairs, is_cleaned: bool
 ) -> None:
     recipe = build(TrainRecipe, {"subword_sampling": "target", "subword_alpha": 0.5})
     assert isinstance(subword_dataset.codec.target, Subword)
-    codec = replace(subword_dataset.codec, target=Tokenized(subword_dataset.codec.target, "en"))
+    target = Tokenized(subword_dataset.codec.target, "en")
+    cleaning = Cleaning(unescape=is_cleaned, normalize="none")
+    codec = replace(subword_dataset.codec, target=cleaned(target, cleaning))
     indices = list(range(len(pairs)))
     expected = read(SubwordSampling.of(recipe, subword_dataset.codec), pairs, indices, update=1)
     assert read(SubwordSampling.of(recipe, codec), pairs, indices, update=1) == expected

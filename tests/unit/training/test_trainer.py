@@ -340,6 +340,6 @@ def test_the_first_update_of_a_session_is_reported_early_and_the_log_is_unchange
     recipe = replace(recipe, logging=replace(recipe.logging, log_every=log_every))
     train(recipe, data, tmp_path)
     updates = [*range(log_every, 4, log_every), 4]
-    assert [record["update"] for record in logged(tmp_path)] == updates
+    assert [record["update"] for record in logged(tmp_path, "training")] == updates
     reported = re.findall(r" event=training update=(\d+)/4 ", capsys.readouterr().err)
     assert list(map(int, reported)) == sorted({1, *updates})

@@ -7,10 +7,13 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.evaluate import evaluate
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.parsing.evalb.comparison import compare_lines
+from nmtkit.parsing.evalb import comparison, scorer
+from nmtkit.parsing.evalb.comparison import Comparison, compare_lines
 from nmtkit.parsing.evalb.metric import compare_trees, evalb_report, parse_warnings
-from nmtkit.parsing.evalb.parameters import COLLINS
+from nmtkit.parsing.evalb.parameters import COLLINS, Parameters
 from nmtkit.parsing.evalb.report import count_sentence, sum_counts
+from nmtkit.progress.counting import SILENT, WorkReporter
+from tests.doubles import report_everything
 
 LONG = "(S " + "(A a) " * 41 + "(NP (B b)))"
 GOLD = ["(S (NP (A a)) (VP (B b) (NP (C c))))", "(S (NP (A a) (B b)))", LONG]
@@ -42,10 +45,43 @@ def test_scores_are_computed_from_sums_over_sentences() -> None:
 
 
 def test_the_signature_names_the_parameters_and_the_rule_for_missing_tags() -> None:
-    *_, last = evalb_report(BRACKETS)(texts(GOOD), False)
+    *_, last = evalb_report(BRACKETS)(texts(GOOD), False, SILENT)
     for score in score_corpus(make_metrics(BRACKETS), GOOD, [GOLD]):
         assert score.signature.startswith("nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
         assert last.remarks == [f"F1: {score.signature}"]
+
+
+def test_trees_are_counted_while_they_are_compared_once_for_both_scores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report_everything(monkeypatch)
+    events: list[str] = []
+
+    def compare(gold: str, parsed: str, parameters: Parameters) -> Comparison:
+        events.append("compared")
+        return comparison.compare(gold, parsed, parameters)
+
+    monkeypatch.setattr(scorer, "compare", compare)
+    metrics = make_metrics(BRACKETS)
+    reporter = WorkReporter(lambda text: events.append(text.partition(" lines")[0]))
+    evaluate(texts(BAD), metrics, PLAIN, BreakdownConfig(), reporter)
+    counts = ["1 of 3", "2 of 3", "3"]
+    f1 = [event for count in counts for event in ("compared", f"scored system 0 by F1: {count}")]
+    rest = [event for event in events if event == "compared" or "by F1:" in event]
+    assert rest == f1
+    strict = [event for event in events if "by strict F1:" in event]
+    assert strict == [f"scored system 0 by strict F1: {count}" for count in counts]
+
+
+def test_a_report_counts_its_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    report_everything(monkeypatch)
+    messages: list[str] = []
+    list(evalb_report(BRACKETS)(texts(GOOD), True, WorkReporter(messages.append)))
+    assert [line.partition(" trees")[0] for line in messages] == [
+        "scored 1 of 3",
+        "scored 2 of 3",
+        "scored 3",
+    ]
 
 
 def test_systems_are_tested_against_the_first() -> None:

@@ -59,7 +59,8 @@ def test_a_line_goes_from_its_row_to_its_column() -> None:
     (path,) = root.iter(f"{SVG}path")
     numbers = [float(number) for number in re.findall(r"[\d.]+", path.get("d", ""))]
     x1, y1, x2, y2 = numbers
-    heights = [float(text.get("y", "")) for text in root.iter(f"{SVG}text")][1:]
+    words = [text for text in root.iter(f"{SVG}text") if text.get("class") != "caption"]
+    heights = [float(text.get("y", "")) for text in words]
     assert y1 == pytest.approx(heights[1], abs=6)
     assert y2 == pytest.approx(heights[3 + 2], abs=6)
     assert x1 < x2
@@ -102,9 +103,54 @@ def test_the_legend_and_the_marks_of_many_heads_are_in_the_picture(num_heads: in
 def test_squares_show_the_mean_of_the_heads() -> None:
     own = selection()
     mean = own.weights.mean(0)
-    cells = [rect for rect in drawn(own, "matrix").iter(f"{SVG}rect") if rect.get("fill-opacity")]
+    cells = drawn(own, "matrix").findall(f"{SVG}rect[@fill-opacity]")
     opacities = torch.tensor([float(cell.get("fill-opacity", "")) for cell in cells])
     torch.testing.assert_close(opacities**2, mean[mean >= SEEN], rtol=0, atol=0.011)
+
+
+def test_a_matrix_has_a_scale_of_the_weights_in_its_own_colour() -> None:
+    for heads, name in (((1, 2), "mean weight of 2 heads"), ((2,), "weight")):
+        weights = torch.full((len(heads), 3, 3), 1 / 3)
+        own = dataclasses.replace(selection(), heads=heads, weights=weights)
+        root = drawn(own, "matrix")
+        (scale,) = root.findall(f"{SVG}g[@class='scale']")
+        shades = [float(rect.get("fill-opacity", "")) ** 2 for rect in scale]
+        middles = [(number + 0.5) / len(shades) for number in range(len(shades))]
+        assert shades == pytest.approx(middles, abs=0.011)
+        (ink,) = {rect.get("fill") for rect in root.findall(f"{SVG}rect[@fill-opacity]")}
+        assert scale.get("fill") == ink == color_of(heads[0])
+        assert {"0", "1", name} <= {*texts(root)}
+
+
+def test_the_sides_are_named() -> None:
+    assert texts(drawn(selection(), "matrix")).count("source (attended to) \u2192") == 1
+    assert texts(drawn(selection(), "matrix")).count("\u2190 target (attends)") == 1
+    root = drawn(selection(), "lines")
+    places = {text.text: float(text.get("x", "")) for text in root.iter(f"{SVG}text")}
+    assert places["target"] == places["das"]
+    assert places["source"] == places["the"] > places["target"]
+
+
+@pytest.mark.parametrize("drawing", ["lines", "matrix"])
+def test_the_mark_of_a_space_is_light_and_the_word_is_not(drawing: str) -> None:
+    root = drawn(select(example_sentence(), SelectionConfig()), drawing)
+    assert {"\u2581das", "\u2581Haus", "\u2581the", "use"} <= {*texts(root)}
+    light = [one.text for one in root.iter(f"{SVG}tspan") if one.get("class") == "space"]
+    assert light == 4 * ["\u2581"]
+
+
+def test_every_text_is_within_the_picture() -> None:
+    own = select(example_sentence(), SelectionConfig(attention="decoder"))
+    short = dataclasses.replace(own, rows=("a",), columns=("b",), weights=own.weights[:, :1, :1])
+    for drawing in ("lines", "matrix"):
+        root = drawn(short, drawing)
+        width, height = float(root.get("width", "")), float(root.get("height", ""))
+        for text in root.findall(f"{SVG}text[@class='caption']"):
+            size = 7 * len(text.text or "")
+            x, anchor = float(text.get("x", "")), text.get("text-anchor")
+            left = x - size * {"end": 1.0, "middle": 0.5}.get(anchor or "", 0.0)
+            assert 0 <= left <= left + size <= width, text.text
+            assert float(text.get("y", "")) <= height
 
 
 def test_a_drawing_grows_with_its_words() -> None:

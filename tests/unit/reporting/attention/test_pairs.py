@@ -40,9 +40,9 @@ def test_objects_of_attention_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "input_format", "expected"),
     [
-        ("a\tA\tb", "text", "in, line 2: 2 tabs; write a source, or a source, one tab and its"),
-        ("a", "json", "in, line 2: cannot be read as JSON"),
-        ('{"translation": "A"}', "json", 'in, line 2: not an object with a text as "source"; add'),
+        ("a\tA\tb", "text", "in:2: 2 tabs; write a source, or a source, one tab and its"),
+        ("a", "json", "in:2: cannot be read as JSON"),
+        ('{"translation": "A"}', "json", 'in:2: not an object with a text as "source"; add'),
         ('{"source": "a", "translation": 1}', "json", '"translation" is not a text; fix it, or'),
         ('{"source": "a", "translation": "\\ud800"}', "json", '"translation" holds half a'),
     ],

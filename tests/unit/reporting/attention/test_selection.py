@@ -10,16 +10,34 @@ from nmtkit.reporting.attention.selection import Selection, select
 from tests.unit.reporting.attention.builders import HOSTILE, example_sentence
 
 
-def selected(**settings: Any) -> Selection:
-    return select(example_sentence(), SelectionConfig(**settings))
+def selected(attention: str = "encoder", **settings: Any) -> Selection:
+    return select(example_sentence(), SelectionConfig(attention=attention, **settings))
 
 
-def test_by_default_all_heads_of_the_encoder_s_last_layer_but_one_are_selected() -> None:
-    found = selected()
-    assert (found.kind, found.layer, found.num_layers) == ("encoder", 2, 3)
+def test_by_default_all_heads_of_the_last_layer_but_one_of_cross_attention_are_selected() -> None:
+    found = select(example_sentence(), SelectionConfig())
+    assert (found.kind, found.layer, found.num_layers) == ("memory", 2, 3)
     assert (found.heads, found.num_heads, found.word) == ((1, 2), 2, None)
-    assert torch.equal(found.weights, example_sentence().attentions[0].weights[1])
-    assert found.title == "encoder self-attention, layer 2 of 3, all 2 heads"
+    assert torch.equal(found.weights, example_sentence().attentions[2].weights[1])
+    assert found.title == "cross-attention, layer 2 of 3, all 2 heads"
+
+
+def test_the_default_of_a_source_alone_is_the_encoder() -> None:
+    sentence = example_sentence()
+    alone = dataclasses.replace(sentence, attentions=sentence.attentions[:1])
+    assert select(alone, SelectionConfig()).title.startswith("encoder self-attention")
+
+
+@pytest.mark.parametrize(
+    ("kind", "sides"),
+    [
+        ("encoder", ("source", "source")),
+        ("decoder", ("target", "target")),
+        ("memory", ("target", "source")),
+    ],
+)
+def test_the_sides_are_named(kind: str, sides: tuple[str, str]) -> None:
+    assert selected(kind).sides == sides
 
 
 def test_settings_select_kind_layer_heads_and_word() -> None:

@@ -21,7 +21,7 @@ from tests.unit.reporting.attention.builders import extractor, tiny_loaded
 
 
 def pair(source: str, target: str | None = None) -> Pair:
-    return Pair(source, target, "in, line 7")
+    return Pair(source, target, "in:7")
 
 
 def test_attention_maps_have_the_model_s_weights_and_tokens() -> None:
@@ -114,8 +114,8 @@ def test_joined_rows_sum_to_1(subword_model: LoadedModel, words: list[str]) -> N
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        (None, "in, line 7: 4 tokens have 64 attention weights, more than 63; shorten the line"),
-        ("A", "in, line 7: 6 tokens have 112 attention weights, more than 111; shorten the line"),
+        (None, "in:7: 4 tokens have 64 attention weights, more than 63; shorten the line"),
+        ("A", "in:7: 6 tokens have 112 attention weights, more than 111; shorten the line"),
     ],
 )
 def test_a_line_with_too_many_weights_is_refused(target: str | None, message: str) -> None:
@@ -137,12 +137,12 @@ def test_a_line_beyond_the_learned_positions_is_refused() -> None:
         with pytest.raises(DataError) as caught:
             own.extract(pair(source, target))
         assert str(caught.value) == (
-            "in, line 7: 5 tokens, more than the model's 4 learned positions; shorten the line"
+            "in:7: 5 tokens, more than the model's 4 learned positions; shorten the line"
         )
 
 
 def test_a_translation_is_refused_with_translate() -> None:
-    with pytest.raises(DataError, match="line 7: already has a translation; remove it, or"):
+    with pytest.raises(DataError, match="in:7: already has a translation; remove it, or"):
         extractor(translate=True).extract(pair("a", "A"))
 
 

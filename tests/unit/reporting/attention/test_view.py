@@ -53,6 +53,24 @@ def test_a_page_has_every_sentence_and_begins_with_the_selection() -> None:
     assert [len(sentence["attentions"]) for sentence in sentences] == [3, 3, 1]
 
 
+@pytest.mark.parametrize(
+    ("line", "values", "kind"),
+    [
+        ("a", {}, "encoder"),
+        ("a\tA", {}, "memory"),
+        ("a", {"translate": True}, "memory"),
+        ("a\tA", {"attention": "encoder"}, "encoder"),
+    ],
+)
+def test_a_page_begins_with_cross_attention_if_there_is_a_translation(
+    line: str, values: dict[str, Value], kind: str
+) -> None:
+    (page,) = shown([line], **values)
+    selection = data_of(page)["selection"]
+    assert isinstance(selection, dict)
+    assert selection["attention"] == kind
+
+
 def test_json_is_an_object_per_line_without_reading_ahead() -> None:
     lines = iter(["a", "b\tB", "c"])
     recipe = build(AttentionRecipe, {"device": "cpu", "format": "json"})
@@ -65,7 +83,7 @@ def test_json_is_an_object_per_line_without_reading_ahead() -> None:
 
 def test_a_picture_shows_the_selected_sentence() -> None:
     lines = iter(["a\tb\tc", "c d", "e"])
-    with pytest.raises(DataError, match="line 1: 2 tabs"):
+    with pytest.raises(DataError, match="in:1: 2 tabs"):
         shown(["a\tb\tc", "c d"], format="svg", sentence=2)
     lines = iter(["a", "c d", "e"])
     (svg,) = shown(lines, format="svg", sentence=2, drawing="matrix")
@@ -103,7 +121,7 @@ def test_a_page_with_too_many_weights_is_refused_early() -> None:
     with pytest.raises(DataError) as caught:
         shown(lines, max_weights=100)
     assert str(caught.value) == (
-        "in, line 3: 3 sentences have 108 attention weights, more than 100; give fewer lines, or "
+        "in:3: 3 sentences have 108 attention weights, more than 100; give fewer lines, or "
         "raise --max-weights"
     )
     assert len(list(lines)) == 1

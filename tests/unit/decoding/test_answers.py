@@ -7,21 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.decoding.annotations import Annotations
-from nmtkit.decoding.requests import (
-    Answer,
-    ChunkAnswers,
-    Request,
-    Translation,
-    join,
-    join_n_best,
-)
+from nmtkit.decoding.answers import Answer, ChunkAnswers, Translation, join, join_n_best
+from nmtkit.decoding.input_formats import Request
 
 
 def translation(text: str, log_prob: float) -> Translation:
     words = tuple(text.split())
     annotations = Annotations(
         source_tokens=words,
-        tokens=words,
         token_log_probs=(log_prob,) * len(words),
         alignment=tuple((number, number) for number in range(len(words))),
         num_words=(len(words), len(words)),
@@ -30,18 +23,19 @@ def translation(text: str, log_prob: float) -> Translation:
             for row in range(len(words))
         ),
     )
-    return Translation(text, log_prob, log_prob / 2, len(words), annotations)
+    return Translation(text, log_prob, log_prob / 2, words, annotations)
 
 
 def test_texts_are_joined_by_spaces_and_numbers_add_up() -> None:
     joined = join([translation("a b", -1.0), translation("", -0.5), translation("c", -2.0)])
     assert (joined.text, joined.log_prob, joined.score) == ("a b c", -3.5, -1.75)
-    assert joined.num_tokens == 3
+    assert joined.tokens == ("a", "b", "c")
 
 
 def test_a_part_is_aligned_and_attends_to_its_own_source() -> None:
-    annotations = join([translation("a b", -1.0), translation("c", -2.0)]).annotations
-    assert annotations.tokens == annotations.source_tokens == ("a", "b", "c")
+    joined = join([translation("a b", -1.0), translation("c", -2.0)])
+    annotations = joined.annotations
+    assert joined.tokens == annotations.source_tokens == ("a", "b", "c")
     assert annotations.token_log_probs == (-1.0, -1.0, -2.0)
     assert annotations.alignment == ((0, 0), (1, 1), (2, 2))
     assert annotations.num_words == (3, 3)
@@ -65,7 +59,7 @@ def test_answers_come_in_order_as_soon_as_all_lines_before_are_finished(
 ) -> None:
     def complete(line: int, found: list[list[Translation]]) -> Answer:
         text = " ".join(one[0].text for one in found)
-        return Answer(Request(str(line)), [Translation(text, 0.0, 0.0, len(found))])
+        return Answer(Request(str(line)), [Translation(text, 0.0, 0.0, (text,) * len(found))])
 
     parts = [(line, place) for line, count in enumerate(num_parts) for place in range(count)]
     order = random.sample(range(len(parts)), len(parts))
@@ -74,7 +68,7 @@ def test_answers_come_in_order_as_soon_as_all_lines_before_are_finished(
     translated: set[int] = set()
     while order:
         batch, order = order[:3], order[3:]
-        found_now = [[Translation(str(parts[part]), 0.0, 0.0, 1)] for part in batch]
+        found_now = [[Translation(str(parts[part]), 0.0, 0.0, ("",))] for part in batch]
         results.append(answers.add(batch, found_now))
         translated |= set(batch)
         missing = {line for part, (line, _) in enumerate(parts) if part not in translated}

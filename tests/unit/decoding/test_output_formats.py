@@ -8,28 +8,22 @@ from nmtkit.config.fields import fields_of
 from nmtkit.config.schema import OutputConfig, TranslateRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.annotations import Annotations
-from nmtkit.decoding.formats import (
-    INPUT_FORMATS,
-    OUTPUT_FORMATS,
-    make_writer,
-    read_requests,
-)
-from nmtkit.decoding.requests import Answer, Request, Translation
-from nmtkit.errors import ConfigError, DataError
-from nmtkit.text.lines import LINE_BYTES, MAX_LINE_BYTES
+from nmtkit.decoding.answers import Answer, Translation
+from nmtkit.decoding.input_formats import INPUT_FORMATS, InputFormat, Request
+from nmtkit.decoding.output_formats import OUTPUT_FORMATS, make_writer
+from nmtkit.errors import ConfigError
+from tests.unit.decoding.test_input_formats import requests
 
-JSON = OutputConfig(input_format="json")
 DETAILS = Annotations(
     source_tokens=("_one", "</s>"),
-    tokens=("_ein", "er", "</s>"),
     token_log_probs=(-0.5, -0.25, -0.125),
     alignment=((0, 0), (2, 1)),
     num_words=(3, 2),
     attention=(array("f", (1.0, 0.0)),) * 3,
 )
 MOSES_LIST = {"n_best": 2, "output_format": "moses"}
-BEST = Translation("ein er", -0.875, -0.7, 3, DETAILS)
-SECOND = Translation("zwei ||| er", -1.75, -1.5, 2)
+BEST = Translation("ein er", -0.875, -0.7, ("_ein", "er", "</s>"), DETAILS)
+SECOND = Translation("zwei ||| er", -1.75, -1.5, ("zwei", "</s>"))
 ANSWER = Answer(Request("one he", others={"id": 7, "tags": ["\u00e4"]}), [BEST, SECOND])
 
 
@@ -70,7 +64,7 @@ def test_json_passes_other_keys_through() -> None:
 
 def test_halves_of_characters_that_are_passed_on_remain_escapes() -> None:
     line = r'{"source": "a", "\udc80": ["\ud800", "\ud83d\ude00"]}'
-    (request,) = read_requests([line], JSON, "x")
+    (request,) = requests(line)
     (out,) = make_writer(OutputConfig(output_format="json"))(Answer(request, [BEST]), 0)
     assert r'"\udc80": ["\ud800", "' in out
     assert out.encode().decode() == out
@@ -86,13 +80,13 @@ def test_keys_of_the_answer_replace_other_keys() -> None:
 
 def test_a_source_is_written_unchanged() -> None:
     line = json.dumps({"source": "two\nlines\tand a tab"})
-    (request,) = read_requests([line], JSON, "x")
+    (request,) = requests(line)
     (out,) = make_writer(OutputConfig(output_format="json"))(Answer(request, [BEST]), 0)
     assert json.loads(out)["source"] == "two\nlines\tand a tab"
 
 
 def test_tabs_of_a_translation_are_no_columns() -> None:
-    answer = Answer(Request("a"), [Translation("ein\ter", -0.875, -0.7, 3)])
+    answer = Answer(Request("a"), [Translation("ein\ter", -0.875, -0.7, ("ein", "er", "</s>"))])
     assert make_writer(OutputConfig(scores=True))(answer, 0) == ["ein er\t-0.700000"]
     assert make_writer(OutputConfig())(answer, 0) == ["ein\ter"]
 
@@ -117,73 +111,9 @@ def test_json_has_the_n_best_as_a_list_and_requested_annotations() -> None:
     assert second["translation"] == "zwei ||| er"
 
 
-def test_lines_of_text_are_requests() -> None:
-    assert list(read_requests(['{"source": 1}', ""], OutputConfig(), "x")) == [
-        Request('{"source": 1}'),
-        Request(""),
-    ]
-
-
-def test_objects_have_source_prefix_and_other_keys() -> None:
-    lines = ['{"source": "a", "target_prefix": "b", "id": 1}', '{"source": "line\\nend"}']
-    assert list(read_requests(lines, JSON, "x")) == [
-        Request("a", "b", {"id": 1}),
-        Request("line\nend"),
-    ]
-
-
-def test_a_text_that_may_be_left_out_may_be_null() -> None:
-    assert list(
-        read_requests(['{"source": "a", "target_prefix": null, "id": null}'], JSON, "x")
-    ) == [Request("a", "", {"id": None})]
-
-
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ("plain text", "cannot be read as JSON"),
-        ("[" * 100_000, "cannot be read as JSON"),
-        ('["source"]', 'not an object with a text as "source"'),
-        ('{"text": "a"}', 'not an object with a text as "source"'),
-        ('{"source": null}', 'not an object with a text as "source"'),
-        ('{"source": "a", "target_prefix": 3}', '"target_prefix" is not a text'),
-        (
-            r'{"source": "A \ud800 car."}',
-            r'"source" holds half a character \(\\ud800\); write both',
-        ),
-        (r'{"source": "a", "target_prefix": "\udfff"}', r'"target_prefix" holds half a character'),
-        ('{"source": "a", "id": NaN}', r"cannot be read as JSON \(NaN is not a finite number\)"),
-        ('{"source": "a", "id": -Infinity}', r"cannot be read as JSON \(-Infinity is not a finite"),
-        (
-            '{"source": "a", "id": 1e999}',
-            r"cannot be read as JSON \(1e999 is not a finite number\)",
-        ),
-        (
-            f'{{"source": "a", "id": {"1" * 1001}}}',
-            r"cannot be read as JSON \(a number of 1001 digits;",
-        ),
-        (
-            f'{{"source": "{"a" * (MAX_LINE_BYTES + 1)}"}}',
-            '"source" has more than 1,048,576 characters; break it into several lines',
-        ),
-        ('{"source": "a", "source": "b"}', r'cannot be read as JSON \(the key "source" is twice'),
-    ],
-)
-def test_a_malformed_line_is_named(line: str, what: str) -> None:
-    requests = read_requests(['{"source": "a"}', line], JSON, "standard input")
-    next(requests)
-    with pytest.raises(DataError, match=f"^standard input, line 2: {what}"):
-        next(requests)
-
-
-def test_an_error_counts_lines_from_the_first_one() -> None:
-    with pytest.raises(DataError, match=r"^x, line 8: not an object"):
-        list(read_requests(['{"source": "a"}', "[]"], JSON, "x", first_line=7))
-
-
 def test_the_settings_name_exactly_the_existing_formats() -> None:
     fields = fields_of(TranslateRecipe)
-    assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS) == tuple(LINE_BYTES)
+    assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS)
     assert fields["output_format"].setting.choices == tuple(OUTPUT_FORMATS)
 
 
@@ -208,14 +138,13 @@ def test_a_misspelt_format_is_the_only_reported_problem() -> None:
 
 
 def test_a_format_is_an_entry_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        INPUT_FORMATS, "loud", lambda lines, name, _: (Request(f"{name}: {line}") for line in lines)
-    )
+    loud = InputFormat(lambda line, where: Request(f"{where}: {line}"), can_be_malformed=False)
+    monkeypatch.setitem(INPUT_FORMATS, "loud", loud)
     monkeypatch.setitem(
         OUTPUT_FORMATS,
         "loud",
         lambda _, answer, number: [f"{number} {answer.translations[0].text.upper()}"],
     )
-    config = OutputConfig(input_format="loud", output_format="loud")
-    assert [one.source for one in read_requests(["a", "b"], config, "in")] == ["in: a", "in: b"]
+    found = [one.source for one in requests("a", "b", input_format="loud")]
+    assert found == ["x:1: a", "x:2: b"]
     assert written(7, output_format="loud") == ["7 EIN ER"]

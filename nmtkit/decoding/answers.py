@@ -1,26 +1,12 @@
-"""Requests to a translator, and its answers."""
+"""The answers of a translator to its requests."""
 
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
 
 from nmtkit.decoding.annotations import Annotations, join_annotations
-
-
-@dataclass(frozen=True)
-class Request:
-    """A line to translate.
-
-    Attributes:
-        source: the text.
-        target_prefix: the forced prefix of its translations; "" = none.
-        others: the other keys of a JSON line, which are passed through to the output.
-    """
-
-    source: str
-    target_prefix: str = ""
-    others: Mapping[str, Any] = field(default_factory=dict)
+from nmtkit.decoding.input_formats import Request
 
 
 @dataclass(frozen=True)
@@ -29,23 +15,47 @@ class Translation:
 
     Attributes:
         text: one line.
-        log_prob: natural log-probability, the sum over its tokens.
+        log_prob: natural log-probability, the sum over its tokens. Parts of a line that was split
+            are translated separately, so it is not the log-probability of the joined text.
         score: log_prob / length penalty; translations are ranked by it.
-        num_tokens: number of its tokens, end symbols counted.
-        annotations: tokens, probabilities, attention and alignment, as far as requested.
+        tokens: its tokens, the end symbol last, one per part of a line that was split; a blank line
+            has none.
+        annotations: probabilities, attention and alignment, as far as requested.
         is_repaired: whether the search's output was malformed and was repaired; None for plain
             text and for blank lines.
+        n_best: from Python, the n best translations of the line, this one first.
     """
 
     text: str
     log_prob: float
     score: float
-    num_tokens: int
-    annotations: Annotations = field(default_factory=Annotations)
-    is_repaired: bool | None = None
+    tokens: tuple[str, ...] = field(repr=False)
+    annotations: Annotations = field(default_factory=Annotations, repr=False)
+    is_repaired: bool | None = field(default=None, repr=False)
+    n_best: "tuple[Translation, ...]" = field(default=(), repr=False, compare=False)
+
+    @property
+    def alignment(self) -> tuple[tuple[int, int], ...]:
+        """(source word, target word) pairs, from 0; with `alignments` or `attention`, else ()."""
+        return self.annotations.alignment
+
+    @property
+    def token_log_probs(self) -> tuple[float, ...]:
+        """Natural log-probability of each token; with any annotation requested, else ()."""
+        return self.annotations.token_log_probs
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """Tokens of the source, the end symbol last in each part; as `token_log_probs`."""
+        return self.annotations.source_tokens
+
+    @property
+    def attention(self) -> "tuple[array[float], ...]":
+        """A row per token, a column per source token; filled as `alignment`."""
+        return self.annotations.attention
 
 
-BLANK = Translation(text="", log_prob=0.0, score=0.0, num_tokens=0)
+BLANK = Translation(text="", log_prob=0.0, score=0.0, tokens=())
 """The translation of a line without parts."""
 
 
@@ -125,7 +135,7 @@ class ChunkAnswers:
         for line in lines:
             first, end = self._firsts[line : line + 2]
             self._waiting[line] = self._complete(line, self._found[first:end])
-        num_tokens = sum(self._waiting[line].translations[0].num_tokens for line in lines)
+        num_tokens = sum(len(self._waiting[line].translations[0].tokens) for line in lines)
         answers = []
         while self._next in self._waiting:
             answers.append(self._waiting.pop(self._next))
@@ -156,6 +166,6 @@ def join(parts: Sequence[Translation]) -> Translation:
         text=" ".join(part.text for part in parts if part.text),
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
-        num_tokens=sum(part.num_tokens for part in parts),
+        tokens=tuple(token for part in parts for token in part.tokens),
         annotations=join_annotations([part.annotations for part in parts]),
     )

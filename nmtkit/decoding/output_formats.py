@@ -1,0 +1,93 @@
+"""Output formats of `nmtkit translate`: plain lines, Moses n-best lists, JSON lines."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from nmtkit.config.schema import OutputConfig
+from nmtkit.decoding.answers import Answer, Translation
+from nmtkit.decoding.attention import pharaoh
+from nmtkit.decoding.input_formats import SURROGATE, escaped
+
+
+def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
+    """Return the function from an answer, and its line's number from 0, to output lines."""
+    return partial(OUTPUT_FORMATS[output.output_format], output)
+
+
+def _text_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:
+    translation, columns = answer.translations[0], []
+    if output.scores:
+        columns.append(f"{translation.score:.6f}")
+    if output.alignments:
+        columns.append(pharaoh(translation.alignment))
+    text = translation.text.replace("\t", " ") if columns else translation.text
+    return ["\t".join([text, *columns])]
+
+
+def _moses_lines(output: OutputConfig, answer: Answer, number: int) -> list[str]:
+    return [_moses_line(one, number, output) for one in answer.translations]
+
+
+def _moses_line(translation: Translation, number: int, output: OutputConfig) -> str:
+    """Return number ||| text ||| features ||| score [||| alignment]."""
+    columns = [
+        str(number),
+        translation.text.replace("|||", "| | |"),
+        f"LogProb= {translation.log_prob:.6f} Tokens= {len(translation.tokens)}",
+        f"{translation.score:.6f}",
+    ]
+    if output.alignments:
+        columns.append(pharaoh(translation.alignment))
+    return " ||| ".join(columns)
+
+
+def _json_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:
+    """Write an object as UTF-8; escaped halves of characters stay escaped."""
+    return [SURROGATE.sub(escaped, json.dumps(_object(answer, output), ensure_ascii=False))]
+
+
+def _object(answer: Answer, output: OutputConfig) -> dict[str, Any]:
+    """Return the request and its best translation; with --n-best, also the list of all.
+
+    Keys of the answer replace other keys of the request with the same name.
+    """
+    request = answer.request
+    best = _values(answer.translations[0], output)
+    given = {"source": request.source}
+    if request.target_prefix:
+        given["target_prefix"] = request.target_prefix
+    values = {**request.others, **given, **best}
+    if output.n_best > 1:
+        values["n_best"] = [_values(one, output) for one in answer.translations]
+    return values
+
+
+def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "translation": translation.text,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+    }
+    if output.token_scores:
+        values["tokens"] = translation.tokens
+        values["token_log_probs"] = translation.token_log_probs
+    if output.alignments:
+        values["alignment"] = pharaoh(translation.alignment)
+    if output.attention:
+        values["source_tokens"] = translation.source_tokens
+        values["tokens"] = translation.tokens
+        values["attention"] = [row.tolist() for row in translation.attention]
+    return values
+
+
+OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {
+    "text": _text_lines,
+    "moses": _moses_lines,
+    "json": _json_lines,
+}
+"""Functions from the settings, an answer and its line's number from 0, to output lines.
+
+`OUTPUT_FORMATS` in nmtkit/config/schema.py has the settings of each.
+"""

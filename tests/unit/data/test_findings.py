@@ -1,0 +1,186 @@
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.data.findings import CHECKS, MIN_LINES, Evidence, Finding, find_all
+from nmtkit.data.text_sample import TextSample
+from nmtkit.text.corpus import Corpus, Pair
+from tests.made_up import made_up_line, made_up_pairs, meanings
+
+Damage = Callable[[int, Pair], Pair]
+
+NUM_PAIRS = 2000
+CLEAN = made_up_pairs(NUM_PAIRS)
+VALID = made_up_pairs(300, seed=2)
+NO_FILTERS = FilterConfig()
+
+OTHER_LINES = [made_up_line("three", meaning) for meaning in meanings(NUM_PAIRS, seed=3)]
+GREEK = {ord("a") + i: 0x3B1 + i for i in range(26)}
+
+
+def evidence_of(
+    pairs: Sequence[Pair],
+    valid: Sequence[Pair] | None = VALID,
+    filters: FilterConfig = NO_FILTERS,
+    name: str = "train",
+) -> Evidence:
+    others = evidence_of(valid, None, name="valid") if valid else None
+    sample = TextSample(others.sample.pairs if others else ())
+    corpus = Corpus(name, Path(f"{name}.en"), Path(f"{name}.de"), len([*sample.watch(pairs)]))
+    return Evidence(corpus, sample, filters, others)
+
+
+def found_in(
+    pairs: Sequence[Pair],
+    valid: Sequence[Pair] | None = VALID,
+    filters: FilterConfig = NO_FILTERS,
+) -> list[Finding]:
+    return find_all(evidence_of(pairs, valid, filters))
+
+
+def damaged(damage: Damage, lines: Sequence[int]) -> list[Pair]:
+    """Return the clean pairs with some, by number from 1, damaged."""
+    chosen = {*lines}
+    return [damage(i, pair) if i in chosen else pair for i, pair in enumerate(CLEAN, 1)]
+
+
+def some_lines(share: float) -> list[int]:
+    return sorted(random.Random(1).sample(range(1, NUM_PAIRS + 1), round(share * NUM_PAIRS)))
+
+
+DAMAGES: dict[str, tuple[Damage, FilterConfig, str]] = {
+    "swapped": (lambda _, pair: (pair[1], pair[0]), NO_FILTERS, ""),
+    "language": (lambda i, pair: (pair[0], OTHER_LINES[i - 1]), NO_FILTERS, ""),
+    "script": (
+        lambda _, pair: (pair[0].translate(GREEK), pair[1]),
+        FilterConfig(source_script="latin"),
+        "--source-script latin",
+    ),
+    "copies": (lambda _, pair: (pair[0], pair[0]), FilterConfig(drop_copies=True), "--drop-copies"),
+    "duplicates": (lambda _, _pair: CLEAN[0], FilterConfig(drop_duplicates=True), "--drop-dupl"),
+    "validation": (
+        lambda i, pair: VALID[i // 10] if i % 10 == 0 else pair,
+        FilterConfig(held_out=("valid",)),
+        "--held-out valid",
+    ),
+    "entities": (lambda _, pair: (pair[0], pair[1] + " &quot;"), NO_FILTERS, "--unescape"),
+    "encoding": (lambda _, pair: (pair[0] + " \u00c3\u00a9", pair[1]), NO_FILTERS, ""),
+}
+
+
+def test_a_clean_text_has_no_finding() -> None:
+    assert found_in(CLEAN) == []
+    assert found_in(CLEAN, None) == []
+    assert found_in([]) == []
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("check", DAMAGES)
+def test_damage_is_found_with_its_share_and_lines(check: str, share: float) -> None:
+    damage, _, option = DAMAGES[check]
+    lines = some_lines(share)
+    findings = {one.check: one for one in found_in(damaged(damage, lines))}
+    if share < 1:
+        assert [*findings] == [check]
+    finding = findings[check]
+    if check != "validation":  # whose share is of the validation text
+        assert finding.share == pytest.approx(share, rel=0.1, abs=0.001)
+    assert {*finding.lines} <= {*lines}
+    assert f"line {finding.lines[0]}" in str(finding) or f"lines {finding.lines[0]}" in str(finding)
+    assert option in finding.message
+    assert Finding.from_manifest({**finding.to_manifest(), "later": 1}) == finding
+
+
+@pytest.mark.parametrize("check", [name for name, one in DAMAGES.items() if one[1] != NO_FILTERS])
+def test_what_a_filter_drops_is_no_finding(check: str) -> None:
+    damage, filters, _ = DAMAGES[check]
+    assert found_in(damaged(damage, some_lines(0.01)), filters=filters) == []
+
+
+def test_a_shifted_text_is_found() -> None:
+    sources, targets = zip(*CLEAN, strict=True)
+    targets = (*targets[:1000], *targets[1001:], targets[1000])
+    [finding] = found_in(list(zip(sources, targets, strict=True)))
+    assert (finding.check, finding.text) == ("misaligned", "train")
+    # In whole blocks; the one of the border, lines 961 to 1024, mostly corresponds.
+    assert list(finding.lines) == [1025, 1984]
+    assert "; target line N belongs to source line N+1; compare" in finding.message
+
+
+@pytest.mark.parametrize("number", [MIN_LINES - 1, MIN_LINES])
+def test_few_lines_are_chance(number: int) -> None:
+    pairs = damaged(DAMAGES["copies"][0], range(1, 1 + number))[:1000]
+    assert bool(found_in(pairs)) == (number >= MIN_LINES)
+
+
+@pytest.mark.parametrize("number", [5, 6])
+def test_shares_below_the_threshold_are_chance(number: int) -> None:
+    pairs = damaged(DAMAGES["copies"][0], range(1, 1 + number))  # 0.25 % and 0.3 %
+    assert bool(found_in(pairs)) == (number == 6)
+
+
+@pytest.mark.parametrize("number", [9, 10])
+def test_few_duplicates_are_usual(number: int) -> None:
+    pairs = damaged(DAMAGES["duplicates"][0], range(2, 2 + number))  # 0.45 % and 0.5 %
+    assert bool(found_in(pairs)) == (number == 10)
+
+
+def test_the_validation_text_is_checked_alone() -> None:
+    pairs = damaged(DAMAGES["encoding"][0], some_lines(0.1))
+    pairs = [(source, source if i % 5 == 0 else target) for i, (source, target) in enumerate(pairs)]
+    findings = found_in(pairs, None)
+    assert [one.check for one in findings] == ["copies", "encoding", "encoding"]
+    assert "remove them" in findings[0].message
+
+
+def test_copies_are_no_finding_where_the_validation_text_has_them_too() -> None:
+    copied = [
+        (source, source if i % 5 == 0 else target) for i, (source, target) in enumerate(CLEAN)
+    ]
+    valid = [(source, source if i % 6 == 0 else target) for i, (source, target) in enumerate(VALID)]
+    assert [one.check for one in found_in(copied)] == ["copies"]
+    assert found_in(copied, valid) == []
+    (finding,) = found_in(valid, None)
+    assert finding.message.endswith("remove them, unless the task has copies")
+
+
+@pytest.mark.parametrize("check", ["swapped", "language", "script"])
+def test_a_text_with_another_tag_may_be_of_other_languages(check: str) -> None:
+    pairs = damaged(DAMAGES[check][0], range(1, NUM_PAIRS + 1))
+    evidence = evidence_of(pairs)
+    assert check in {one.check for one in find_all(evidence)}
+    assert check not in {one.check for one in find_all(replace(evidence, has_other_tag=True))}
+
+
+def test_both_sides_of_one_language_are_not_swapped() -> None:
+    generator = random.Random(1)
+    pairs = [
+        (line, " ".join(generator.sample(words := line.split(), len(words)))) for line, _ in CLEAN
+    ]
+    evidence = evidence_of(pairs, pairs[:300])
+    assert not evidence.are_swapped.any()
+    assert np.count_nonzero(evidence.nats_of_swap) == 0
+
+
+def test_untranslated_targets_are_not_swapped() -> None:
+    sources = [source for source, _ in CLEAN]
+    untranslated = list(pairwise(sources))
+    assert not evidence_of([*CLEAN, *untranslated[:500]]).are_swapped.any()
+
+
+def test_repeated_lines_are_no_language() -> None:
+    generator = random.Random(1)
+    pairs = generator.choices(CLEAN, k=NUM_PAIRS)
+    assert [one.check for one in found_in(pairs)] == ["duplicates"]
+    odd = [(OTHER_LINES[i % 3], CLEAN[i][1]) for i in range(30)]
+    assert [one.check for one in found_in([*CLEAN, *odd])] == []  # three lines
+
+
+def test_every_check_is_tested() -> None:
+    assert {*DAMAGES, "misaligned"} == {*CHECKS}

@@ -1,0 +1,358 @@
+"""The Python API: results, checks of arguments, threads; tests/unit/config has its keywords."""
+
+import ast
+import copy
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nmtkit
+from nmtkit.config.metrics import MetricsConfig
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.evaluation.metrics import make_metrics, score_corpus
+from nmtkit.storage.model_folder import write_model
+from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_codec, tiny_model
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folders = []
+    for seed in (1, 2):
+        folder = tmp_path_factory.mktemp("models") / "model"
+        model = tiny_model(tiny_codec(), seed)
+        recipe = TrainRecipe(model=model.config)
+        write_model(folder, model.state_dict(), recipe, tiny_codec(), {}, overwrite=False)
+        folders.append(folder)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def translator(models: list[Path]) -> nmtkit.Translator:
+    return nmtkit.load(models[0], max_length_ratio=0.0, max_length_offset=6)
+
+
+def texts(translations: list[nmtkit.Translation]) -> list[str]:
+    return [one.text for one in translations]
+
+
+def test_each_line_has_its_best_translation_and_its_n_best(models: list[Path]) -> None:
+    one = nmtkit.load(models[0]).translate(["a b", "", "c"])
+    several = nmtkit.load(models[0], n_best=3).translate(["a b", "", "c"])
+    assert texts(one) == texts(several)
+    assert [len(each.n_best) for each in one] == [1, 1, 1]
+    assert [len(each.n_best) for each in several] == [3, 1, 3]
+    for each in several:
+        assert each.n_best[0] == each
+        scores = [other.score for other in each.n_best]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_annotations_are_there_as_requested(models: list[Path]) -> None:
+    (plain,) = nmtkit.load(models[0]).translate(["a b c"])
+    assert plain.tokens == (*plain.text.split(), "</s>")
+    assert not (plain.alignment)
+    assert not (plain.token_log_probs)
+    assert not (plain.source_tokens)
+    assert not (plain.attention)
+    (full,) = nmtkit.load(models[0], alignments=True).translate(["a b c"])
+    assert [target for _, target in full.alignment] == [*range(len(full.tokens) - 1)]
+    assert sum(full.token_log_probs) == pytest.approx(full.log_prob, abs=1e-4)
+    assert full.source_tokens == ("a", "b", "c", "</s>")
+    assert [len(row) for row in full.attention] == [4] * len(full.tokens)
+
+
+@pytest.mark.parametrize(
+    ("requested", "filled"),
+    [
+        ("token_scores", {"token_log_probs", "source_tokens"}),
+        ("alignments", {"token_log_probs", "source_tokens", "alignment", "attention"}),
+        ("attention", {"token_log_probs", "source_tokens", "alignment", "attention"}),
+    ],
+)
+def test_a_request_fills_the_documented_attributes(
+    models: list[Path], requested: str, filled: set[str]
+) -> None:
+    settings: Any = {requested: True}
+    (found,) = nmtkit.load(models[0], **settings).translate(["a b c"])
+    names = ("token_log_probs", "source_tokens", "alignment", "attention")
+    assert {name for name in names if getattr(found, name)} == filled
+
+
+def test_a_split_line_has_an_end_symbol_per_part(models: list[Path]) -> None:
+    translator = nmtkit.load(models[0], max_source_length=3, max_length_offset=2, token_scores=True)
+    with pytest.warns(UserWarning, match="translated in parts"):
+        (found,) = translator.translate(["a b c d"])
+    assert (found.tokens[-1], found.tokens.count("</s>")) == ("</s>", 2)
+    assert found.source_tokens == ("a", "b", "</s>", "c", "d", "</s>")
+    assert sum(found.token_log_probs) == pytest.approx(found.log_prob, abs=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_score_of_a_translation_is_that_of_its_search(models: list[Path], count: int) -> None:
+    translator = nmtkit.load(*models[:count], max_tokens=40)
+    found = translator.translate(TRAIN_LINES)
+    scored = translator.score(TRAIN_LINES, texts(found))
+    for one, line in zip(found, scored, strict=True):
+        assert line.tokens == one.tokens
+        assert line.log_prob == pytest.approx(one.log_prob, abs=1e-4)
+
+
+def test_prefixes_begin_translations(translator: nmtkit.Translator) -> None:
+    found = translator.translate(["a b", "c"], target_prefixes=["H G", ""])
+    assert found[0].text.startswith("H G")
+    assert found[1].text == translator.translate(["c"])[0].text
+
+
+def test_a_line_break_is_a_space(translator: nmtkit.Translator) -> None:
+    assert translator.translate(["a\nb"]) == translator.translate(["a b"])
+    assert translator.score(["a\nb"], ["A\nB"]) == translator.score(["a b"], ["A B"])
+
+
+def test_any_iterable_is_read_and_no_lines_are_no_results(translator: nmtkit.Translator) -> None:
+    expected = translator.translate([*VALID_LINES])
+    assert translator.translate(iter(VALID_LINES)) == expected
+    assert translator.translate(line for line in VALID_LINES) == expected
+    assert not (translator.translate([]))
+    assert not (translator.score([], []))
+
+
+Call = Callable[[nmtkit.Translator], object]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda t: t.translate("a b"), TypeError, "lines must be a list of lines, not str; give"),
+        (lambda t: t.translate(b"a"), TypeError, "lines must be a list of lines, not bytes"),
+        (lambda t: t.translate(None), TypeError, "lines must be a list of lines, not NoneType"),
+        (lambda t: t.translate(["a", 3]), TypeError, "lines, line 2: must be a str, not int"),
+        (lambda t: t.translate([["a"]]), TypeError, "lines, line 1: must be a str, not list"),
+        (
+            lambda t: t.translate(["a", "b\ud83d"]),
+            nmtkit.DataError,
+            r"lines, line 2: holds half a character \('\\ud83d'\); decode the text again",
+        ),
+        (
+            lambda t: t.translate(["a" * (2**20 + 1)]),
+            nmtkit.DataError,
+            "lines, line 1: more than 1,048,576 characters; break it into several lines",
+        ),
+        (
+            lambda t: t.translate(["a"], target_prefixes=["A", "B"]),
+            nmtkit.DataError,
+            "lines has 1 lines and target_prefixes has 2; give both the same number",
+        ),
+        (lambda t: t.score("a", ["A"]), TypeError, "sources must be a list of lines, not str"),
+        (lambda t: t.score(["a"], []), nmtkit.DataError, "sources has 1 lines and targets has 0"),
+        (
+            lambda t: t.score(["a b c"], ["A"], max_length=3),
+            nmtkit.DataError,
+            "line 1: 4 tokens in the source, more than 3; leave the pair out, or raise max_length$",
+        ),
+        (
+            lambda t: t.score(["a"], ["A"], max_length=1),
+            nmtkit.ConfigError,
+            r"max_length \(1\) must be a whole number of at least 2",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused_at_the_call(
+    translator: nmtkit.Translator, call: Call, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=rf"^{message}"):
+        call(translator)
+
+
+@pytest.mark.parametrize("model", [None, b"model", 5, ["model"]])
+def test_a_model_that_is_no_path_is_refused(model: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^model must be a path, not {type(model).__name__}$"):
+        nmtkit.load(model)
+
+
+def test_errors_are_errors_of_python_too(models: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"unknown setting 'beem'; did you mean 'beam'"):
+        nmtkit.load(models[0], beem=8)  # type: ignore[call-arg]
+    with pytest.raises(OSError, match=r"missing: no such folder; check the path$"):
+        nmtkit.load(tmp_path / "missing")
+    translator = nmtkit.load(models[0], max_source_length=3, on_too_long="error")
+    with pytest.raises(ValueError, match=r"^line 2: 4 tokens, more than 3 \[max_source_length\]"):
+        translator.translate(["a", "a b c"])
+
+
+def test_long_lines_are_warnings_of_the_caller(models: list[Path]) -> None:
+    translator = nmtkit.load(models[0], max_source_length=3, max_length_offset=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        translator.translate(["a b c d", "a", "a b c"])
+    assert [str(one.message) for one in caught] == [
+        "line 1: 5 tokens, more than 3 [max_source_length]; it is translated in parts "
+        "[on_too_long split]",
+        "and 1 more line was too long and treated in the same way",
+    ]
+    assert {one.filename for one in caught} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        translator.translate(["a"])
+
+
+def test_threads_get_the_results_of_single_calls(models: list[Path]) -> None:
+    translator = nmtkit.load(models[0], max_length_offset=2, alignments=True)
+    requests = [[line] * (number % 3 + 1) for number, line in enumerate(TRAIN_LINES * 2)]
+    expected = [translator.translate(lines) for lines in requests]
+    scores = [translator.score(lines, lines) for lines in requests]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            translated = pool.map(translator.translate, requests)
+            scored = pool.map(translator.score, requests, requests)
+            assert [*translated] == expected
+            assert [*scored] == scores
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda t: t.translate(["a"]), lambda t: t.score(["a"], ["A"])],
+    ids=["translate", "score"],
+)
+def test_a_call_waits_for_the_one_before(translator: nmtkit.Translator, call: Call) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with translator._lock:
+            waiting = pool.submit(call, translator)
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=0.2)
+        assert waiting.result() == call(translator)
+
+
+def test_results_are_pickled_and_translators_are_not(translator: nmtkit.Translator) -> None:
+    found = translator.translate(["a b"])
+    assert pickle.loads(pickle.dumps(found)) == found
+    for use in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError, match=r"cannot be pickled or copied; call nmtkit.load in"):
+            use(translator)
+
+
+def test_representations_are_short(translator: nmtkit.Translator, models: list[Path]) -> None:
+    path = str(models[0])
+    shown = f"nmtkit.load({path!r}, max_length_ratio=0.0, max_length_offset=6)"
+    assert repr(translator) == shown
+    both = nmtkit.load(*models, n_best=2, device="cpu")
+    assert repr(both) == f"nmtkit.load({path!r}, {str(models[1])!r}, n_best=2, device='cpu')"
+    (found,) = translator.translate(["a"])
+    expected = f"Translation(text={found.text!r}, log_prob={found.log_prob}, score={found.score})"
+    assert repr(found) == expected
+    (line,) = translator.score(["a"], ["A"])
+    assert repr(line) == f"ScoredLine(log_prob={line.log_prob}, perplexity={line.perplexity})"
+
+
+HYPOTHESES = ["The cat sat on the mat .", "It rained all of the day ."]
+REFERENCES = ["The cat sat on a mat .", "It was raining all day long ."]
+OTHERS = ["A cat sat on the mat .", "It rained the whole day ."]
+
+
+@pytest.mark.parametrize("metric", ["bleu,chrf,ter", ["bleu", "chrf", "ter"]])
+def test_evaluate_computes_the_scores_of_the_command(metric: str | list[str]) -> None:
+    made = make_metrics(MetricsConfig(metric="bleu,chrf,ter", lowercase=True))
+    expected = score_corpus(made, HYPOTHESES, [REFERENCES, OTHERS])
+    found = nmtkit.evaluate(HYPOTHESES, iter(REFERENCES), OTHERS, metric=metric, lowercase=True)
+    assert found == expected
+    assert [one.name for one in found] == ["BLEU", "chrF2", "TER"]
+    assert "Score(name='BLEU', score=" in repr(found[0])
+
+
+def test_evaluate_gives_intervals_and_scores_trees() -> None:
+    (bleu,) = nmtkit.evaluate(HYPOTHESES, REFERENCES, confidence=True, resamples=20)
+    assert bleu.interval is not None
+    trees = ["(S (NP (NN a)) (VP (VB b)))"]
+    scores = nmtkit.evaluate(trees, trees, metric="brackets")
+    assert [one.score for one in scores] == [100, 100]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "metric", "kind", "message"),
+    [
+        ((["a"], "a"), "bleu", TypeError, "references must be a list of lines, not str"),
+        ((["a"], [["a"]]), "bleu", TypeError, "references, line 1: must be a str, not list"),
+        ((["a"], ["a"], [3]), "bleu", TypeError, "references 2, line 1: must be a str"),
+        (([], []), "bleu", nmtkit.DataError, "hypotheses has no translations to score"),
+        ((["a"], ["a", "b"]), "bleu", nmtkit.DataError, "hypotheses has 1 lines and references"),
+        ((["a"], ["a"]), "blue", nmtkit.ConfigError, "no metric 'blue'; did you mean 'bleu'"),
+        (
+            (["a"], ["a"]),
+            ["paper-bleu"],
+            nmtkit.ConfigError,
+            "metric paper-bleu needs the languages; give language_pair, such as en-de",
+        ),
+    ],
+)
+def test_evaluate_refuses_wrong_arguments(
+    arguments: Any, metric: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=rf"^{message}"):
+        nmtkit.evaluate(*arguments, metric=metric)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ([], "metric is an empty list; name a metric, such as bleu"),
+        (["bleu", "chrf", "bleu"], "metric names 'bleu' 2 times; name it once"),
+    ],
+)
+def test_metrics_are_named_once(metric: list[str], message: str) -> None:
+    with pytest.raises(nmtkit.ConfigError, match=f"^{message}$"):
+        nmtkit.evaluate(["a"], ["a"], metric=metric)
+
+
+@pytest.mark.parametrize("bad", ["(S (NP a)", "(S (NP a)))", "no tree"])
+def test_evaluate_warns_of_malformed_gold_trees(bad: str) -> None:
+    good = "(S (NP (NN a)) (VP (VB b)))"
+    with pytest.warns(UserWarning, match=r"^references:2: 1 line has a malformed gold tree"):
+        nmtkit.evaluate([good, good], [good, bad], metric="brackets")
+
+
+def test_evaluate_warns_of_suspicious_texts() -> None:
+    with pytest.warns(UserWarning, match=r"^hypotheses:1: 1 line has '@@'") as caught:
+        nmtkit.evaluate(["a@@ b"], ["ab"])
+    assert caught[0].filename == __file__
+
+
+def test_public_names_are_imported_at_their_first_use() -> None:
+    code = """
+import sys, nmtkit
+assert "nmtkit.api" not in sys.modules
+assert dir(nmtkit) == sorted(nmtkit.__all__)
+nmtkit.load, nmtkit.evaluate, nmtkit.Translator
+assert not {"torch", "sacrebleu", "click"} & sys.modules.keys()
+from nmtkit import *
+assert all(name in globals() for name in nmtkit.__all__)
+assert not {"click", "nmtkit_cli"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert nmtkit.load is vars(nmtkit)["load"]
+    with pytest.raises(AttributeError, match=r"^module 'nmtkit' has no attribute 'lod'$"):
+        nmtkit.lod  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_typed_imports_homes_and_all_agree() -> None:
+    tree = ast.parse(Path(str(nmtkit.__file__)).read_text())
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: node.module for node in imports for alias in node.names}
+    assert homes == vars(nmtkit)["_HOMES"]
+    eager = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("nmtkit.")
+        for alias in node.names
+    }
+    assert {*nmtkit.__all__} == homes.keys() | eager
