@@ -18,7 +18,8 @@ from pathlib import Path
 
 from benchmarks.common import print_json, print_table
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.findings import Evidence, find_all
+from nmtkit.data.evidence import Evidence
+from nmtkit.data.findings import find_all
 from nmtkit.data.text_sample import TextSample
 from nmtkit.text.corpus import Corpus, Pair
 from nmtkit.text.lines import read_lines

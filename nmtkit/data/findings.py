@@ -6,19 +6,17 @@ thresholds were chosen on one corpus; `benchmarks/data_audit.py` measures them o
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.alignment import find_misaligned
-from nmtkit.data.filters import ANY_SCRIPT, main_script, mostly_in_other_script
-from nmtkit.data.languages import MIN_LETTERS, Trigrams, are_first, log_model, other_language
-from nmtkit.data.text_sample import MAX_EXAMPLES, TextSample
-from nmtkit.text.characters import has_entity, has_mojibake
-from nmtkit.text.corpus import Corpus
+from nmtkit.data.evidence import Evidence
+from nmtkit.data.filters import ANY_SCRIPT
+from nmtkit.data.languages import MIN_LETTERS, are_first, other_language
+from nmtkit.data.text_sample import MAX_EXAMPLES
+from nmtkit.text.characters import has_entity, has_lost_character, has_mojibake, unescape
 
 SIDES = ("source", "target")
 
@@ -33,12 +31,6 @@ MIN_SHARE_OF_CHARACTERS = 0.001
 
 MIN_SHARE_OF_DUPLICATES = 0.005
 """Share of repeated pairs from which they are reported."""
-
-_MIN_LETTERS_OF_PAIR = 10
-_SWAPPED_NATS = 0.2
-"""Nats per letter by which both sides of a swapped pair fit the other language better."""
-_DISTINCT_NATS = 0.6
-"""Nats per letter that distinguish two languages in the median pair."""
 
 
 @dataclass(frozen=True)
@@ -73,131 +65,33 @@ class Finding:
         return Finding(**{name: fields[name] for name in Finding.__dataclass_fields__})
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What is known about a text.
+def _in_lines(
+    check: str,
+    evidence: Evidence,
+    text: str,
+    found: NDArray[np.bool_],
+    num_judged: int,
+    message: str,
+    min_share: float = MIN_SHARE,
+) -> Iterator[Finding]:
+    """Yield a finding if it concerns enough lines.
 
-    Attributes:
-        corpus: its files.
-        sample: pairs of it.
-        filters: the filters of the training text.
-        unescapes: HTML entities become characters.
-        valid: the same of the validation text; None if this is the validation text.
-        has_other_tag: its tag is not that of the validation text, so it may be of other languages.
+    Args:
+        check, text: as in `Finding`.
+        evidence: of the text.
+        found: (N,) the lines of the sample that it concerns.
+        num_judged: lines of the sample that could be judged.
+        message: with {share} and {lines}, which are filled in.
+        min_share: share from which it is reported.
     """
-
-    corpus: Corpus
-    sample: TextSample
-    filters: FilterConfig
-    valid: "Evidence | None" = None
-    unescapes: bool = False
-    has_other_tag: bool = False
-
-    @property
-    def model(self) -> "Evidence | None":
-        """The validation text if both texts have the same tag, so the same languages."""
-        return None if self.has_other_tag else self.valid
-
-    @property
-    def paths(self) -> tuple[str, str]:
-        """The source and the target file."""
-        return str(self.corpus.source), str(self.corpus.target)
-
-    @cached_property
-    def sides(self) -> tuple[list[str], list[str]]:
-        """The source and the target lines of the sample."""
-        pairs = self.sample.pairs
-        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-
-    @cached_property
-    def trigrams(self) -> tuple[Trigrams, Trigrams]:
-        """The trigrams of both sides."""
-        return Trigrams.of(self.sides[0]), Trigrams.of(self.sides[1])
-
-    @cached_property
-    def counts(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How often each trigram occurs, on both sides."""
-        source, target = (one.counts(np.ones(len(one.letters), bool)) for one in self.trigrams)
-        return source, target
-
-    @cached_property
-    def are_copies(self) -> NDArray[np.bool_]:
-        """Whether the target of each pair equals its source, and has letters."""
-        pairs = zip(*self.sides, strict=True)
-        equal = np.array([source.split() == target.split() for source, target in pairs], bool)
-        return equal & (self.trigrams[0].letters > 0)
-
-    @cached_property
-    def nats_of_swap(self) -> NDArray[np.float64]:
-        """(N,) nats per letter by which both sides of each pair fit the other language better.
-
-        0 for pairs that are too short or copies, and for all pairs if the languages are not
-        distinct.
-        """
-        if self.model is None:
-            return np.zeros(len(self.sides[0]))
-        source, target = self.trigrams
-        models = [log_model(counts) for counts in self.model.counts]
-        gains = models[1] - models[0]
-        nats = np.minimum(source.means(gains), -target.means(gains))
-        shorter = np.minimum(source.letters, target.letters)
-        is_judged = (shorter >= _MIN_LETTERS_OF_PAIR) & ~self.are_copies
-        if not is_judged.any() or np.median(np.abs(nats[is_judged])) < _DISTINCT_NATS:
-            return np.zeros(len(nats))
-        return np.where(is_judged, nats, 0.0)
-
-    @property
-    def are_swapped(self) -> NDArray[np.bool_]:
-        """Whether source and target of each pair are exchanged."""
-        return self.nats_of_swap > _SWAPPED_NATS
-
-    @cached_property
-    def scripts(self) -> tuple[str | None, str | None]:
-        """The script of each side, by the validation text."""
-        source, target = (self.model or self).sides
-        return main_script(source), main_script(target)
-
-    @cached_property
-    def in_other_script(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each line is mostly in another script than its side."""
-        source, target = (
-            np.array(mostly_in_other_script(lines, script), bool)
-            if script
-            else np.zeros(len(lines), bool)
-            for lines, script in zip(self.sides, self.scripts, strict=True)
-        )
-        return source, target
-
-    def remedy(self, option: str) -> str:
-        """Return what helps against pairs that an option drops from training texts only."""
-        return f"{option} drops them" if self.valid else "remove them"
-
-    def finding(
-        self,
-        check: str,
-        text: str,
-        found: NDArray[np.bool_],
-        num_judged: int,
-        message: str,
-        min_share: float = MIN_SHARE,
-    ) -> Iterator[Finding]:
-        """Yield a finding if it concerns enough lines.
-
-        Args:
-            check, text: as in `Finding`.
-            found: (N,) the lines of the sample that it concerns.
-            num_judged: lines of the sample that could be judged.
-            message: with {share} and {lines}, which are filled in.
-            min_share: share from which it is reported.
-        """
-        indices = np.flatnonzero(found)
-        if len(indices) < MIN_LINES or len(indices) < min_share * num_judged:
-            return
-        numbers = self.sample.lines
-        lines = [numbers[index] for index in indices[:MAX_EXAMPLES]]
-        share = len(indices) / num_judged
-        filled = message.format(share=f"{share:.1%}", lines=_such_as(lines))
-        yield Finding(check, text, share, lines, filled)
+    indices = np.flatnonzero(found)
+    if len(indices) < MIN_LINES or len(indices) < min_share * num_judged:
+        return
+    numbers = evidence.sample.lines
+    lines = [numbers[index] for index in indices[:MAX_EXAMPLES]]
+    share = len(indices) / num_judged
+    filled = message.format(share=f"{share:.1%}", lines=_such_as(lines))
+    yield Finding(check, text, share, lines, filled)
 
 
 def _swapped(evidence: Evidence) -> Iterator[Finding]:
@@ -206,8 +100,9 @@ def _swapped(evidence: Evidence) -> Iterator[Finding]:
     valid = evidence.valid.corpus.prefix if evidence.valid else ""
     is_most = 2 * np.count_nonzero(found) > judged
     what = "the two files of one of them" if is_most else "the sides of these lines"
-    yield from evidence.finding(
+    yield from _in_lines(
         "swapped",
+        evidence,
         evidence.corpus.prefix,
         found,
         judged,
@@ -246,8 +141,9 @@ def _languages(evidence: Evidence) -> Iterator[Finding]:
         is_judged = are_first(evidence.sides[side])
         is_judged &= ~(evidence.are_copies | evidence.are_swapped | evidence.in_other_script[side])
         rest = valid.paths[side] if valid else "the rest"
-        yield from evidence.finding(
+        yield from _in_lines(
             "language",
+            evidence,
             path,
             other_language(evidence.sides[side], trigrams, is_judged, known, counts),
             int(np.count_nonzero(is_judged & (trigrams.letters >= MIN_LETTERS))),
@@ -262,8 +158,9 @@ def _scripts(evidence: Evidence) -> Iterator[Finding]:
         found, script = evidence.in_other_script[side], evidence.scripts[side]
         if evidence.valid and filtered != ANY_SCRIPT:
             continue
-        yield from evidence.finding(
+        yield from _in_lines(
             "script",
+            evidence,
             path,
             found & ~evidence.are_swapped,
             len(found),
@@ -281,8 +178,9 @@ def _copies(evidence: Evidence) -> Iterator[Finding]:
         return
     if evidence.valid and 2 * _share(evidence.valid.are_copies) > _share(evidence.are_copies) > 0:
         return  # as in the correction of text
-    yield from evidence.finding(
+    yield from _in_lines(
         "copies",
+        evidence,
         evidence.corpus.prefix,
         evidence.are_copies,
         len(evidence.are_copies),
@@ -308,48 +206,70 @@ def _duplicates(evidence: Evidence) -> Iterator[Finding]:
 
 def _validation_lines(evidence: Evidence) -> Iterator[Finding]:
     assert evidence.valid is not None
-    valid = evidence.valid.corpus.prefix
-    found = evidence.sample.found
-    share = len(found) / max(evidence.sample.num_others, 1)
-    if valid in evidence.filters.held_out or len(found) < MIN_LINES or share < MIN_SHARE:
+    valid = evidence.valid.corpus
+    sample = evidence.sample
+    share = len(sample.shared) / max(sample.num_others, 1)
+    if valid.prefix in evidence.filters.held_out:
         return
-    lines = sorted({*found.values()})[:MAX_EXAMPLES]
+    if len(sample.shared) < MIN_LINES or share < MIN_SHARE:
+        return
+    lines = sorted({*sample.shared.values()})[:MAX_EXAMPLES]
+    is_mostly_valid = 2 * share * valid.num_pairs > sample.num_pairs
+    remedy = (
+        "give --valid another text" if is_mostly_valid else f"--held-out {valid.prefix} drops them"
+    )
     yield Finding(
         "validation",
         evidence.corpus.prefix,
         share,
         lines,
-        f"has {share:.1%} of the longer lines of {valid}, so that validation is too optimistic "
-        f"({_such_as(lines)}); --held-out {valid} drops them",
+        f"has {share:.1%} of the longer lines of {valid.prefix}, so that validation is too "
+        f"optimistic ({_such_as(lines)}); {remedy}",
     )
 
 
 def _entities(evidence: Evidence) -> Iterator[Finding]:
-    if evidence.unescapes:
-        return
-    message = (
-        "{share} of the lines have HTML entities like &amp; ({lines}); --unescape turns them into "
-        "characters"
-    )
-    yield from _characters("entities", has_entity, message, evidence)
+    for side, is_unescaped in enumerate(evidence.are_unescaped):
+        if is_unescaped:
+            lines = [unescape(line) for line in evidence.sides[side]]
+            what, remedy = "escaped twice, like &amp;amp;", "unescape the file once"
+        else:
+            lines = evidence.sides[side]
+            what = "like &amp;"
+            remedy = (
+                "--unescape turns them into characters"
+                if evidence.can_be_unescaped
+                else "replace them in the file"
+            )
+        message = f"{{share}} of the lines have HTML entities {what} ({{lines}}); {remedy}"
+        yield from _characters("entities", has_entity, message, evidence, side, lines)
 
 
 def _encoding(evidence: Evidence) -> Iterator[Finding]:
-    message = (
-        "{share} of the lines have characters of a wrong encoding, like \u00c3\u00a9 or \ufffd for "
-        "\u00e9 ({lines}); convert the file again, from the original file"
+    mojibake = (
+        "{share} of the lines have UTF-8 that was read as another encoding, like \u00c3\u00a9 for "
+        "\u00e9 ({lines}); convert the original file again"
     )
-    yield from _characters("encoding", has_mojibake, message, evidence)
+    lost = (
+        "{share} of the lines have \ufffd, for characters that were lost ({lines}); convert the "
+        "original file again"
+    )
+    for side, lines in enumerate(evidence.sides):
+        for is_wrong, message in ((has_mojibake, mojibake), (has_lost_character, lost)):
+            yield from _characters("encoding", is_wrong, message, evidence, side, lines)
 
 
 def _characters(
-    check: str, is_wrong: Callable[[str], bool], message: str, evidence: Evidence
+    check: str,
+    is_wrong: Callable[[str], bool],
+    message: str,
+    evidence: Evidence,
+    side: int,
+    lines: Sequence[str],
 ) -> Iterator[Finding]:
-    for path, lines in zip(evidence.paths, evidence.sides, strict=True):
-        found = np.array([is_wrong(line) for line in lines], bool)
-        yield from evidence.finding(
-            check, path, found, len(lines), message, MIN_SHARE_OF_CHARACTERS
-        )
+    found = np.array([is_wrong(line) for line in lines], bool)
+    path = evidence.paths[side]
+    yield from _in_lines(check, evidence, path, found, len(lines), message, MIN_SHARE_OF_CHARACTERS)
 
 
 @dataclass(frozen=True)

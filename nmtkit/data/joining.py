@@ -1,17 +1,21 @@
 """Joining of the parts of a dataset; files are hard-linked, not copied."""
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.data.audit import Audit
 from nmtkit.data.binary import FORMAT, PART_FORMAT, TRAIN, VERSION, Contents, fingerprint_of
+from nmtkit.data.findings import Finding
+from nmtkit.data.vocabulary_size import rare_entries
 from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError, ResourceError
 from nmtkit.storage.durable import new_folder, read_manifest
 from nmtkit.storage.manifest import verify_files
+from nmtkit.text.codec import TextCodec
 
 _MOST_SHOWN = 10
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
@@ -79,14 +83,31 @@ def join(
                 "all pairs of all parts were dropped; check the files, or relax the filters "
                 "[filters]"
             )
-        staged.fields.update({name: first[name] for name in first if name not in _PART_FIELDS})
-        staged.fields["shards"] = shards
-        staged.fields["counts"] = audit.to_manifest()
-        staged.fields["fingerprint"] = fingerprint_of(
-            contents[0].codec, hashes, contents[0].weights, shards
+        whole = replace(
+            contents[0],
+            shards=tuple(shards),
+            fingerprint=fingerprint_of(contents[0].codec, hashes, contents[0].weights, shards),
         )
+        rare = list(_rare_entries(first, staged.path, whole))
+        staged.fields.update({name: first[name] for name in first if name not in _PART_FIELDS})
+        staged.fields.update(whole.to_manifest())
+        staged.fields["counts"] = audit.to_manifest()
+        staged.fields["findings"] = [
+            *first.get("findings", ()),
+            *(finding.to_manifest() for finding in rare),
+        ]
+    for finding in rare:
+        report(f"warning: {finding}")
     for line in audit.table():
         report(line)
+
+
+def _rare_entries(
+    manifest: Mapping[str, Any], folder: Path, contents: Contents
+) -> Iterator[Finding]:
+    """Yield the findings that need the ids of all parts, which are linked into a folder."""
+    config = VocabularyConfig(**manifest["recipe"]["vocabulary"])
+    yield from rare_entries(config, TextCodec.load(folder / "codec"), folder, contents)
 
 
 def _check_complete(parts: Sequence[_PartFolder]) -> None:

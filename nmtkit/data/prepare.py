@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.config.corpora import TrainingText, tags_of, training_texts, valid_tag
-from nmtkit.config.preprocessing import CorpusConfig
+from nmtkit.config.preprocessing import SEGMENTATIONS, CorpusConfig, segmentations
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import (
     Audit,
@@ -26,16 +26,18 @@ from nmtkit.data.audit import (
 from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Part, id_type_for
 from nmtkit.data.duplicates import find_duplicates
 from nmtkit.data.encode import Encoder, encode_in_order
+from nmtkit.data.evidence import Evidence
 from nmtkit.data.filters import HeldOutText
-from nmtkit.data.findings import Evidence, Finding, find_all
+from nmtkit.data.findings import Finding, find_all
 from nmtkit.data.inherited import fit_warnings, inherited_codec
-from nmtkit.data.rare_entries import size_warnings
 from nmtkit.data.text_sample import TextSample
 from nmtkit.data.vocabulary import check_text, make_codec
+from nmtkit.data.vocabulary_size import rare_entries
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
 from nmtkit.storage.durable import StagedFolder, new_folder
+from nmtkit.text.cleaned import steps_before
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
@@ -134,15 +136,17 @@ class _Text:
     findings: Sequence[Finding]
 
     @staticmethod
-    def find(recipe: PreprocessRecipe, reporter: WorkReporter) -> "_Text":
+    def find(
+        recipe: PreprocessRecipe, inherited: TextCodec | None, reporter: WorkReporter
+    ) -> "_Text":
         held_out = [_find(prefix, recipe.corpus, reporter) for prefix in recipe.filters.held_out]
-        valid = _examine(recipe.corpus.valid, recipe, reporter)
-        findings = _report(valid, reporter)
+        valid = _examine(recipe.corpus.valid, recipe, inherited, reporter)
+        findings = _reported(find_all(valid), reporter)
         texts, corpora = training_texts(recipe.corpus), []
         for text in texts:
-            has_other_tag = text.tag != valid_tag(recipe.corpus)
-            examined = _examine(text.prefix, recipe, reporter, valid, has_other_tag=has_other_tag)
-            findings += _report(examined, reporter)
+            examined = _examine(text.prefix, recipe, inherited, reporter, valid)
+            examined = replace(examined, has_other_tag=text.tag != valid_tag(recipe.corpus))
+            findings += _reported(find_all(examined), reporter)
             corpora.append(examined.corpus)
         return _Text(
             texts=texts,
@@ -157,24 +161,29 @@ class _Text:
 def _examine(
     prefix: str,
     recipe: PreprocessRecipe,
+    inherited: TextCodec | None,
     reporter: WorkReporter,
     valid: Evidence | None = None,
-    *,
-    has_other_tag: bool = False,
 ) -> Evidence:
-    """Read a text and sample it; the further arguments are those of `Evidence`."""
+    """Read a text and sample it; `valid` is that of the validation text, for training text."""
     sample = TextSample(valid.sample.pairs if valid else ())
     corpus = _find(prefix, recipe.corpus, reporter, sample.watch)
-    return Evidence(
-        corpus, sample, recipe.filters, valid, recipe.vocabulary.unescape, has_other_tag
-    )
+    if inherited:
+        steps = [steps_before(one) for one in (inherited.source, inherited.target)]
+        are_unescaped = "unescape" in steps[0], "unescape" in steps[1]
+    else:
+        are_unescaped = (recipe.vocabulary.unescape,) * 2
+    target = SEGMENTATIONS[segmentations(recipe.vocabulary)[1]]
+    can_be_unescaped = not (inherited or target.no_tokenizer)
+    return Evidence(corpus, sample, recipe.filters, valid, are_unescaped, can_be_unescaped)
 
 
-def _report(examined: Evidence, reporter: WorkReporter) -> list[Finding]:
-    findings = find_all(examined)
-    for finding in findings:
+def _reported(findings: Iterable[Finding], reporter: WorkReporter) -> list[Finding]:
+    """Report findings, and return them."""
+    reported = list(findings)
+    for finding in reported:
         reporter.message(f"warning: {finding}")
-    return findings
+    return reported
 
 
 def _find(
@@ -207,7 +216,7 @@ def _fill(
 ) -> Audit:
     """Write the files of a part of a dataset, and set the fields of its manifest."""
     inherited = inherited_codec(recipe, reporter.message)
-    text = _Text.find(recipe, reporter)
+    text = _Text.find(recipe, inherited, reporter)
     if inherited:
         KINDS[inherited.target.kind].check([text.valid, *text.corpora])
     codec = inherited or _make_codec(recipe, text, reporter)
@@ -230,11 +239,12 @@ def _fill(
     if inherited:
         for line in fit_warnings(codec, audit.train):
             reporter.message(line)
-    elif part == WHOLE:
-        for line in size_warnings(recipe.vocabulary, codec, staged.path, contents):
-            reporter.message(line)
+    findings = list(text.findings)
+    if part == WHOLE:
+        rare = rare_entries(recipe.vocabulary, codec, staged.path, contents)
+        findings += _reported(rare, reporter)
     staged.fields.update(_describe_dataset(recipe, codec, audit, contents))
-    staged.fields["findings"] = [finding.to_manifest() for finding in text.findings]
+    staged.fields["findings"] = [finding.to_manifest() for finding in findings]
     return audit
 
 

@@ -63,7 +63,7 @@ class TextSample:
     Attributes:
         num_pairs: pairs of the text.
         blocks: the kept blocks.
-        found: lines of the other text that this text has, with the first line number here.
+        shared: lines of the other text that this text has, with the first line number here.
     """
 
     def __init__(self, other: Sequence[Pair] = ()) -> None:
@@ -74,7 +74,7 @@ class TextSample:
         """
         self.num_pairs = 0
         self.blocks: list[Block] = []
-        self.found: dict[str, int] = {}
+        self.shared: dict[str, int] = {}
         self._stride = 1
         self._others = tuple(
             frozenset(line for line in side if len(line) >= MIN_SHARED_CHARACTERS)
@@ -120,7 +120,7 @@ class TextSample:
             for side, other in zip((sources, targets), self._others, strict=True):
                 lines = [line[:MAX_CHARACTERS] for line in side]  # as in the other sample
                 if not other.isdisjoint(lines):
-                    self._find(lines, other)
+                    self._find_shared(lines, other)
             selectors = [*map(crc32, map(str.encode, sources))]
             if min(selectors) < self._bound:
                 self._count(selectors, block)
@@ -135,11 +135,11 @@ class TextSample:
         pairs = [("", "") if TOO_LONG in pair else _truncated(pair) for pair in block]
         self.blocks.append(Block(index * BLOCK_PAIRS + 1, pairs))
 
-    def _find(self, lines: Sequence[str], other: frozenset[str]) -> None:
+    def _find_shared(self, lines: Sequence[str], other: frozenset[str]) -> None:
         """Remember the lines that the other text has."""
         for number, line in enumerate(lines, self.num_pairs + 1):
             if line in other:
-                self.found.setdefault(line, number)
+                self.shared.setdefault(line, number)
 
     def _count(self, selectors: Sequence[int], block: Sequence[Pair]) -> None:
         """Count the occurrences of the chosen pairs."""

@@ -12,7 +12,7 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 _LETTERS = "\u00a1-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc"
 _SIGNS = "\u00a0\u2013\u2014\u2018-\u201e\u2020-\u2022\u2026\u2030\u2039\u203a\u20ac\u2122"
 _ANY = f"[{_LETTERS}{_SIGNS}\u0080-\u009f]"
-_NO_TEXT = re.compile("[\ufffd\u0080-\u0084\u0086-\u009f]")  # U+FFFD, C1 controls
+_CONTROL = re.compile("[\u0080-\u0084\u0086-\u009f]")  # C1, without the line end
 _CANDIDATE = re.compile(f"[\u00c2-\u00e9]{_ANY}")  # quick
 _MOJIBAKE = re.compile(
     f"[\u00c2\u00c3]{_ANY}"  # Western European letters
@@ -46,7 +46,12 @@ def has_entity(line: str) -> bool:
 
 
 def has_mojibake(line: str) -> bool:
-    """Return whether a line has U+FFFD, a C1 control, or UTF-8 read as Windows-1252."""
+    """Return whether a line has UTF-8 read as Latin-1 or Windows-1252, or a C1 control."""
     if line.isascii():
         return False
-    return bool(_NO_TEXT.search(line) or (_CANDIDATE.search(line) and _MOJIBAKE.search(line)))
+    return bool(_CONTROL.search(line) or (_CANDIDATE.search(line) and _MOJIBAKE.search(line)))
+
+
+def has_lost_character(line: str) -> bool:
+    """Return whether a line has U+FFFD, which conversions write for what they cannot read."""
+    return "\ufffd" in line

@@ -1,4 +1,4 @@
-"""Freeze a codec of version 3: text cleaned before Moses' tokenisation.
+"""Freeze a codec of version 3: text cleaned before Moses' tokenisation, and before BPE.
 
 Run once, as `python -m tests.golden.freeze_cleaned`; see freeze.py.
 """
@@ -8,10 +8,12 @@ from pathlib import Path
 
 from nmtkit.text.cleaned import Cleaned, Cleaning
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
 
 FROZEN = Path(__file__).parent / "formats-7"
+SUBWORDS = Path(__file__).parent / "formats-5" / "codec" / "shared.model"
 LINES = (
     "caf&eacute; &amp; th\u00e9",
     "cafe\u0301 & the\u0301 \ufb01",
@@ -26,7 +28,7 @@ def main() -> None:
         source_lang="en",
         target_lang="de",
         source=Cleaned(Tokenized(words, "en"), Cleaning(unescape=True, normalize="nfkc")),
-        target=Cleaned(words, Cleaning(unescape=False, normalize="nfc")),
+        target=Cleaned(Subword.load(SUBWORDS), Cleaning(unescape=True, normalize="none")),
         is_shared=False,
     )
     (FROZEN / "codec").mkdir(parents=True)

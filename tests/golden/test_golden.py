@@ -85,7 +85,7 @@ def test_a_frozen_codec_cleans_as_it_did() -> None:
     expected = json.loads((FROZEN_CLEANED / "expected.json").read_text(encoding="utf-8"))
     assert [codec.encode_source(line) for line in CLEANED_LINES] == expected["source"]
     assert [codec.encode_target(line) for line in CLEANED_LINES] == expected["target"]
-    assert codec.segmentation == "unescape, nfkc, moses, nfc, words"
+    assert codec.segmentation == "unescape, nfkc, moses, words and bpe"
 
 
 def test_frozen_subwords_without_the_rule_read_the_symbol_for_a_space_as_a_space() -> None:

@@ -11,7 +11,7 @@ from tests.commands import nmtkit_in_text
 from tests.shared_data import DATA, needs_data
 
 WARNING = re.compile(
-    r"^warning: only (\d+) of (\d+) vocabulary entries occur at least 10 times, or have to "
+    r"^warning: vocabulary: only (\d+) of (\d+) entries occur at least 10 times, or have to "
     r"exist; the others are too rare: give --vocab-size (\d+)$",
     re.M,
 )
@@ -23,7 +23,7 @@ def preprocess(language: str, out: Path, *flags: object) -> list[tuple[int, ...]
     texts = ("--train", folder / "train", "--valid", folder / "valid")
     done = nmtkit_in_text("preprocess", "-s", "en", "-t", language, *texts, "--out", out, *flags)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("warning: only") == len(WARNING.findall(done.stderr))
+    assert done.stderr.count("vocabulary: only") == len(WARNING.findall(done.stderr))
     return [tuple(map(int, found)) for found in WARNING.findall(done.stderr)]
 
 

@@ -1,14 +1,13 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.findings import CHECKS, MIN_LINES, Evidence, Finding, find_all
+from nmtkit.data.evidence import Evidence
+from nmtkit.data.findings import CHECKS, MIN_LINES, Finding, find_all
 from nmtkit.data.text_sample import TextSample
 from nmtkit.text.corpus import Corpus, Pair
 from tests.made_up import made_up_line, made_up_pairs, meanings
@@ -158,28 +157,51 @@ def test_a_text_with_another_tag_may_be_of_other_languages(check: str) -> None:
     assert check not in {one.check for one in find_all(replace(evidence, has_other_tag=True))}
 
 
-def test_both_sides_of_one_language_are_not_swapped() -> None:
-    generator = random.Random(1)
-    pairs = [
-        (line, " ".join(generator.sample(words := line.split(), len(words)))) for line, _ in CLEAN
-    ]
-    evidence = evidence_of(pairs, pairs[:300])
-    assert not evidence.are_swapped.any()
-    assert np.count_nonzero(evidence.nats_of_swap) == 0
-
-
-def test_untranslated_targets_are_not_swapped() -> None:
-    sources = [source for source, _ in CLEAN]
-    untranslated = list(pairwise(sources))
-    assert not evidence_of([*CLEAN, *untranslated[:500]]).are_swapped.any()
-
-
 def test_repeated_lines_are_no_language() -> None:
     generator = random.Random(1)
     pairs = generator.choices(CLEAN, k=NUM_PAIRS)
     assert [one.check for one in found_in(pairs)] == ["duplicates"]
     odd = [(OTHER_LINES[i % 3], CLEAN[i][1]) for i in range(30)]
     assert [one.check for one in found_in([*CLEAN, *odd])] == []  # three lines
+
+
+ESCAPED = damaged(DAMAGES["entities"][0], some_lines(0.1))
+ESCAPED_TWICE = [(source, target.replace("&", "&amp;")) for source, target in ESCAPED]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "are_unescaped", "can_be", "remedy"),
+    [
+        (ESCAPED, (False, False), True, "--unescape turns them into characters"),
+        (ESCAPED, (False, False), False, "replace them in the file"),
+        (ESCAPED, (True, False), False, "replace them in the file"),
+        (ESCAPED, (False, True), True, None),
+        (ESCAPED_TWICE, (True, True), True, "unescape the file once"),
+    ],
+)
+def test_the_remedy_for_entities_depends_on_the_vocabulary(
+    pairs: Sequence[Pair], are_unescaped: tuple[bool, bool], can_be: bool, remedy: str | None
+) -> None:
+    evidence = replace(evidence_of(pairs), are_unescaped=are_unescaped, can_be_unescaped=can_be)
+    assert [one.message.rpartition("; ")[2] for one in find_all(evidence)] == [remedy] * bool(
+        remedy
+    )
+
+
+def test_lost_characters_and_wrong_encodings_are_distinguished() -> None:
+    lost = [(source + " \ufffd", target) for source, target in CLEAN]
+    [finding] = found_in(lost)
+    assert (finding.check, finding.share) == ("encoding", 1.0)
+    assert "lost" in finding.message
+    [finding] = found_in(damaged(DAMAGES["encoding"][0], some_lines(0.1)))
+    assert "read as another encoding" in finding.message
+
+
+def test_validation_text_that_is_the_training_text_is_not_to_be_held_out() -> None:
+    [finding] = found_in(CLEAN[:300], CLEAN[:300])
+    assert finding.message.endswith("give --valid another text")
+    [finding] = found_in(CLEAN, CLEAN[:300])
+    assert finding.message.endswith("--held-out valid drops them")
 
 
 def test_every_check_is_tested() -> None:

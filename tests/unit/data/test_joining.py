@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset, Part
@@ -68,16 +68,21 @@ def test_findings_depend_neither_on_workers_nor_on_parts(tmp_path: Path) -> None
     train = write_pairs(tmp_path, "train", copied)
     valid = write_pairs(tmp_path, "valid", made_up_pairs(100, seed=2))
     recipe = tiny_recipe(train, valid)
+    recipe = replace(recipe, vocabulary=VocabularyConfig(vocab_size=2000))
     lines: list[str] = []
     prepare(recipe, tmp_path / "whole", 1, False, WorkReporter(lines.append), SIZES)
     prepare(recipe, tmp_path / "other", 2, False, SILENT, SIZES)
-    join(make_parts(recipe, tmp_path, 2), tmp_path / "joined", False, silent)
+    of_join: list[str] = []
+    join(make_parts(recipe, tmp_path, 2), tmp_path / "joined", False, of_join.append)
     manifests = [Dataset.open(tmp_path / name).manifest for name in ("whole", "other", "joined")]
     assert manifests[0] == manifests[1] == manifests[2]
-    [finding] = map(Finding.from_manifest, manifests[0]["findings"])
-    assert (finding.check, finding.share, finding.lines) == ("copies", 0.05, [1, 21, 41])
-    assert f"warning: {finding}" in lines
-    assert list(describe(tmp_path / "joined", check=False))[-2:] == ["findings", str(finding)]
+    copies, rare = map(Finding.from_manifest, manifests[0]["findings"])
+    assert (copies.check, copies.share, copies.lines) == ("copies", 0.05, [1, 21, 41])
+    assert rare.check == "vocabulary"
+    assert {f"warning: {copies}", f"warning: {rare}"} <= {*lines}
+    assert f"warning: {rare}" in of_join  # which needs the ids of all parts
+    described = list(describe(tmp_path / "joined", check=False))
+    assert described[-3:] == ["findings", str(copies), str(rare)]
 
 
 def test_nothing_is_copied_and_parts_may_be_deleted(

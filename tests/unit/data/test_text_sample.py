@@ -41,7 +41,7 @@ def test_lines_are_truncated_and_unread_ones_are_empty() -> None:
 
 def test_long_lines_of_another_sample_are_found() -> None:
     pair = ("a b " * MAX_CHARACTERS, "c d " * MAX_CHARACTERS)
-    assert sorted(sampled([("x", "y"), pair], sampled([pair]).pairs).found.values()) == [2, 2]
+    assert sorted(sampled([("x", "y"), pair], sampled([pair]).pairs).shared.values()) == [2, 2]
 
 
 def test_repeated_pairs_are_counted() -> None:
@@ -77,6 +77,6 @@ def test_lines_of_another_text_are_found_on_their_own_side() -> None:
         for side, line in enumerate(pair)
         if len(line) >= 20 and line in [one[side] for one in other]
     }
-    assert sample.found == expected
+    assert sample.shared == expected
     assert {31, 51} <= set(expected.values())
     assert sample.num_others == len(long)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtkit.text.characters import has_entity, has_mojibake, unescape
+from nmtkit.text.characters import has_entity, has_lost_character, has_mojibake, unescape
 from nmtkit.text.lines import one_line
 
 
@@ -71,7 +71,8 @@ def test_utf8_read_as_another_encoding_is_found(text: str, encoding: str) -> Non
 
 
 def test_replaced_characters_are_found() -> None:
-    assert has_mojibake("d\ufffdj\ufffd vu")
+    assert has_lost_character("d\ufffdj\ufffd vu")
+    assert not has_mojibake("d\ufffdj\ufffd vu")
 
 
 @pytest.mark.parametrize(
@@ -87,3 +88,4 @@ def test_replaced_characters_are_found() -> None:
 )
 def test_text_of_the_right_encoding_is_not_found(line: str) -> None:
     assert not has_mojibake(line)
+    assert not has_lost_character(line)

@@ -1,4 +1,4 @@
-"""Warnings about learnt vocabularies that are too large for their training text."""
+"""Findings about learnt vocabularies that are too large for their training text."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ from nmtkit.config.preprocessing import (
     segmentations,
 )
 from nmtkit.data.binary import ID_TYPES, SIDES, Contents, shard_name, side_paths
+from nmtkit.data.findings import Finding
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 
@@ -20,23 +21,23 @@ MIN_OCCURRENCES = 10
 """Entries with fewer occurrences are rare.
 
 Gowda and May (2020), "Finding the Optimal Vocabulary Size for Neural Machine Translation", find the
-best size where 95 % of the entries occur 100 times. A warning is for vocabularies far above that.
+best size where 95 % of the entries occur 100 times. A finding is for vocabularies far above that.
 """
 
 _CHUNK_IDS = 2**20
 
 
-def size_warnings(
+def rare_entries(
     config: VocabularyConfig, codec: TextCodec, folder: Path, contents: Contents
-) -> Iterator[str]:
-    """Yield a warning for each learnt subword vocabulary whose entries are mostly rare.
+) -> Iterator[Finding]:
+    """Yield a finding for each learnt subword vocabulary whose entries are mostly rare.
 
     Ids are read until enough entries are frequent, so a large text costs little.
 
     Args:
         config: settings of the vocabularies.
         codec: the vocabularies.
-        folder: the dataset, whose files are written.
+        folder: the dataset, whose files are written; all parts of it.
         contents: its contents.
     """
     given = (config.source_vocabulary, config.target_vocabulary)
@@ -48,12 +49,16 @@ def size_warnings(
             continue
         vocabulary = (codec.source, codec.target)[number]
         enough = _num_frequent(vocabulary, _ids(folder, names, contents))
-        if 2 * enough <= vocabulary.size:
-            yield (
-                f"warning: only {enough} of {vocabulary.size} vocabulary entries occur at least "
-                f"{MIN_OCCURRENCES} times, or have to exist; the others are too rare: give "
-                f"{flags[number]} {_rounded(enough)}"
-            )
+        if 2 * enough > vocabulary.size:
+            continue
+        yield Finding(
+            "vocabulary",
+            f"{names[0]} vocabulary" if len(names) == 1 else "vocabulary",
+            1 - enough / vocabulary.size,
+            (),
+            f"only {enough} of {vocabulary.size} entries occur at least {MIN_OCCURRENCES} times, "
+            f"or have to exist; the others are too rare: give {flags[number]} {_rounded(enough)}",
+        )
 
 
 def _num_frequent(vocabulary: Vocabulary, chunks: Iterator[NDArray[np.integer]]) -> int:

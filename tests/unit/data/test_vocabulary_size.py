@@ -5,7 +5,7 @@ import pytest
 
 from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.data.binary import SIDES, Contents, shard_name, side_paths
-from nmtkit.data.rare_entries import MIN_OCCURRENCES, size_warnings
+from nmtkit.data.vocabulary_size import MIN_OCCURRENCES, rare_entries
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 
@@ -23,8 +23,9 @@ def write_ids(folder: Path, *shards: tuple[list[int], list[int]]) -> Contents:
     return Contents("uint16", (1.0,), ((1,),) * len(shards), 1, 1, "", "")
 
 
-def warnings(codec: TextCodec, folder: Path, contents: Contents, **settings: str) -> list[str]:
-    return list(size_warnings(VocabularyConfig(**settings), codec, folder, contents))  # type: ignore[arg-type]
+def findings(codec: TextCodec, folder: Path, contents: Contents, **settings: str) -> list[str]:
+    found = rare_entries(VocabularyConfig(**settings), codec, folder, contents)  # type: ignore[arg-type]
+    return [*map(str, found)]
 
 
 def frequent(first: int, number: int) -> list[int]:
@@ -39,23 +40,23 @@ def test_half_of_the_entries_of_a_joint_vocabulary_have_to_be_frequent_on_both_s
     ids = frequent(3, number)
     parts = np.array_split(np.array(ids), 4)
     shards = [(parts[0].tolist(), parts[1].tolist()), (parts[2].tolist(), parts[3].tolist())]
-    found = warnings(SHARED, tmp_path, write_ids(tmp_path, *shards))
+    found = findings(SHARED, tmp_path, write_ids(tmp_path, *shards))
     expected = (
-        f"warning: only {number + 3} of 99 vocabulary entries occur at least 10 times, or "
+        f"vocabulary: only {number + 3} of 99 entries occur at least 10 times, or "
         "have to exist; the others are too rare: give --vocab-size 50"
     )
     assert found == [expected] * is_reported
     rare: list[tuple[list[int], list[int]]] = [(ids[:-1], []), ([], [])]
-    assert len(warnings(SHARED, tmp_path, write_ids(tmp_path, *rare))) == 1
+    assert len(findings(SHARED, tmp_path, write_ids(tmp_path, *rare))) == 1
 
 
 def test_a_separate_vocabulary_is_reported_with_its_flag(tmp_path: Path) -> None:
     contents = write_ids(tmp_path, (frequent(3, 60), frequent(3, 20)))
-    (found,) = warnings(SEPARATE, tmp_path, contents)
-    assert found.startswith("warning: only 23 of 99 vocabulary entries occur")
+    (found,) = findings(SEPARATE, tmp_path, contents)
+    assert found.startswith("target vocabulary: only 23 of 99 entries occur")
     assert found.endswith("give --target-vocab-size 30")
     contents = write_ids(tmp_path, (frequent(3, 5), frequent(3, 60)))
-    (found,) = warnings(SEPARATE, tmp_path, contents)
+    (found,) = findings(SEPARATE, tmp_path, contents)
     assert found.endswith("give --vocab-size 8")
 
 
@@ -70,11 +71,11 @@ def test_a_separate_vocabulary_is_reported_with_its_flag(tmp_path: Path) -> None
 def test_a_given_vocabulary_and_one_of_words_are_not_reported(
     settings: dict[str, str], tmp_path: Path
 ) -> None:
-    assert not warnings(SEPARATE, tmp_path, write_ids(tmp_path, ([3], [3])), **settings)
+    assert not findings(SEPARATE, tmp_path, write_ids(tmp_path, ([3], [3])), **settings)
 
 
 def test_a_large_text_is_read_until_enough_entries_are_frequent(tmp_path: Path) -> None:
     contents = write_ids(tmp_path, (frequent(3, 60), []), ([], []))
     for path in tmp_path.glob(f"{shard_name(1)}.*"):
         path.unlink()
-    assert not warnings(SHARED, tmp_path, contents)
+    assert not findings(SHARED, tmp_path, contents)
