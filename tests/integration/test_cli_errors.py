@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from site import getsitepackages
 
 import pytest
 
@@ -22,10 +24,14 @@ Process = subprocess.CompletedProcess[bytes]
 
 
 def nmtkit(
-    arguments: list[str], folder: Path, environment: dict[str, str], stdin: bytes = b""
+    arguments: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    stdin: bytes = b"",
+    command: Sequence[str] = COMMAND,
 ) -> Process:
     return subprocess.run(
-        [*COMMAND, *arguments],
+        [*command, *arguments],
         input=stdin,
         capture_output=True,
         check=False,
@@ -288,15 +294,19 @@ def test_an_interrupt_ends_the_command_with_130_and_is_no_error(tmp_path: Path) 
 def test_text_is_utf8_whatever_the_locale(locale: str, tmp_path: Path) -> None:
     name = "Stra\u00dfe"
     (tmp_path / name).write_bytes("Gr\u00fc\u00dfe aus der Stra\u00dfe\n".encode())
-    environment = {"LC_ALL": locale, "LANG": locale}
-    arguments = f"preprocess -s en -t de --train {name} --valid v --print-config".split()
-    printed = nmtkit(arguments, tmp_path, environment)
+    # Without site: until 3.12 it reads the path of an editable install in the locale's encoding.
+    command = (sys.executable, "-S", "-m", "nmtkit_cli")
+    path = os.pathsep.join([ENVIRONMENT["PYTHONPATH"], *getsitepackages()])
+    environment = {"LC_ALL": locale, "LANG": locale, "PYTHONPATH": path}
+
+    def in_locale(line: str, stdin: bytes = b"") -> Process:
+        return nmtkit(line.split(), tmp_path, environment, stdin, command)
+
+    printed = in_locale(f"preprocess -s en -t de --train {name} --valid v --print-config")
     assert f'train = ["{name}"]'.encode() in printed.stdout.splitlines()
-    unequal = nmtkit(["score", "--reference", name], tmp_path, environment)
+    unequal = in_locale(f"score --reference {name}")
     assert f"standard input has 0 lines and {name} has 1".encode() in unequal.stderr
-    equal = nmtkit(
-        ["score", "--reference", name], tmp_path, environment, (tmp_path / name).read_bytes()
-    )
+    equal = in_locale(f"score --reference {name}", (tmp_path / name).read_bytes())
     assert equal.stdout.startswith(b"BLEU = 100.00 ")
 
 
