@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from nmtkit_cli.other_toolkits import COUNTERPARTS, TOOLKITS, Row
+from nmtkit_cli.counterparts import TOOLKITS, Row
+from nmtkit_cli.other_toolkits import COUNTERPARTS
 from nmtkit_cli.unknown_options import described
 
 TARGET = Path("docs/migrating.md")

@@ -1,10 +1,9 @@
 """The base of all commands: verbatim examples, --debug, checks of options."""
 
-import glob
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,6 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 PATH = click.Path(path_type=Path)
 
 HELP_NAMES = ("-h", "--help")
-
-DATASET_NAMES = ("manifest.json", "codec")
-"""Files of a dataset; one of them is left where a dataset is damaged."""
 
 
 @dataclass
@@ -89,29 +85,6 @@ def read_part(
     return int(number), int(count)
 
 
-def read_dataset(
-    _context: click.Context, _argument: click.Parameter, path: Path | None
-) -> Path | None:
-    """Check that a path is not text, or a folder that `nmtkit preprocess` did not make."""
-    if path is None:
-        return None
-    with suppress(OSError):  # the library reports a path that cannot be read
-        if path.is_dir() and not any((path / name).exists() for name in DATASET_NAMES):
-            raise click.BadParameter(
-                f"{path} is not a dataset, it has no {DATASET_NAMES[0]}; `nmtkit preprocess --out` "
-                "makes one from text"
-            )
-        files = filter(Path.is_file, path.parent.glob(f"{glob.escape(path.name)}.*"))
-        is_prefix = not path.exists() and len([*files]) > 1  # one per language
-        if path.is_file() or is_prefix:
-            file_prefix = path.with_name(path.name.removesuffix(".gz")).with_suffix("")
-            raise click.BadParameter(
-                f"{path} is text, not a dataset; `nmtkit preprocess --train "
-                f"{path if is_prefix else file_prefix}` makes one"
-            )
-    return path
-
-
 def usable_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -158,10 +131,12 @@ class Command(click.Command):
         help_names: names of the option that shows the help. It is all help that there is, so
             --help-all is one of them.
         handles_signals: signals stay blocked until the command handles them; otherwise they end it.
+        explain_arguments: returns what to write instead of arguments that are too many.
     """
 
     help_names: tuple[str, ...] = (*HELP_NAMES, "--help-all")
     handles_signals = False
+    explain_arguments: Callable[[Sequence[str]], str] = staticmethod(lambda _: "leave it out")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; KeyboardInterrupt or `EndedBySignal` if a signal ends it."""
@@ -172,7 +147,12 @@ class Command(click.Command):
         """Parse the command line; click.UsageError for unknown options, with what to write."""
         if not ctx.resilient_parsing:
             refuse_unknown_options(ctx, args)
-        return super().parse_args(ctx, args)
+        ctx.allow_extra_args = True  # refused here
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            listed = " ".join(extra)
+            raise click.UsageError(f"unexpected {listed}; {self.explain_arguments(extra)}", ctx)
+        return extra
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of --help (click remembers those of the first call)."""

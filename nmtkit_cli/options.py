@@ -41,6 +41,9 @@ Body = Callable[..., None]
 
 NO_VALUES: Values = MappingProxyType({})
 
+_OTHER_FORMATS = (".json", ".yaml", ".yml")
+"""Suffixes of the configurations of other toolkits."""
+
 
 def recipe_command(
     name: str,
@@ -306,6 +309,12 @@ def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
         raise ConfigError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; check --config") from error
+    if path.suffix in _OTHER_FORMATS:
+        command = click.get_current_context().command_path
+        raise ConfigError(
+            f"{path}: settings are TOML, not {path.suffix[1:].upper()}; `{command} --print-config` "
+            "prints all of them"
+        )
     return read_values(text, recipe_type, str(path))
 
 

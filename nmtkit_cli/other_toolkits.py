@@ -3,57 +3,11 @@
 `unknown_options.py` answers from this table, and docs/migrating.md is generated from it. Sources:
 fairseq 0.12 (fairseq/options.py, fairseq/dataclass/configs.py), OpenNMT-py 3 (onmt/opts.py), Marian
 1.12 (`marian --help`), Sockeye 2 and 3 (sockeye/arguments.py), JoeyNMT 2 (the keys of configs/),
-the training and generation arguments of Hugging Face Transformers, sacreBLEU 2 and the converters
-of CTranslate2.
+the training and generation arguments of Hugging Face Transformers, the launcher of Accelerate,
+sacreBLEU 2 and the converters of CTranslate2.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-
-
-@dataclass(frozen=True)
-class Row:
-    """An option, and its names in other toolkits.
-
-    Attributes:
-        here: the option or options, or an argument in upper case; "" = leave the other one out.
-        note: what differs, or what happens without the option.
-        values: what to write for values of the other option.
-        fairseq, opennmt, marian, sockeye, joeynmt, huggingface, sacrebleu, ctranslate2: the names
-            of each toolkit as it writes them, separated by spaces.
-    """
-
-    here: str
-    note: str = ""
-    values: Mapping[str, str] = field(default_factory=dict)
-    fairseq: str = ""
-    opennmt: str = ""
-    marian: str = ""
-    sockeye: str = ""
-    joeynmt: str = ""
-    huggingface: str = ""
-    sacrebleu: str = ""
-    ctranslate2: str = ""
-
-    def names(self) -> dict[str, list[str]]:
-        """Return the names by toolkit, without toolkits that have none."""
-        return {
-            title: vars(self)[name].split() for name, title in TOOLKITS.items() if vars(self)[name]
-        }
-
-
-TOOLKITS = {
-    "fairseq": "fairseq",
-    "opennmt": "OpenNMT-py",
-    "marian": "Marian",
-    "sockeye": "Sockeye",
-    "joeynmt": "JoeyNMT",
-    "huggingface": "Hugging Face",
-    "sacrebleu": "sacreBLEU",
-    "ctranslate2": "CTranslate2",
-}
-assert [*TOOLKITS] == [one.name for one in fields(Row)][3:]
-
+from nmtkit_cli.counterparts import Row
 
 # fmt: off
 _PRECISION = Row("--precision", "float32, bfloat16 or auto", opennmt="-model_dtype",
@@ -65,7 +19,7 @@ _DEVICE = Row("--device", "cpu or cuda; CUDA_VISIBLE_DEVICES chooses the GPU", f
     opennmt="-gpu", sockeye="--use-cpu", joeynmt="use_cuda", huggingface="--use_cpu --no_cuda")
 _DEVICES = Row("--devices", "a number of GPUs; CUDA_VISIBLE_DEVICES chooses which",
     fairseq="--distributed-world-size", opennmt="-world_size -gpu_ranks", marian="--num-devices",
-    sockeye="--device-ids")
+    sockeye="--device-ids", huggingface="--num_processes")
 _THREADS = Row("--threads", "on a CPU", marian="--cpu-threads", sockeye="--omp-num-threads")
 _LANGUAGES = Row("", "the dataset and the model know their languages",
     fairseq="--source-lang --target-lang -s -t",
@@ -135,7 +89,7 @@ _TRAIN = (
       fairseq="--arch -a", marian="--task"),
     Row("", "every model is an encoder and a decoder of the Transformer", marian="--type",
       opennmt="-encoder_type -decoder_type", sockeye="--encoder --decoder"),
-    Row("--learning-rate", "the peak; with noam, which is --schedule paper, it is "
+    Row("--learning-rate", "the peak; the factor of noam, which is --schedule paper, is "
       "--learning-rate-scale", fairseq="--lr", opennmt="-learning_rate", joeynmt="learning_rate",
       marian="--learn-rate -l", huggingface="--learning_rate"),
     Row("--learning-rate", "the peak: of inv-sqrt-decay, the value divided by the square root of "

@@ -8,6 +8,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit_cli.command import FOLDER, at_least_one, read_part, usable_cores
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import work_reporter
+from nmtkit_cli.text_paths import prefix_of
 
 EXAMPLES = """\
 # corpus/train.en, corpus/train.de, corpus/valid.en, corpus/valid.de (or .gz)
@@ -28,9 +29,7 @@ nmtkit preprocess -s en -t de --train news --valid dev --shard 2/4 --out part-2"
     EXAMPLES,
     optional=("shard",),
 )
-@click.option(
-    "--out", type=FOLDER, metavar="FOLDER", help="New folder for the dataset.  [required]"
-)
+@click.option("--out", type=FOLDER, metavar="FOLDER", help="New dataset folder.  [required]")
 @click.option(
     "--workers",
     type=int,
@@ -46,9 +45,8 @@ def command(
 ) -> None:
     """Turn parallel text into a dataset.
 
-    Reads PREFIX.SOURCE and PREFIX.TARGET line by line, learns or loads the vocabularies, filters
-    pairs, and writes ids to a new folder. The folder appears when it is complete and has
-    everything that training needs. Prints a table of kept and dropped pairs.
+    Reads PREFIX.SOURCE and PREFIX.TARGET, learns or loads the vocabularies, filters pairs, and
+    writes a folder with all that training needs. Prints a table of kept and dropped pairs.
     """
     from nmtkit.data.binary import Part
     from nmtkit.data.prepare import prepare, prepare_part
@@ -57,3 +55,6 @@ def command(
         prepare_part(recipe, Part(*shard), out, workers, overwrite, work_reporter())
     else:
         prepare(recipe, out, workers, overwrite, work_reporter())
+
+
+command.explain_arguments = prefix_of

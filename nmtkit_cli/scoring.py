@@ -33,7 +33,8 @@ def check_usage(
     test_set = recipe.metrics.test_set
     given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
-        raise click.UsageError("give --reference, --test-set, or --model and --source")
+        what = "; files without an option are translations" if systems else ""
+        raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
     if (model is None) != (source is None):
         raise click.UsageError("--model and --source go together; give both or neither")
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")

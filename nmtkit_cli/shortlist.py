@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from nmtkit.units import counted
-from nmtkit_cli.command import FOLDER, PATH, Command, count_option, read_dataset
+from nmtkit_cli.command import FOLDER, PATH, Command, count_option
 from nmtkit_cli.streams import say
+from nmtkit_cli.text_paths import read_dataset
 
 EXAMPLES = """\
 nmtkit shortlist data/ --out shortlist/

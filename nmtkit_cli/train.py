@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit_cli.command import FOLDER, PATH, Session, read_dataset
+from nmtkit_cli.command import FOLDER, PATH, Session
 from nmtkit_cli.initialization import inherited, parent_options, rank_flags
 from nmtkit_cli.options import recipe_command
+from nmtkit_cli.text_paths import read_dataset
 
 EXAMPLES = """\
 nmtkit train data/ --out run/ --preset base

@@ -12,13 +12,17 @@ from itertools import pairwise
 
 import click
 
-from nmtkit_cli.other_toolkits import COUNTERPARTS, Row
+from nmtkit_cli.counterparts import Row
+from nmtkit_cli.other_toolkits import COUNTERPARTS
 
 MOST_SHOWN = 10
 """Unknown options in a message; of more, only the number is reported."""
 
 MIN_SIMILARITY = 0.7
 """Similarity of a typo and a name, as `difflib` measures it: --baem has 0.75 to --beam."""
+
+_SYNONYMS = dict.fromkeys(("gpus", "n-gpu", "ngpu", "num-gpu", "num-gpus"), "devices")
+"""Names that no toolkit of the table has, and that people try."""
 
 MOST_WITH_NOTES = 3
 """Unknown options in a message that also says how the options differ."""
@@ -92,7 +96,9 @@ def _answer(context: click.Context, typed: str, value: str, has_notes: bool) -> 
     own = {key_of(name): name for name in _options(context) if name.startswith("--")}
     rows = _rows(command, has_notes)
     if key in own:
-        return f"write {own[key]}"
+        row = rows.get(key)
+        note = f" ({row.note})" if row and row.note and row.here == own[key] else ""
+        return f"write {own[key]}{note}"
     if key in rows:
         return _translated(rows[key], typed, value)
     places = [name for name, one in _siblings(context).items() if f"--{key}" in _options(one)]
@@ -102,7 +108,8 @@ def _answer(context: click.Context, typed: str, value: str, has_notes: bool) -> 
     for other in COUNTERPARTS:
         if key in (rows_there := _rows(other, has_notes)):
             return _translated(rows_there[key], typed, value, other)
-    names = [*own, *rows]
+    key = _SYNONYMS.get(key, key)
+    names = [*own, *_rows(command, has_notes, with_keys=False)]
     close = get_close_matches(key, names, n=1, cutoff=MIN_SIMILARITY) or [
         name for name in names if name.startswith(f"{key}-")
     ]
@@ -112,13 +119,20 @@ def _answer(context: click.Context, typed: str, value: str, has_notes: bool) -> 
     return f"did you mean {own[nearest]}?" if nearest in own else _near(rows[nearest], nearest)
 
 
-def _rows(command: str, has_notes: bool = True) -> dict[str, Row]:
-    """Return the rows of a command by the keys of their names, with their notes or without."""
+def _rows(command: str, has_notes: bool = True, with_keys: bool = True) -> dict[str, Row]:
+    """Return the rows of a command by the keys of their names.
+
+    Args:
+        command: the command.
+        has_notes: with the notes of the rows.
+        with_keys: with the keys of files, which resemble no option.
+    """
     return {
         key_of(name): row if has_notes else replace(row, note="")
         for row in COUNTERPARTS.get(command, ())
         for names in row.names().values()
         for name in names
+        if with_keys or name.startswith("-")
     }
 
 

@@ -17,6 +17,9 @@ from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
 from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig, TrainingConfig
 
+MIN_EMA_DECAY = 0.5
+"""Smaller ones are meant as 1 - decay, as in Marian."""
+
 
 def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     """Yield the contradictions among the settings of training."""
@@ -24,6 +27,13 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     yield from _schedule(recipe)
     yield from _validation(recipe)
     yield from freezing_problems(recipe.training, recipe.model)
+    decay = recipe.training.ema_decay
+    if 0 < decay < MIN_EMA_DECAY:
+        yield Problem(
+            ("ema_decay",),
+            f"ema_decay ({decay}) is the part of the average that an update keeps, so at least "
+            f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay} [training.ema_decay]",
+        )
     if recipe.training.subword_sampling == "none":
         yield from without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
     if recipe.engine.deterministic and recipe.engine.compile == "on":

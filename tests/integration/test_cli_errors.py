@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from site import getsitepackages
 
 import pytest
 
+from nmtkit.data.binary import FORMAT, VERSION
+from nmtkit.storage.durable import new_folder
 from tests import commands
 from tests.tiny import tiny_corpus
 
@@ -28,10 +28,9 @@ def nmtkit(
     folder: Path,
     environment: dict[str, str],
     stdin: bytes = b"",
-    command: Sequence[str] = COMMAND,
 ) -> Process:
     return subprocess.run(
-        [*command, *arguments],
+        [*COMMAND, *arguments],
         input=stdin,
         capture_output=True,
         check=False,
@@ -55,7 +54,24 @@ def nmtkit(
         ("train data", 2, "Missing option '--out'. (see `nmtkit train --help`)"),
         ("translate", 2, "Missing argument 'MODEL...'. (see `nmtkit translate --help`)"),
         ("score", 2, "give --reference, --test-set, or --model and --source (see `nmtkit score"),
-        ("train data more --out run", 2, "Got unexpected extra argument (more) (see `nmtkit train"),
+        (
+            "score a b",
+            2,
+            "give --reference, --test-set, or --model and --source; files without an option are "
+            "translations (see `nmtkit score",
+        ),
+        (
+            "preprocess t.en t.fr",
+            2,
+            "unexpected t.en t.fr; give the common prefix of the files: -s en -t fr --train t (see",
+        ),
+        (
+            "train d --out r --ema-decay 0.0001",
+            2,
+            "ema_decay (0.0001) is the part of the average that an update keeps, so at least 0.5; "
+            "give 0.9999 to keep all but 0.0001 [training.ema_decay]",
+        ),
+        ("train data more --out run", 2, "unexpected more; leave it out (see `nmtkit train"),
         (
             "train d --out r --preset bg",
             2,
@@ -163,6 +179,16 @@ def test_an_error_is_one_line_with_its_exit_code(
     assert process.returncode == code
     assert process.stdout == b""
     assert not list(tmp_path.iterdir())
+
+
+def test_the_configuration_of_another_toolkit_is_no_recipe(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("train_steps: 100000\n")
+    process = commands.nmtkit("train", "d", "--out", "r", "--config", "x.yaml", folder=tmp_path)
+    assert (process.returncode, process.stderr) == (
+        2,
+        b"nmtkit: error: x.yaml: settings are TOML, not YAML; `nmtkit train --print-config` prints "
+        b"all of them\n",
+    )
 
 
 @pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in NAMES)])
@@ -290,26 +316,6 @@ def test_an_interrupt_ends_the_command_with_130_and_is_no_error(tmp_path: Path) 
     assert (process.returncode, out, err) == (130, b"", b"nmtkit: interrupted\n")
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
-def test_text_is_utf8_whatever_the_locale(locale: str, tmp_path: Path) -> None:
-    name = "Stra\u00dfe"
-    (tmp_path / name).write_bytes("Gr\u00fc\u00dfe aus der Stra\u00dfe\n".encode())
-    # Without site: until 3.12 it reads the path of an editable install in the locale's encoding.
-    command = (sys.executable, "-S", "-m", "nmtkit_cli")
-    path = os.pathsep.join([ENVIRONMENT["PYTHONPATH"], *getsitepackages()])
-    environment = {"LC_ALL": locale, "LANG": locale, "PYTHONPATH": path}
-
-    def in_locale(line: str, stdin: bytes = b"") -> Process:
-        return nmtkit(line.split(), tmp_path, environment, stdin, command)
-
-    printed = in_locale(f"preprocess -s en -t de --train {name} --valid v --print-config")
-    assert f'train = ["{name}"]'.encode() in printed.stdout.splitlines()
-    unequal = in_locale(f"score --reference {name}")
-    assert f"standard input has 0 lines and {name} has 1".encode() in unequal.stderr
-    equal = in_locale(f"score --reference {name}", (tmp_path / name).read_bytes())
-    assert equal.stdout.startswith(b"BLEU = 100.00 ")
-
-
 def test_the_configuration_that_is_printed_reads_back_as_itself(tmp_path: Path) -> None:
     arguments = ["train", "--preset", "big", "--seed", "7", "--validate-metrics", "none"]
     printed = nmtkit([*arguments, "--print-config"], tmp_path, {}).stdout
@@ -352,6 +358,8 @@ def test_the_completion_script_of_bash_names_the_command(tmp_path: Path) -> None
 @pytest.mark.parametrize("line", ["translate m", "train d --out r", "score --model m --source s"])
 def test_too_little_address_space_is_exit_5_in_one_line(line: str, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("a\n")
+    with new_folder(tmp_path / "d", FORMAT, VERSION, overwrite=False):
+        pass
     limited = ["sh", "-c", 'ulimit -v 400000; exec "$@"', "sh", *COMMAND, *line.split()]
     done = subprocess.run(limited, capture_output=True, cwd=tmp_path, env=ENVIRONMENT, check=False)
     error = done.stderr[done.stderr.index(b"nmtkit: error:") :]  # train says first what it begins

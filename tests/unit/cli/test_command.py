@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import click
 import pytest
 from click.testing import CliRunner
@@ -10,7 +8,6 @@ from nmtkit_cli.command import (
     at_least_one,
     given_one,
     read_counts,
-    read_dataset,
 )
 
 EXAMPLES = """\
@@ -70,47 +67,3 @@ def test_at_most_one_of_exclusive_options_is_accepted() -> None:
     assert given_one({"--one": None, "--two": 2}) == "--two"
     with pytest.raises(click.UsageError, match="--one and --three exclude each other; give one of"):
         given_one({"--one": 1, "--two": None, "--three": 3})
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "corpus",
-            "{0}/corpus is text, not a dataset; `nmtkit preprocess --train {0}/corpus` make",
-        ),
-        (
-            "corpus.en",
-            "{0}/corpus.en is text, not a dataset; `nmtkit preprocess --train {0}/corpus",
-        ),
-        (
-            "a.b.de.gz",
-            "{0}/a.b.de.gz is text, not a dataset; `nmtkit preprocess --train {0}/a.b` m",
-        ),
-        (
-            "empty",
-            "{0}/empty is not a dataset, it has no manifest.json; `nmtkit preprocess --out` ",
-        ),
-    ],
-)
-def test_text_and_other_folders_are_not_datasets(name: str, expected: str, tmp_path: Path) -> None:
-    for file in ("corpus.en", "corpus.de", "a.b.de.gz"):
-        (tmp_path / file).touch()
-    (tmp_path / "empty").mkdir()
-    context = click.Context(probe())
-    with pytest.raises(click.BadParameter) as caught:
-        read_dataset(context, context.command.params[0], tmp_path / name)
-    assert caught.value.message.startswith(expected.format(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["data", "damaged", "none", "data[1]", "x" * 300])
-def test_a_dataset_and_what_cannot_be_read_are_left_to_the_library(
-    name: str, tmp_path: Path
-) -> None:
-    for file in ("data/manifest.json", "damaged/codec/x", "none.toml", "data1.en", "data1.de"):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
-    context = click.Context(probe())
-    path = tmp_path / name
-    assert read_dataset(context, context.command.params[0], path) == path
-    assert read_dataset(context, context.command.params[0], None) is None

@@ -5,8 +5,9 @@ import click
 import pytest
 
 from nmtkit_cli import command_line
+from nmtkit_cli.counterparts import Row
 from nmtkit_cli.options import PresetType, SettingType
-from nmtkit_cli.other_toolkits import COUNTERPARTS, Row
+from nmtkit_cli.other_toolkits import COUNTERPARTS
 from nmtkit_cli.unknown_options import described, key_of
 
 

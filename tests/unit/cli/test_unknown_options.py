@@ -15,8 +15,8 @@ def answer(line: str, capsys: pytest.CaptureFixture[str]) -> str:
     [
         (
             "train d --lr 3",
-            "no option --lr here; fairseq's --lr is --learning-rate (the peak; with noam, which is "
-            "--schedule paper, it is --learning-rate-scale)",
+            "no option --lr here; fairseq's --lr is --learning-rate (the peak; the factor of noam, "
+            "which is --schedule paper, is --learning-rate-scale)",
         ),
         (
             "train d --arch transformer_wmt_en_de",
@@ -39,6 +39,21 @@ def answer(line: str, capsys: pytest.CaptureFixture[str]) -> str:
             "no option --vocab-size here; --vocab-size is an option of `nmtkit preprocess` and "
             "`nmtkit info`",
         ),
+        (
+            "train d -decay_method noam -learning_rate 2",
+            "no options -decay_method, -learning_rate here; OpenNMT-py's -decay_method noam is "
+            "--schedule paper; write --learning-rate (the peak; the factor of noam, which is "
+            "--schedule paper, is --learning-rate-scale)",
+        ),
+        (
+            "train d --gpus 2",
+            "no option --gpus here; did you mean --devices?",
+        ),
+        (
+            "train d --batch 2",
+            "no option --batch here; fairseq's and Sockeye's --batch-size is --max-tokens (the "
+            "largest micro-batch, in tokens; --update-tokens sets the batch of an update)",
+        ),
         ("train d --max_updates 9", "no option --max_updates here; write --max-updates"),
         (
             "train d -train_steps 9",
@@ -52,14 +67,14 @@ def answer(line: str, capsys: pytest.CaptureFixture[str]) -> str:
         (
             "info d --lr 3",
             "no option --lr here; fairseq's --lr is --learning-rate of `nmtkit train` (the peak; "
-            "with noam, which is --schedule paper, it is --learning-rate-scale)",
+            "the factor of noam, which is --schedule paper, is --learning-rate-scale)",
         ),
         ("train d --qwertyui", "no option --qwertyui here"),
         (
             "train d --lr 3 --max-epoch=4 --qwertyui",
             "no options --lr, --max-epoch, --qwertyui here; fairseq's --lr is --learning-rate (the "
-            "peak; with noam, which is --schedule paper, it is --learning-rate-scale); fairseq's "
-            "--max-epoch is --max-epochs",
+            "peak; the factor of noam, which is --schedule paper, is --learning-rate-scale); "
+            "fairseq's --max-epoch is --max-epochs",
         ),
         (
             "train d --save-dir r --lr 3 --optimizer adam --update-freq 4",
