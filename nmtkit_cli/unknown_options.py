@@ -39,10 +39,16 @@ def refuse_unknown_options(context: click.Context, arguments: Sequence[str]) -> 
     if unknown:
         names = ", ".join(name for name, _ in unknown[:MOST_SHOWN])
         has_notes = len(unknown) <= MOST_WITH_NOTES
+        is_one = len(unknown) == 1
         answers = [_answer(context, *one, has_notes) for one in unknown[:MOST_SHOWN]]
+        if not is_one:  # an answer that does not repeat the option is put next to it
+            answers = [
+                one if name in one or not one else f"{name}: {one}"
+                for (name, _), one in zip(unknown, answers, strict=False)
+            ]
         if len(unknown) > MOST_SHOWN:
             answers.append(f"and {len(unknown) - MOST_SHOWN} more")
-        missing = f"no {'option' if len(unknown) == 1 else 'options'} {names} here"
+        missing = f"no {'option' if is_one else 'options'} {names} here"
         raise click.UsageError("; ".join(filter(None, [missing, *answers])), context)
 
 

@@ -64,9 +64,13 @@ def without_effect(
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a hint about an unknown word: the most similar known one, or all known ones."""
+    """Return a hint about an unknown word.
+
+    It is the known word that it begins, if there is only one, or the most similar one, or all.
+    """
     candidates = list(known)
-    close = difflib.get_close_matches(word, candidates, n=1)
+    begun = [one for one in candidates if word and one.startswith(word)]
+    close = begun if len(begun) == 1 else difflib.get_close_matches(word, candidates, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known are: {', '.join(candidates)}"

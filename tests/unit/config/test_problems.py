@@ -1,6 +1,6 @@
 import pytest
 
-from nmtkit.config.problems import MOST_SHOWN, Problem, raise_problems, shown
+from nmtkit.config.problems import MOST_SHOWN, Problem, raise_problems, shown, suggestion
 from nmtkit.errors import ConfigError
 
 
@@ -15,6 +15,19 @@ def test_a_message_has_the_first_problems_and_the_number_of_the_others() -> None
 def test_an_unknown_word_has_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"^no 'haeds'; did you mean 'heads'\?$"):
         raise_problems([Problem(("haeds",), "no 'haeds'", known=("heads", "norm"))])
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("average", "did you mean 'average-checkpoints'?"),
+        ("trian", "did you mean 'train'?"),
+        ("tr", "known are: train, translate, average-checkpoints"),
+        ("", "known are: train, translate, average-checkpoints"),
+    ],
+)
+def test_a_word_that_begins_one_known_word_is_completed(word: str, hint: str) -> None:
+    assert suggestion(word, ["train", "translate", "average-checkpoints"]) == hint
 
 
 @pytest.mark.parametrize(
