@@ -42,8 +42,8 @@ def answer(line: str, capsys: pytest.CaptureFixture[str]) -> str:
         (
             "train d -decay_method noam -learning_rate 2",
             "no options -decay_method, -learning_rate here; OpenNMT-py's -decay_method noam is "
-            "--schedule paper; -learning_rate: write --learning-rate (the peak; the factor of noam, "
-            "which is --schedule paper, is --learning-rate-scale)",
+            "--schedule paper; -learning_rate: write --learning-rate (the peak; the factor of "
+            "noam, which is --schedule paper, is --learning-rate-scale)",
         ),
         (
             "train d --gpus 2",
