@@ -266,6 +266,9 @@ _TRANSLATE = (
       fairseq="--lenpen", opennmt="-alpha", marian="--normalize -n",
       sockeye="--length-penalty-alpha", joeynmt="alpha beam_alpha", huggingface="--length_penalty"),
     Row("--length-penalty-form none", "", fairseq="--unnormalized"),
+    Row("--stop-when", "finished, when --beam translations have, or proved", {
+        "never": "--stop-when proved", "True": "--stop-when finished"},
+      sockeye="--beam-search-stop", huggingface="--early_stopping"),
     Row("--max-length-ratio", "of the source length, with --max-length-offset",
       fairseq="--max-len-a", opennmt="-max_length_ratio", marian="--max-length-factor",
       sockeye="--max-output-length-num-stds"),

@@ -35,6 +35,7 @@ class TranslateSettings(TypedDict, total=False):
     beam: int
     length_penalty: float
     length_penalty_form: str
+    stop_when: str
     max_length_ratio: float
     max_length_offset: int
     max_output_length: int

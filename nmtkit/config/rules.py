@@ -65,7 +65,8 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
     yield from _output_format(recipe)
     if recipe.sampling.sample:
-        yield from without_effect(recipe, ("beam",), "with --sample, which draws --n-best")
+        names = ("beam", "stop_when")
+        yield from without_effect(recipe, names, "with --sample, which draws --n-best")
     else:
         yield from without_effect(recipe, SAMPLING_SETTINGS, "without --sample")
         if output.n_best > search.beam:
@@ -83,7 +84,7 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
         )
     if recipe.translation.stream:
         yield from without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
-    yield from _length_penalty(recipe, search)
+    yield from _search(recipe, search)
 
 
 def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:
@@ -96,11 +97,13 @@ def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:
             yield from without_effect(recipe, (name,), when, "output_format")
 
 
-def _length_penalty(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
+def _search(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
     form = search.length_penalty_form
     if not LENGTH_PENALTIES[form]:
         when = f"with --length-penalty-form {form}"
         yield from without_effect(recipe, ("length_penalty",), when)
+    if search.beam == 1:
+        yield from without_effect(recipe, ("stop_when",), "with --beam 1, greedy search")
 
 
 def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
@@ -116,7 +119,7 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
     if selection.drawing == "matrix":
         yield from without_effect(recipe, ("word",), "on a matrix, which shows all words")
     if recipe.view.translate:
-        yield from _length_penalty(recipe, recipe.search)
+        yield from _search(recipe, recipe.search)
     else:
         yield from without_effect(recipe, SEARCH_SETTINGS, "without --translate")
 

@@ -74,6 +74,9 @@ LENGTH_PENALTIES = {
 `nmtkit/decoding/search.py` computes them.
 """
 
+STOP_RULES = ("finished", "proved")
+"""When the search of a sentence stops; `nmtkit/decoding/search.py` has the rules."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
@@ -94,6 +97,13 @@ class SearchConfig:
         "Form of the length penalty. gnmt: ((5 + length) / 6) ** alpha, the paper's; power: "
         "length ** alpha; none: 1.",
         choices=tuple(LENGTH_PENALTIES),
+        on_resume="free",
+    )
+    stop_when: str = setting(
+        "finished",
+        "When the search of a sentence stops. finished: when --beam translations have finished; "
+        "proved: when no unfinished one can become better, which takes longer.",
+        choices=STOP_RULES,
         on_resume="free",
     )
     max_length_ratio: float = setting(

@@ -10,12 +10,13 @@ The search for one sentence with a beam of width W; other sentences of the batch
     W candidates with another token are the next live rows.
  4. At the sentence's last permitted position only the end symbol may follow: all live rows finish.
     Before it, `Constraints` may forbid candidates.
- 5. The sentence is done when W hypotheses have finished, at its last permitted position, or when
+ 5. The sentence is done at its last permitted position, when the rule `stop_when` holds, or when
     no live row can become better than the N-th best finished hypothesis. This holds if
         best live sum / penalty(longest permitted) <= N-th best finished score,
     because sums never grow and the penalty, a divisor, never falls with the length (alpha >= 0).
+    `stop_when` is that W hypotheses have finished, or it never holds.
  6. The score of a hypothesis is its sum of log-probabilities / penalty(length). The result is the
-    best N finished hypotheses, best first. Stopping early by rule 5 does not change it.
+    best N finished hypotheses, best first. That no live row can become better does not change it.
 
 So width 1 is greedy decoding, and the first hypothesis depends neither on the other sentences of
 the batch nor on N.
@@ -23,7 +24,9 @@ the batch nor on N.
 Ties: a hypothesis that finished earlier goes first, and the end symbol before any other token.
 Among other candidates with equal sums `torch.topk` chooses, without a guaranteed order.
 
-Source: paper, section 6.1, for the use of a length penalty and the longest length.
+Source: paper, section 6.1, for the use of a length penalty and the longest length; fairseq 0.12
+for stopping after W finished hypotheses; tensor2tensor, with which the paper was written, for going
+on until no live row can become better (utils/beam_search.py).
 """
 
 import math
@@ -207,6 +210,20 @@ def row_topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return top.values, candidates.gather(1, top.indices)
 
 
+def is_full(finished: Tensor) -> Tensor:
+    """Return whether W hypotheses have finished; finished (B, W) scores -> (B,) bool."""
+    return finished[:, -1] > IMPOSSIBLE
+
+
+def never(finished: Tensor) -> Tensor:
+    """Return false for each sentence; finished (B, W) scores -> (B,) bool."""
+    return torch.zeros_like(finished[:, 0], dtype=torch.bool)
+
+
+STOP_RULES: dict[str, Callable[[Tensor], Tensor]] = {"finished": is_full, "proved": never}
+"""Rules that stop the search of a sentence before a proof; greedy search stops when it is full."""
+
+
 class _Beams:
     """The live rows and the finished hypotheses of B sentences.
 
@@ -235,6 +252,7 @@ class _Beams:
         self.config = config
         self.constraints = constraints
         self.n_best = n_best
+        self.must_stop = STOP_RULES[config.stop_when] if width > 1 else is_full
         self.max_lengths = max_lengths
         self.max_penalties = length_penalty(max_lengths.double(), config)
         self.sentences = list(range(num_sentences))
@@ -271,9 +289,8 @@ class _Beams:
         sums[:, :, EOS_ID] = IMPOSSIBLE
         self._continue(sums, base, is_last)
         self._record(self._finish(base + ends))
-        is_full = self.finished[:, -1] > IMPOSSIBLE
         is_proved = self.live[:, 0] / self.max_penalties <= self.finished[:, self.n_best - 1]
-        self.is_done = is_last | is_full | is_proved
+        self.is_done = is_last | self.must_stop(self.finished) | is_proved
         self.live = self.live.masked_fill(self.is_done[:, None], IMPOSSIBLE)
 
     def done(self) -> Iterator[tuple[int, list[Hypothesis]]]:

@@ -162,6 +162,10 @@ def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
             ["--length-penalty-form", "none", "--length-penalty", "1"],
             "length_penalty (1.0) has no effect with --length-penalty-form none",
         ),
+        (
+            ["--beam", "1", "--stop-when", "proved"],
+            "stop_when (proved) has no effect with --beam 1, greedy search",
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(

@@ -93,9 +93,10 @@ def search_tables(
     length_penalty: float,
     n_best: int | None = None,
     pruning_fraction: float = PRUNING_FRACTION,
+    stop_when: str = "finished",
 ) -> list[list[Hypothesis]]:
     """Run the search under test; `n_best` is the beam width by default."""
-    config = SearchConfig(beam=beam, length_penalty=length_penalty)
+    config = SearchConfig(beam=beam, length_penalty=length_penalty, stop_when=stop_when)
     longest = torch.tensor(tables.max_lengths)
     return beam_search(
         table_step,
@@ -138,9 +139,9 @@ def greedy(tables: Tables, sentence: int) -> tuple[int, ...]:
 
 
 def search_in_lists(
-    tables: Tables, sentence: int, beam: int, length_penalty: float
+    tables: Tables, sentence: int, beam: int, length_penalty: float, stops_when_full: bool = True
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Search for one sentence, without early stopping: (score, ids), best first."""
+    """Search for one sentence, without stopping by a proof: (score, ids), best first."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     finished: list[tuple[float, tuple[int, ...]]] = []
     longest = tables.max_lengths[sentence]
@@ -156,7 +157,7 @@ def search_in_lists(
         ended = [c for c in candidates[:beam] if c[1][-1] == EOS_ID]
         finished += [(total / penalty, ids) for total, ids in ended]
         live = [c for c in candidates if c[1][-1] != EOS_ID][:beam]
-        if len(finished) >= beam:
+        if stops_when_full and len(finished) >= beam:
             break
     return sorted(finished, key=lambda hypothesis: -hypothesis[0])[:beam]
 

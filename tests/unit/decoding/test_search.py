@@ -10,6 +10,7 @@ from nmtkit.decoding.search import (
     GROUP_SIZE,
     LENGTH_PENALTIES,
     PREFIX_BLOCK,
+    STOP_RULES,
     beam_search,
     length_penalty,
     row_topk,
@@ -67,6 +68,45 @@ def test_the_first_hypothesis_is_that_of_a_plain_search(
         score, ids = search_in_lists(tables, sentence, beam, alpha)[0]
         assert hypotheses[0].ids == ids
         assert hypotheses[0].score == pytest.approx(score, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("beam", [2, 3, 4])
+@pytest.mark.parametrize("n_best", [1, 2])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5, 4.0])
+@pytest.mark.parametrize("end_bias", [-1.0, 1.0])
+def test_a_proved_search_has_the_result_of_one_that_never_stops(
+    beam: int, n_best: int, alpha: float, end_bias: float
+) -> None:
+    tables = random_tables(beam, (3, 5, 6, 4) * 15, vocabulary=4, end_bias=end_bias)
+    found = search_tables(tables, beam, alpha, n_best, stop_when="proved")
+    for sentence, hypotheses in enumerate(found):
+        expected = search_in_lists(tables, sentence, beam, alpha, stops_when_full=False)[:n_best]
+        assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
+
+
+def test_a_proved_search_finds_better_translations_and_takes_longer() -> None:
+    tables = random_tables(1, (6,) * 100, vocabulary=4, end_bias=1.0)
+    best, steps = {}, {}
+    for stop_when in STOP_RULES:
+        state = TableState(tables)
+        config = SearchConfig(beam=2, length_penalty=2.0, stop_when=stop_when)
+        found = beam_search(table_step, state, torch.tensor(tables.max_lengths), config)
+        best[stop_when] = [hypotheses[0].score for hypotheses in found]
+        steps[stop_when] = sum(state.num_sentences_of_steps)
+    pairs = [*zip(best["finished"], best["proved"], strict=True)]
+    assert all(proved >= finished for finished, proved in pairs)
+    assert any(proved > finished for finished, proved in pairs)
+    assert steps["proved"] > steps["finished"]
+
+
+def test_greedy_search_ends_with_the_first_end_symbol_whatever_stops_others() -> None:
+    tables = random_tables(1, MIXED_LENGTHS, vocabulary=4, end_bias=1.0)
+    proved = search_tables(tables, beam=1, length_penalty=2.0, stop_when="proved")
+    assert proved == search_tables(tables, beam=1, length_penalty=2.0)
+
+
+def test_the_setting_names_exactly_the_existing_rules() -> None:
+    assert fields_of(TranslateRecipe)["stop_when"].setting.choices == tuple(STOP_RULES)
 
 
 def test_early_stopping_never_changes_the_first_hypothesis_on_300_tables() -> None:
