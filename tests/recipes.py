@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 WMT14 = ROOT / "examples" / "wmt14"
 WSJ = ROOT / "examples" / "wsj"
 ADAPTATION = ROOT / "examples" / "adaptation"
+BACK_TRANSLATION = ROOT / "examples" / "back-translation"
 PYTHON = shlex.quote(sys.executable)
 DEADLINE_S = 600
 
