@@ -33,4 +33,5 @@ def test_text_of_parsers_is_added_to_the_treebank(tmp_path: Path) -> None:
     silver.with_suffix(".words").write_text("dog\n" * 9, "utf-8")
     done = make_wsj("semi-supervised", tmp_path, f"TREEBANK={treebank}", f"SILVER={silver}=0.5")
     check_score(done)
-    assert "/silver.trees: 9 pairs" in done.stderr
+    assert re.search(r"^reading .*/silver\.words and .*/silver\.trees$", done.stderr, re.MULTILINE)
+    assert re.search(r"^\S*/silver=0\.5 +9 +9 ", done.stderr, re.MULTILINE)  # read and kept
