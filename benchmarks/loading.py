@@ -2,10 +2,11 @@ r"""Speed of the loader, and memory of several processes that read one dataset.
 
     python -m benchmarks.loading DATASET
 
-Loads updates of 25 000 source and target tokens as training does, up to tensors on the CPU, with
-and without subword sampling: in this process, by a thread, and by worker processes. Then several
-ranks load the same updates, each its micro-batch, and their memory is counted. A page that n
-processes share counts 1/n in each, so the sum over all is the memory that the machine needs.
+Loads updates of 25 000 source and target tokens as training does, up to tensors on the CPU: as they
+are stored, with subword sampling, and with noise; in this process, by a thread, and by worker
+processes. Then several ranks load the same updates, each its micro-batch, and their memory is
+counted. A page that n processes share counts 1/n in each, so the sum over all is the memory that
+the machine needs.
 """
 
 import argparse
@@ -60,14 +61,14 @@ class Rate:
 
     Attributes:
         reading: name of the way.
-        sampling: value of --subword-sampling.
+        text: what is done to the text, a name in `TEXTS`.
         tokens_per_second: source and target tokens, the median of the rounds.
         lowest, highest: of the rounds.
         first_batch_s: time to the first batch of an open dataset.
     """
 
     reading: str
-    sampling: str
+    text: str
     tokens_per_second: float
     lowest: float
     highest: float
@@ -100,6 +101,15 @@ WAYS = (
     Way("2 processes", is_ahead=True, workers=2),
 )
 
+TEXTS: dict[str, dict[str, str]] = {
+    "as stored": {},
+    "sampled": {"subword_sampling": "both"},
+    "noise": {
+        "noise": "upper=0.07,title=0.05,typo=0.05,drop-final-punctuation=0.2,join-lines=0.05"
+    },
+}
+"""Settings of what is done to the text."""
+
 
 def main() -> None:
     """Measure, and print tables and JSON."""
@@ -107,27 +117,30 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="a dataset of nmtkit preprocess")
     parser.add_argument("--updates", type=int, default=400, help="per round")
     parser.add_argument(
-        "--sampled-updates", type=int, default=20, help="updates per round with subword sampling"
+        "--sampled-updates",
+        type=int,
+        default=20,
+        help="updates per round where text is segmented",
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=8)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    samplings = {"none": options.updates, "both": options.sampled_updates}
+    num_updates = dict.fromkeys(TEXTS, options.sampled_updates) | {"as stored": options.updates}
     rates = [
-        measure(options.data, way, sampling, num_updates, options.rounds)
-        for sampling, num_updates in samplings.items()
-        if num_updates
+        measure(options.data, way, text, num_updates[text], options.rounds)
+        for text in TEXTS
+        if num_updates[text]
         for way in WAYS
     ]
-    header = ("read by", "sampling", "tokens/s", "lowest", "highest", "first batch, s")
+    header = ("read by", "text", "tokens/s", "lowest", "highest", "first batch, s")
     print_table(
         [
             header,
             *(
                 (
                     rate.reading,
-                    rate.sampling,
+                    rate.text,
                     f"{rate.tokens_per_second:,.0f}",
                     f"{rate.lowest:,.0f}",
                     f"{rate.highest:,.0f}",
@@ -156,19 +169,19 @@ def main() -> None:
     )
 
 
-def recipe_of(sampling: str, workers: int) -> TrainRecipe:
+def recipe_of(text: str, workers: int) -> TrainRecipe:
     """Return a recipe with the settings that loading depends on."""
     return build(
         TrainRecipe,
         {"update_tokens": UPDATE_TOKENS, "read_workers": workers},
-        {"subword_sampling": sampling},
+        TEXTS[text],
     )
 
 
-def measure(data: Path, way: Way, sampling: str, num_updates: int, rounds: int) -> Rate:
+def measure(data: Path, way: Way, text: str, num_updates: int, rounds: int) -> Rate:
     """Load the first updates of an epoch, several times."""
     dataset = Dataset.open(data)
-    recipe = recipe_of(sampling, way.workers)
+    recipe = recipe_of(text, way.workers)
     rates, waits = [], []
     for _ in range(rounds):
         if way.workers:
@@ -184,7 +197,7 @@ def measure(data: Path, way: Way, sampling: str, num_updates: int, rounds: int) 
             num_tokens = sum(islice(tokens, num_updates))
             rates.append(num_tokens / (time.perf_counter() - start))
             waits.append(start - begin)
-    return Rate(way.name, sampling, median(rates), min(rates), max(rates), median(waits))
+    return Rate(way.name, text, median(rates), min(rates), max(rates), median(waits))
 
 
 def tokens_of_updates(loader: BatchLoader, num_micro_batches: int) -> Iterator[int]:
@@ -220,7 +233,7 @@ def read_and_hold(connection: "Connection[Memory | None, Any]") -> None:
     torch.set_num_threads(1)
     if num_updates:
         ranks = Ranks(rank, num_ranks)
-        loader = BatchLoader.of(recipe_of("none", 0), Dataset.open(data), ranks, CPU)
+        loader = BatchLoader.of(recipe_of("as stored", 0), Dataset.open(data), ranks, CPU)
         for _ in islice(tokens_of_updates(loader, num_ranks), num_updates):
             pass
     connection.send(None)

@@ -155,6 +155,8 @@ _TRAIN = (
       opennmt="-src_subword_nbest -tgt_subword_nbest"),
     Row("--subword-alpha", "with --subword-sampling", fairseq="--sentencepiece-alpha",
       opennmt="-src_subword_alpha -tgt_subword_alpha", marian="--sentencepiece-alphas"),
+    Row("--noise", "such as upper=0.05,title=0.05, a probability each", marian="--all-caps-every "
+      "--english-title-case-every"),
     Row("--encoder-layers", "", fairseq="--encoder-layers", opennmt="-enc_layers",
       marian="--enc-depth"),
     Row("--decoder-layers", "", fairseq="--decoder-layers", opennmt="-dec_layers",

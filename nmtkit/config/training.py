@@ -8,7 +8,7 @@ nmtkit/model/layers.py.
 import sys
 from dataclasses import dataclass
 
-from nmtkit.config.metrics import AUTO, NLL
+from nmtkit.config.metrics import AUTO, NLL, NONE
 from nmtkit.config.setting import setting
 
 LARGEST_DEPTH, LARGEST_WIDTH = 1000, 65_536
@@ -262,6 +262,12 @@ class TrainingConfig:
         "unigram model's probabilities.",
         minimum=0.001,
         maximum=1,
+    )
+    noise: str = setting(
+        NONE,
+        "Noise on training pairs: comma-separated MODIFIER=PROBABILITY. upper, title, typo: of the "
+        "source; drop-final-punctuation, join-lines: of both sides.",
+        metavar="LIST",
     )
     clip_norm: float = setting(
         0.0, "Clip the norm of gradients to this value; 0 = never.", minimum=0

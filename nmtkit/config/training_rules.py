@@ -13,6 +13,7 @@ from nmtkit.config.metrics import (
     not_validated,
     unknown_metrics,
 )
+from nmtkit.config.noise import noise_problems
 from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
 from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig, TrainingConfig
@@ -34,6 +35,7 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
             f"ema_decay ({decay}) is the part of the average that an update keeps, so at least "
             f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay} [training.ema_decay]",
         )
+    yield from noise_problems(recipe.training.noise)
     if recipe.training.subword_sampling == "none":
         yield from without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
     if recipe.engine.deterministic and recipe.engine.compile == "on":

@@ -32,11 +32,13 @@ class SubwordFile:
         algorithm: "unigram", "bpe", "word" or "char".
         texts: the piece of each id; None unless its type is normal.
         scores: the score of each id.
+        whole: the user-defined pieces by their ids.
     """
 
     algorithm: str
     texts: list[str | None]
     scores: list[float]
+    whole: dict[int, str]
 
     @staticmethod
     def of(model: bytes) -> "SubwordFile":
@@ -44,15 +46,18 @@ class SubwordFile:
         model_type, *_ = _ALGORITHMS
         texts: list[str | None] = []
         scores: list[float] = []
+        whole: dict[int, str] = {}
         for number, value in _fields(memoryview(model)):
             if number == _TRAINER:
                 model_type = dict(_fields(value)).get(_TRAINER_MODEL_TYPE, model_type)
             elif number == _PIECE:
                 piece = dict(_fields(value))
-                is_normal = piece.get(_PIECE_TYPE, _NORMAL) == _NORMAL
-                texts.append(str(piece[_PIECE_TEXT], "utf-8") if is_normal else None)
+                text, kind = piece[_PIECE_TEXT], piece.get(_PIECE_TYPE, _NORMAL)
+                if kind == _USER_DEFINED:
+                    whole[len(texts)] = str(text, "utf-8", "replace")
+                texts.append(str(text, "utf-8") if kind == _NORMAL else None)
                 scores.append(*struct.unpack("<f", piece.get(_PIECE_SCORE, bytes(4))))
-        return SubwordFile(_ALGORITHMS[model_type], texts, scores)
+        return SubwordFile(_ALGORITHMS[model_type], texts, scores, whole)
 
 
 def with_pieces(model: bytes, pieces: Iterable[str]) -> bytes:

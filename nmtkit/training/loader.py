@@ -20,7 +20,6 @@ from nmtkit.data.sampler import Position, Update
 from nmtkit.runtime.threads import background_thread
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.micro_batches import MicroBatch
-from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.update_reader import (
     Assignment,
     UpdateReader,
@@ -93,7 +92,7 @@ class BatchLoader:
         """Return the loader of a rank, with the workers of --read-workers or the default number."""
         reader = UpdateReader.of(recipe, dataset, ranks.rank, ranks.size)
         num_workers = recipe.engine.read_workers or default_num_workers(
-            reader.subword_sampling, device
+            device, reader.segments_text
         )
         num_ahead = NUM_AHEAD if num_workers or device.type == "cuda" else 0
         if not num_workers:
@@ -172,13 +171,13 @@ class BatchLoader:
         return LoadedUpdate(update, position, micro_batches)
 
 
-def default_num_workers(subword_sampling: SubwordSampling, device: torch.device) -> int:
+def default_num_workers(device: torch.device, segments_text: bool) -> int:
     """Return the number of worker processes per rank if the recipe does not set it; 0 = none.
 
-    Subword sampling takes longer than the computation on a GPU. It runs in Python, so a thread
-    would hold the GIL, which the computing thread needs.
+    Noise and subword sampling take longer than the computation on a GPU. They run in Python, so a
+    thread would hold the GIL, which the computing thread needs.
     """
-    if device.type != "cuda" or not subword_sampling.is_active:
+    if device.type != "cuda" or not segments_text:
         return 0
     cores = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     return min(max(cores - 1, 1), MAX_USEFUL_WORKERS)

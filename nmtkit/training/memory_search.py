@@ -36,6 +36,33 @@ _NOTHING_FITS = (
 Lengths = NDArray[np.int64]
 """(B, 2) source and target lengths of pairs."""
 
+NOISE_DEVIATIONS = 5
+"""Standard deviations by which the number of noised pairs of a micro-batch may exceed its mean."""
+
+
+@dataclass(frozen=True)
+class NoisedLengths:
+    """Lengths of pairs that have noise.
+
+    Attributes:
+        share: probability that a pair has noise.
+        growth: largest factors by which its source and target become longer.
+        longest: largest number of tokens per sequence.
+    """
+
+    share: float
+    growth: tuple[float, float]
+    longest: int
+
+    def of(self, lengths: Lengths) -> Lengths:
+        """Return the lengths of a micro-batch with the most noise that a run may draw."""
+        mean = self.share * len(lengths)
+        most = mean + NOISE_DEVIATIONS * math.sqrt(mean * (1 - self.share))
+        noised = lengths.copy()
+        longest = lengths.sum(axis=1).argsort(kind="stable")[-min(math.ceil(most), len(lengths)) :]
+        noised[longest] = np.minimum(np.ceil(lengths[longest] * self.growth), self.longest)
+        return noised
+
 
 class _StopRequested(Exception):  # noqa: N818
     """A stop was requested during the search."""
@@ -52,11 +79,13 @@ class WorstCases:
         updates: lengths of the pairs of two updates: with the largest padded block of sources, and
             of targets. They are the same in each epoch, as only pairs of equal lengths change
             places.
+        noise: of the pairs in training; None = none.
     """
 
     update_tokens: int
     pairs: Lengths
     updates: Sequence[Lengths]
+    noise: NoisedLengths | None = None
 
     @staticmethod
     def of(shards: Sequence[Pairs], update_tokens: int) -> "WorstCases":
@@ -84,7 +113,9 @@ class WorstCases:
             return np.minimum(longer, longest)
 
         update_tokens = math.ceil(self.update_tokens * max(growth))
-        return WorstCases(update_tokens, grow(self.pairs), list(map(grow, self.updates)))
+        return WorstCases(
+            update_tokens, grow(self.pairs), list(map(grow, self.updates)), self.noise
+        )
 
     @property
     def longest(self) -> int:
@@ -99,10 +130,10 @@ class WorstCases:
                 be longer.
             number: micro-batches per update.
         """
-        for pair in self.pairs:
-            yield np.tile(pair, (max(1, tokens // int(pair.max())), 1))
+        cases = [np.tile(pair, (max(1, tokens // int(pair.max())), 1)) for pair in self.pairs]
         for side, update in enumerate(self.updates):
-            yield update[int(update[:, side].argmax()) % number :: number]
+            cases.append(update[int(update[:, side].argmax()) % number :: number])
+        yield from map(self.noise.of, cases) if self.noise else cases
 
 
 def _worst_cases_of_shard(pairs: Pairs, update_tokens: int) -> list[Lengths]:

@@ -39,6 +39,7 @@ from nmtkit.training.freezing import describe_frozen, freeze
 from nmtkit.training.initialization import Origin, Parent, no_weights
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import (
+    NoisedLengths,
     WorstCases,
     find_num_micro_batches,
     increase_until_fits,
@@ -49,6 +50,7 @@ from nmtkit.training.micro_batches import (
     fewest_micro_batches,
     read_increases,
 )
+from nmtkit.training.noise import Noise
 from nmtkit.training.objective import Objective
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import Progress, RunContext, TrainState
@@ -265,11 +267,12 @@ def make_train_state(
 
 
 def find_worst_cases(recipe: TrainRecipe, dataset: Dataset) -> WorstCases:
-    """Find the training pairs that need the most memory, subword sampling included."""
-    subword_sampling = SubwordSampling.of(recipe, dataset.codec)
+    """Find the training pairs that need the most memory, with noise and subword sampling."""
+    subword_sampling, noise = SubwordSampling.of(recipe, dataset.codec), Noise.of(recipe, dataset)
     worst_cases = WorstCases.of(dataset.train, recipe.training.update_tokens)
     growth = subword_sampling.growth(next(shard for shard in dataset.train if len(shard)))
-    return worst_cases.lengthened(growth, subword_sampling.longest)
+    noised = NoisedLengths(noise.share, noise.growth, noise.longest) if noise.is_active else None
+    return replace(worst_cases.lengthened(growth, subword_sampling.longest), noise=noised)
 
 
 def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
@@ -277,13 +280,14 @@ def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
 
     Raises:
         ConfigError: a pair is too long for an update or for learned positions; subword sampling
-            has no effect; or a metric does not fit the dataset.
+            or noise has no effect; or noise or a metric does not fit the dataset.
         DamagedError: the dataset is damaged.
     """
     dataset = Dataset.open(data_dir)
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
     SubwordSampling.of(recipe, dataset.codec)  # rank 0 reports its errors, once
+    Noise.of(recipe, dataset)
     make_validation_metrics(recipe.validation, dataset.codec)
     return dataset
 

@@ -29,6 +29,11 @@ def subword_seed(seed: int, update: int, pair: int, side: str) -> int:
     return _derive(f"{seed}/{update}/{pair}/{side}")
 
 
+def noise_seed(seed: int, update: int, modifier: str) -> int:
+    """Derive the seed of the draws of one modifier for all pairs of an update."""
+    return _derive(f"{seed}/{update}/{modifier}")
+
+
 def _derive(purpose: str) -> int:
     """Hash a purpose to 63 bits."""
     digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.binary import Indices, Pairs, Sequences, Side
+from nmtkit.data.binary import Indices, Pairs, Sequences
 from nmtkit.errors import ConfigError
 from nmtkit.text.cleaned import Cleaned
 from nmtkit.text.codec import TextCodec, Vocabulary
@@ -72,9 +72,23 @@ class SubwordSampling:
         Returns:
             Source ids and target ids of the pairs.
         """
+        return self.sample(indices, pairs.source.take(indices), pairs.target.take(indices), update)
 
-        def read_side(name: str, side: Side, sampler: SubwordSampler | None) -> Sequences:
-            stored = side.take(indices)
+    def sample(
+        self, indices: Indices, source: Sequences, target: Sequences, update: int
+    ) -> tuple[Sequences, Sequences]:
+        """Sample the segmentation of pairs.
+
+        Args:
+            indices: (B,) indices of the pairs in their shard.
+            source, target: their ids, segmented by the vocabulary.
+            update: number of the update that reads them, from 1.
+
+        Returns:
+            Source ids and target ids of the pairs.
+        """
+
+        def sample_side(name: str, stored: Sequences, sampler: SubwordSampler | None) -> Sequences:
             if sampler is None:
                 return stored
             ends = np.cumsum(stored.lengths, dtype=np.int64).tolist()
@@ -86,8 +100,8 @@ class SubwordSampling:
             return Sequences.pack(sampled, stored.ids.dtype.name)
 
         return (
-            read_side("source", pairs.source, self.source),
-            read_side("target", pairs.target, self.target),
+            sample_side("source", source, self.source),
+            sample_side("target", target, self.target),
         )
 
     def growth(self, pairs: Pairs) -> tuple[float, float]:

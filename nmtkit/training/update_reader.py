@@ -15,7 +15,8 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset, Pairs, Sequences
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.runtime.workers import Worker, ended_early
-from nmtkit.training.micro_batches import MicroBatch, micro_batches_of_rank, pairs_of
+from nmtkit.training.micro_batches import MicroBatch, micro_batches_of_rank
+from nmtkit.training.noise import Noise
 from nmtkit.training.subword_sampling import SubwordSampling
 
 _REMEDY = "take fewer --read-workers"
@@ -37,12 +38,14 @@ class UpdateReader:
     Attributes:
         shards: the training pairs.
         sampler: chooses the pairs of each update.
+        noise: changes their text.
         subword_sampling: samples their segmentation.
         rank, num_ranks: number of the rank, and number of ranks.
     """
 
     shards: Sequence[Pairs]
     sampler: Sampler
+    noise: Noise
     subword_sampling: SubwordSampling
     rank: int
     num_ranks: int
@@ -53,10 +56,16 @@ class UpdateReader:
         return UpdateReader(
             shards=dataset.train,
             sampler=Sampler(dataset.train, recipe.training.update_tokens, recipe.seed.seed),
+            noise=Noise.of(recipe, dataset),
             subword_sampling=SubwordSampling.of(recipe, dataset.codec),
             rank=rank,
             num_ranks=num_ranks,
         )
+
+    @property
+    def segments_text(self) -> bool:
+        """Reading segments text, which takes longer than reading ids."""
+        return self.noise.is_active or self.subword_sampling.is_active
 
     def updates(
         self, position: Position, number: int, num_micro_batches: int, first: int = 0, step: int = 1
@@ -79,12 +88,17 @@ class UpdateReader:
     def _read(
         self, update: Update, number: int, num_micro_batches: int
     ) -> list[MicroBatch[PairIds]]:
-        own = micro_batches_of_rank(len(update.pairs), num_micro_batches, self.rank, self.num_ranks)
-        parts = {j: pairs_of(update.pairs, j, num_micro_batches) for j in own}
         shard = self.shards[update.shard]
+        lines = self.noise.lines(shard, update.pairs, number)
+        own = micro_batches_of_rank(len(lines), num_micro_batches, self.rank, self.num_ranks)
+        parts = {j: lines.part(j, num_micro_batches) for j in own}
         return [
-            MicroBatch(j, int(bool(own)), self.subword_sampling.read(shard, pairs, number))
-            for j, pairs in (parts or {0: update.pairs[:1]}).items()
+            MicroBatch(
+                j,
+                int(bool(own)),
+                self.subword_sampling.sample(*self.noise.read(shard, part), number),
+            )
+            for j, part in (parts or {0: lines.part(0, len(lines))}).items()
         ]
 
 

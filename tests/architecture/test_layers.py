@@ -88,6 +88,7 @@ WITHOUT_TORCH = (
     "nmtkit.decoding.input_formats",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",
+    "nmtkit.training.noise",
     "nmtkit.training.seeds",
     "nmtkit.training.subword_sampling",
     "nmtkit.training.update_reader",

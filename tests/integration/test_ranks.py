@@ -90,7 +90,12 @@ def test_samples_are_the_same_on_any_number_of_ranks_and_micro_batches(
     data = tiny_subword_dataset(tmp_path)
     for size, micro_batches in ((1, 1), (2, 2), (3, 6)):
         recipe = recipe_of(dropout=0.0, micro_batches=micro_batches)
-        training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
+        training = replace(
+            recipe.training,
+            subword_sampling="both",
+            subword_alpha=0.5,
+            noise="join-lines=0.5,typo=0.5",
+        )
         recipe = replace(recipe, training=training)
         for updates in (7, NUM_UPDATES):  # and going on, too
             ends = train_on(size, with_updates(recipe, updates), data, tmp_path / str(size))

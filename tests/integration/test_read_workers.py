@@ -43,7 +43,12 @@ def nobody_is_left() -> Iterator[None]:
 
 def recipe_with(read_workers: int, max_updates: int = 6) -> TrainRecipe:
     recipe = tiny_train_recipe(max_updates, dropout=0.1)
-    training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
+    training = replace(
+        recipe.training,
+        subword_sampling="both",
+        subword_alpha=0.5,
+        noise="join-lines=0.5,typo=0.5",
+    )
     engine = replace(recipe.engine, read_workers=read_workers)
     return replace(recipe, training=training, engine=engine)
 
@@ -130,7 +135,10 @@ def test_damage_found_by_a_read_worker_is_reported(data: Path) -> None:
     dataset = Dataset.open(data)
     path = data / "train.00000.source.ids"
     path.write_bytes(bytes(path.stat().st_size))
-    loader = BatchLoader.of(recipe_with(2), dataset, Ranks(), CPU)
+    recipe = recipe_with(2)
+    # Noise is measured before anything is read.
+    recipe = replace(recipe, training=replace(recipe.training, noise="none"))
+    loader = BatchLoader.of(recipe, dataset, Ranks(), CPU)
     with closing(loader), pytest.raises(DamagedError, match=r"train\.00000\.source\.ids"):
         loader.load(BEGIN, 1, 2)
 

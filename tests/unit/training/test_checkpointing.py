@@ -290,7 +290,7 @@ def with_values(**values: Value) -> TrainRecipe:
     return recipe_of(TrainRecipe, {**values_of(OLD), **values})
 
 
-METRICS = {"validate_metrics": "bleu,chrf", "best_metric": "bleu"}
+TEXTS = {"validate_metrics": "bleu,chrf", "best_metric": "bleu", "noise": "upper=0.1"}
 
 
 def another_value(field: Field) -> Value:
@@ -302,7 +302,7 @@ def another_value(field: Field) -> Value:
     if field.kind is tuple:
         return ("encoder",)
     if field.kind is str:
-        return METRICS[field.name]
+        return TEXTS[field.name]
     assert isinstance(field.default, int | float), f"{field.name} is of a new kind"
     return field.default + (1 if field.kind is int else 0.001)
 

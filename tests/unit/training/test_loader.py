@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch, gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Sampler
@@ -18,7 +17,6 @@ from nmtkit.errors import DamagedError
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.loader import BatchLoader, LoadedUpdate, default_num_workers
 from nmtkit.training.micro_batches import pairs_of
-from nmtkit.training.subword_sampling import SubwordSampling
 from nmtkit.training.update_reader import UpdateReader, UpdateStream
 from tests.tiny import tiny_train_recipe
 
@@ -163,17 +161,16 @@ def test_each_rank_loads_its_micro_batches_and_one_without_takes_part(dataset: D
     assert of_ranks[2].num_tokens == (0, 0)
 
 
-def test_text_that_is_sampled_for_a_gpu_is_read_by_processes(
-    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+def test_text_that_is_segmented_for_a_gpu_is_read_by_processes(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stored = SubwordSampling.of(TrainRecipe(), dataset.codec)
-    sampled = replace(stored, target=object())  # type: ignore[arg-type]
     gpu = torch.device("cuda", 0)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(16)))
     for ranks, expected in [(1, 4), (4, 3), (16, 1), (32, 1)]:
         monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
-        assert default_num_workers(sampled, gpu) == expected
-        assert default_num_workers(sampled, CPU) == default_num_workers(stored, gpu) == 0
+        assert default_num_workers(gpu, segments_text=True) == expected
+        assert default_num_workers(CPU, segments_text=True) == 0
+        assert default_num_workers(gpu, segments_text=False) == 0
 
 
 def test_on_a_cpu_nothing_is_read_ahead(dataset: Dataset) -> None:

@@ -72,7 +72,12 @@ def test_a_run_resumed_after_every_update_equals_the_uninterrupted_one(
 def test_a_resumed_run_samples_as_the_uninterrupted_one(tmp_path: Path) -> None:
     data = tiny_subword_dataset(tmp_path)
     recipe = tiny_train_recipe(max_updates=6, dropout=0.1)
-    training = replace(recipe.training, subword_sampling="both", subword_alpha=0.5)
+    training = replace(
+        recipe.training,
+        subword_sampling="both",
+        subword_alpha=0.5,
+        noise="join-lines=0.5,typo=0.5",
+    )
     recipe = replace(recipe, training=training)
     train(recipe, data, tmp_path / "whole")
     for update in (2, 3, 6):
