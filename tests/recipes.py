@@ -17,6 +17,7 @@ WMT14 = ROOT / "examples" / "wmt14"
 WSJ = ROOT / "examples" / "wsj"
 ADAPTATION = ROOT / "examples" / "adaptation"
 BACK_TRANSLATION = ROOT / "examples" / "back-translation"
+DISTILLATION = ROOT / "examples" / "distillation"
 PYTHON = shlex.quote(sys.executable)
 DEADLINE_S = 600
 

@@ -125,5 +125,11 @@ def test_small_warms_up_and_saves_five_checkpoints_in_half_an_hour_on_two_cores(
     assert recipe.validation.validate_every <= UPDATES_IN_HALF_AN_HOUR / 2
 
 
+@pytest.mark.parametrize(("name", "encoder_layers"), [("student-6-1", 6), ("student-3-1", 3)])
+def test_students_are_small_with_a_shallow_decoder(name: str, encoder_layers: int) -> None:
+    layers = {"encoder_layers": encoder_layers, "decoder_layers": 1}
+    assert PRESETS[name] == {**PRESETS["small"], **layers}
+
+
 def test_presets_name_settings_that_exist() -> None:
     assert set().union(*PRESETS.values()) <= set(fields_of(TrainRecipe))
