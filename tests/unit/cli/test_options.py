@@ -284,10 +284,8 @@ def test_every_text_without_choices_has_a_metavar(
 def test_help_names_the_presets_and_what_overrides_them() -> None:
     text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
     assert "base, big, big-en-fr: the paper's models; table3-A1 to -A4, " in text
-    assert (
-        "small: 3+3 layers of 256, for a CPU; fine-tune: for training that begins --from a model."
-        in text
-    )
+    assert "small: 3+3 layers of 256, for a CPU; student-6-1, student-3-1: as small, " in text
+    assert "; fine-tune: for training that begins --from a model." in text
     assert "a named set of values, which --config and flags override." in text
 
 
