@@ -109,7 +109,8 @@ def _answer(context: click.Context, typed: str, value: str, has_notes: bool) -> 
         return _translated(rows[key], typed, value)
     places = [name for name, one in _siblings(context).items() if f"--{key}" in _options(one)]
     if places:
-        listed = " and ".join(f"`nmtkit {name}`" for name in places)
+        *others, last = [f"`nmtkit {name}`" for name in places]
+        listed = " and ".join(filter(None, [", ".join(others), last]))
         return f"--{key} is an option of {listed}"
     for other in COUNTERPARTS:
         if key in (rows_there := _rows(other, has_notes)):

@@ -54,6 +54,15 @@ def answer(line: str, capsys: pytest.CaptureFixture[str]) -> str:
             "no option --batch here; fairseq's and Sockeye's --batch-size is --max-tokens (the "
             "largest micro-batch, in tokens; --update-tokens sets the batch of an update)",
         ),
+        (
+            "translate m --overwrit",
+            "no option --overwrit here; did you mean --overwrite?",
+        ),
+        (
+            "attention m --out d",
+            "no option --out here; --out is an option of `nmtkit preprocess`, `nmtkit join`, "
+            "`nmtkit train`, `nmtkit average-checkpoints` and `nmtkit shortlist`",
+        ),
         ("train d --max_updates 9", "no option --max_updates here; write --max-updates"),
         (
             "train d -train_steps 9",
