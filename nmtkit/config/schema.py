@@ -208,7 +208,7 @@ class OutputConfig:
         "text",
         "Format of the input. text: a sentence per line; json: an object per line with source and, "
         "optionally, target_prefix, a forced prefix; other keys are copied to the output, except "
-        "those that it sets itself.",
+        "those of an earlier answer.",
         choices=("text", "json"),
     )
     output_format: str = setting(
