@@ -4,8 +4,9 @@ docs/formats.md describes it. An object without the key `schema` is of version 1
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from nmtkit.errors import DataError
@@ -25,7 +26,9 @@ def _is_text(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Return whether a value is a number that a float can hold."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
 
 
 def _is_list_of(is_item: Callable[[object], bool]) -> Callable[[object], bool]:
@@ -79,10 +82,18 @@ class Candidate:
     Attributes:
         text: the translation.
         values: all its keys, `translation` too, as they were read.
+        where: name of its line in messages.
+        place: where its keys are in the line, such as `n_best[1].`; "" = the line itself.
     """
 
     text: str
     values: Mapping[str, Any]
+    where: str = field(compare=False)
+    place: str = field(compare=False)
+
+    def named(self, key: str) -> str:
+        """Return the name of a key in messages."""
+        return f'{self.where}: "{self.place}{key}"'
 
 
 @dataclass(frozen=True)
@@ -179,14 +190,15 @@ def check_schema(values: Mapping[str, Any], where: str) -> None:
 
 def _candidate(values: Mapping[str, Any], where: str, place: str) -> Candidate:
     """Return a translation; `place` is where its keys are in the line."""
-    if "translation" not in values:
-        raise DataError(f'{where}: "{place}translation" is missing; add the text')
     found = {key: values[key] for key in TRANSLATION_KEYS if key in values}
+    candidate = Candidate(found.get("translation", ""), found, where, place)
+    if "translation" not in found:
+        raise DataError(f"{candidate.named('translation')} is missing; add the text")
     for key, value in found.items():
         if not TRANSLATION_KEYS[key].fits(value):
-            raise DataError(f'{where}: "{place}{key}" is not {TRANSLATION_KEYS[key].name}; fix it')
-    check_text(found["translation"], f"{place}translation", where)
-    return Candidate(found["translation"], found)
+            raise DataError(f"{candidate.named(key)} is not {TRANSLATION_KEYS[key].name}; fix it")
+    check_text(candidate.text, f"{place}translation", where)
+    return candidate
 
 
 def _is_object(value: object) -> bool:

@@ -38,16 +38,25 @@ def test_a_line_has_texts_candidates_and_other_keys() -> None:
         where="x:7",
         source="a",
         target_prefix="",
-        best=Candidate("A", best),
-        n_best=[Candidate("A", best), Candidate("B", second)],
+        best=Candidate("A", best, "x:7", ""),
+        n_best=[
+            Candidate("A", best, "x:7", "n_best[0]."),
+            Candidate("B", second, "x:7", "n_best[1]."),
+        ],
         others={"id": [1], "text": "t"},
     )
     assert line.candidates == line.n_best
 
 
+def test_a_candidate_names_its_keys() -> None:
+    line = read(n_best=[EXAMPLES, EXAMPLES])
+    assert line.best.named("score") == 'x:7: "score"'
+    assert line.candidates[1].named("score") == 'x:7: "n_best[1].score"'
+
+
 def test_a_line_without_a_list_has_one_candidate() -> None:
     line = read(target_prefix="A", n_best=None)
-    assert line.candidates == (line.best,) == (Candidate("A", {"translation": "A"}),)
+    assert line.candidates == (line.best,) == (Candidate("A", {"translation": "A"}, "x:7", ""),)
     assert line.target_prefix == "A"
 
 
@@ -58,7 +67,7 @@ def test_every_key_is_read_with_its_type() -> None:
 
 
 @pytest.mark.parametrize("key", EXAMPLES)
-@pytest.mark.parametrize("value", [None, True, [True], [[None]], {"a": "b"}, ["a", 1]])
+@pytest.mark.parametrize("value", [None, True, 10**400, [True], [[None]], {"a": "b"}, ["a", 1]])
 def test_a_value_of_another_type_is_an_error_that_names_the_key(key: str, value: object) -> None:
     name = TRANSLATION_KEYS[key].name
     with pytest.raises(DataError, match=rf'^x:7: "{key}" is not {name}; fix it$'):
