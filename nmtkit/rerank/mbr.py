@@ -2,7 +2,7 @@
 
 The expected utility of a hypothesis is the mean of its sentence-level scores against references,
 which are often the hypotheses themselves: samples of a model. Source: Eikema and Aziz 2020, "Is MAP
-Decoding All You Need?", equation 5.
+Decoding All You Need?".
 
 All pairs of the texts of a line are compared together. Each occurrence of an n-gram, such as the
 second "is" of a text, is a column of a matrix that has a row per text and holds 0 and 1. The
@@ -68,8 +68,8 @@ def expected_utilities(
     references. A match is the smaller one of count and average count, and the length of the
     reference is the average length. The time grows with hypotheses plus references. With one
     reference it is equal to exact. Source: Vamvas and Sennrich 2024, "Linear-time Minimum Bayes
-    Risk Decoding with Reference Aggregation", section 3, for chrF. BLEU is defined here in the same
-    way: clipped by average counts; see `bleu_scores` for its smoothing.
+    Risk Decoding with Reference Aggregation", for chrF. BLEU is defined here in the same way:
+    matches are clipped by average counts; see `bleu_scores` for its smoothing.
 
     Args:
         utility: key of `UTILITIES`.
