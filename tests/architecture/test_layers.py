@@ -51,6 +51,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.averaging": 7,
     "nmtkit.decoding": 8,
     "nmtkit.evaluation": 8,
+    "nmtkit.rerank": 9,
     "nmtkit.interop": 9,
     "nmtkit.training": 9,
     "nmtkit.reporting": 9,
