@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nmtkit.config.metrics import metric_commands
-from nmtkit.config.rerank import MODEL_SETTINGS, FEATURES, feature_specs
+from nmtkit.config.rerank import FEATURES, feature_specs
 from nmtkit.config.schema import RerankRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import idle_flags, typed_flags
@@ -52,9 +52,12 @@ def rerank_files(recipe: RerankRecipe, files: Sequence[Path]) -> None:
     """Print the best candidate of each line, or all in order."""
     from nmtkit.rerank.rerank import OUTPUT_FORMATS, rerank
     from nmtkit.rerank.weights import read_weights
-    from nmtkit.text.lines import count_lines
+    from nmtkit.text.lines import FIRST_CHUNK_LINES, count_lines
 
-    names = [spec.name for spec in feature_specs(recipe.rerank.features)]
+    specs, size = feature_specs(recipe.rerank.features), recipe.rerank.chunk_lines
+    names = [spec.name for spec in specs]
+    # A program is started for each chunk, so all of them are large.
+    first_size = size if any(spec.kind == "command" for spec in specs) else FIRST_CHUNK_LINES
     weights = dict.fromkeys(names, 1.0)
     if recipe.rerank.weights:
         weights = read_weights(Path(recipe.rerank.weights), names)
@@ -63,7 +66,7 @@ def rerank_files(recipe: RerankRecipe, files: Sequence[Path]) -> None:
         features = _make_features(recipe)
         total = count_lines(files[0]) if files and files[0].is_file() else None
         with line_reporter().counting("reranked", "lines", total) as counting:
-            for chunk in rerank(lines, features, weights, recipe.rerank.chunk_lines):
+            for chunk in rerank(lines, features, weights, size, first_size):
                 write_lines(write(line, recipe.output) for line in chunk)
                 counting.add(len(chunk))
 
@@ -72,7 +75,7 @@ def tune_weights(recipe: RerankRecipe, files: Sequence[Path], references: Sequen
     """Print the weights that are best on a dev set; report scores as messages."""
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.evaluation.texts import read_text
-    from nmtkit.rerank.dev_set import check_references, make_dev_set, objective_of
+    from nmtkit.rerank.dev_set import as_score, check_references, make_dev_set, objective_of
     from nmtkit.rerank.tuning import single_features, tune
     from nmtkit.rerank.weights import dump_weights
 
@@ -85,9 +88,9 @@ def tune_weights(recipe: RerankRecipe, files: Sequence[Path], references: Sequen
     dev_set = make_dev_set(lines, right, features, metric, recipe.rerank.chunk_lines, reporter)
     objective = objective_of(metric)
     for name, score in zip(features, single_features(dev_set, objective), strict=True):
-        say(f"{metric.name} = {abs(score):.2f} by {name} alone")
+        say(f"{metric.name} = {as_score(metric, score):.2f} by {name} alone")
     tuned = tune(dev_set, objective, recipe.tuning.restarts, recipe.seed.seed, reporter)
-    say(f"{metric.name} = {abs(tuned.score):.2f} tuned, on {len(lines):,} lines")
+    say(f"{metric.name} = {as_score(metric, tuned.score):.2f} tuned, on {len(lines):,} lines")
     text = dump_weights(dict(zip(features, tuned.weights, strict=True)))
     write_lines(text.removesuffix("\n").split("\n"))
 

@@ -5,7 +5,7 @@ A module of its own: nmtkit/config/rules.py would be too long with it.
 
 from collections.abc import Iterator
 
-from nmtkit.config.metrics import METRICS, metric_commands
+from nmtkit.config.metrics import METRICS, metric_commands, metric_names
 from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.rerank import FEATURES, FeatureSpec, feature_specs
 from nmtkit.config.schema import RerankRecipe
@@ -21,10 +21,11 @@ def rerank_problems(recipe: RerankRecipe) -> Iterator[Problem]:
     problems += [f"{name} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     for text in problems:
         yield Problem(("features",), f"features: {text} {_PLACE}")
-    if not problems:
+    if specs and not problems:
         yield from _idle(recipe, specs)
     if recipe.output.output_format == "text":
         yield from without_effect(recipe, ("n_best",), "without --output-format json")
+    yield from _metric(recipe)
 
 
 def _problem(spec: FeatureSpec, recipe: RerankRecipe) -> str:
@@ -52,8 +53,23 @@ def _idle(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[Problem]:
         idle = tuple(name for name in info.settings if name not in used)
         yield from without_effect(recipe, idle, f"without a feature such as {kind}", "features")
         used |= set(idle)
-    yield from without_effect(recipe, ("test_set", "prm"), "on rerank")
 
 
-def _unused() -> None:
-    assert METRICS
+def _metric(recipe: RerankRecipe) -> Iterator[Problem]:
+    """Yield the problems of the metric that weights are tuned by."""
+    name, *others = metric_names(recipe.metrics.metric)
+    texts = [one for one, info in METRICS.items() if info.compares == "text"]
+    text = ""
+    if others:
+        text = f"metric ({recipe.metrics.metric!r}): weights are tuned by one metric; name one"
+    elif name not in METRICS:
+        text = f"no metric {name!r}; {suggestion(name, texts)}"
+    elif name not in texts:
+        text = f"metric ({name!r}) compares no text; tune by one of: {', '.join(texts)}"
+    if text:
+        yield Problem(("metric",), f"{text} [metrics.metric]")
+        return
+    settings = dict.fromkeys(one for info in METRICS.values() for one in info.settings)
+    idle = (one for one in settings if one not in METRICS[name].settings)
+    yield from without_effect(recipe, tuple(idle), f"on {name}")
+    yield from without_effect(recipe, ("test_set",), "on rerank; --tune names the references")

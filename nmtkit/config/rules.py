@@ -24,6 +24,7 @@ from nmtkit.config.preprocessing import (
     segmentations,
 )
 from nmtkit.config.problems import Problem, suggestion, without_effect
+from nmtkit.config.rerank_rules import rerank_problems
 from nmtkit.config.schema import (
     LENGTH_PENALTIES,
     OUTPUT_FORMATS,
@@ -31,6 +32,7 @@ from nmtkit.config.schema import (
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
+    RerankRecipe,
     SamplingConfig,
     ScoreRecipe,
     SearchConfig,
@@ -57,6 +59,9 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _metrics(recipe)
         yield from _languages(recipe.metrics)
         yield from _significance(recipe)
+    if isinstance(recipe, RerankRecipe):
+        yield from rerank_problems(recipe)
+        yield from _languages(recipe.metrics)
     if isinstance(recipe, AttentionRecipe):
         yield from _attention(recipe)
 

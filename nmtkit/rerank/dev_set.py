@@ -10,7 +10,7 @@ from nmtkit.evaluation.texts import Text
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.rerank.candidates import CandidateList
 from nmtkit.rerank.features import Feature, feature_values
-from nmtkit.rerank.tuning import DevSet, Objective, Sums
+from nmtkit.rerank.tuning import DevSet, Objective
 from nmtkit.text.lines import one_line
 
 
@@ -97,9 +97,9 @@ def _statistics(
 
 def objective_of(metric: Metric) -> Objective:
     """Return the function from summed statistics to a score; higher is better."""
-    sign = 1 if metric.is_higher_better else -1
+    return lambda sums: as_score(metric, metric.score_sums(sums))
 
-    def score(sums: Sums) -> float:
-        return sign * metric.score_sums(sums)
 
-    return score
+def as_score(metric: Metric, value: float) -> float:
+    """Turn a score of a metric into one of which higher is better, or back."""
+    return value if metric.is_higher_better else -value

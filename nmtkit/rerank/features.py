@@ -129,12 +129,10 @@ def _utilities(utility: str, how: str, lines: Sequence[CandidateList]) -> Values
     found = []
     for line in lines:
         texts = [one.text for one in line.candidates]
-        distinct, references = list(dict.fromkeys(texts)), line.samples or texts
-        num_pairs = len(distinct) * len(references)
+        references = line.samples or texts
+        num_pairs = len({*texts}) * len({*references})
         is_aggregated = how == "aggregate" or (how == "auto" and num_pairs > MAX_EXACT_PAIRS)
-        utilities = expected_utilities(utility, distinct, references, is_aggregated)
-        by_text = dict(zip(distinct, utilities, strict=True))
-        found.append([by_text[text] for text in texts])
+        found.append(expected_utilities(utility, texts, references, is_aggregated))
     return found
 
 

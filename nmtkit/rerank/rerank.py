@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from nmtkit.config.rerank import FeatureSpec, RerankOutputConfig
 from nmtkit.config.schema import RuntimeConfig, ScoringConfig
 from nmtkit.rerank.candidates import CandidateList
 from nmtkit.rerank.features import Feature, Resources, ScorePairs, feature_values
 from nmtkit.text.json_lines import write_object
-from nmtkit.text.lines import FIRST_CHUNK_LINES, numbered_chunks, one_line
+from nmtkit.text.lines import numbered_chunks, one_line
 from nmtkit.text.translations import SCHEMA, Candidate
+
+if TYPE_CHECKING:
+    from nmtkit.rerank.models import Models
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ def rerank(
     features: Mapping[str, Feature],
     weights: Mapping[str, float],
     chunk_lines: int,
+    first_chunk_lines: int,
 ) -> Iterator[list[RankedLine]]:
     """Order the candidates of each line by the weighted sum of their features, chunk by chunk.
 
@@ -55,14 +60,14 @@ def rerank(
         lines: read as needed.
         features: by name, as `make_features` returns them.
         weights: of the features, by name.
-        chunk_lines: largest number of lines that are held in memory and scored together; the first
-            chunks are smaller, unless a feature is a program, which is run once per chunk.
+        chunk_lines: largest number of lines that are held in memory and scored together.
+        first_chunk_lines: those of the first chunk; see `numbered_chunks`.
 
     Raises:
         DataError: a line is malformed, or a feature cannot be computed.
     """
     assert features.keys() == weights.keys(), (features.keys(), weights.keys())
-    for _, chunk in numbered_chunks(lines, chunk_lines, FIRST_CHUNK_LINES):
+    for _, chunk in numbered_chunks(lines, chunk_lines, first_chunk_lines):
         found = feature_values(chunk, features)
         yield [_ranked(*one, weights) for one in zip(chunk, found, strict=True)]
 
@@ -89,9 +94,14 @@ def model_loader(
     scoring: ScoringConfig, runtime: RuntimeConfig
 ) -> Callable[[FeatureSpec], ScorePairs]:
     """Return the function that loads models; torch is imported when it is first called."""
-    from nmtkit.rerank.models import Models
 
-    return Models(scoring, runtime).load
+    @cache
+    def models() -> "Models":
+        from nmtkit.rerank.models import Models
+
+        return Models(scoring, runtime)
+
+    return lambda spec: models().load(spec)
 
 
 def _text_lines(line: RankedLine, _output: RerankOutputConfig) -> str:

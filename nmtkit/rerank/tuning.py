@@ -226,6 +226,6 @@ def _middles(begins: Sequence[float], ends: Sequence[float]) -> list[float]:
         begins, ends: the lowest and the highest value that is taken for each breakpoint.
     """
     low, high = begins[0], ends[-1]
-    margin = high - low or abs(low) or 1.0
+    margin = max(high - low, abs(low), abs(high)) or 1.0
     inner = [end + (begin - end) / 2 for end, begin in zip(ends, begins[1:], strict=False)]
     return [low - margin, *inner, high + margin]
