@@ -42,7 +42,7 @@ def command(recipe: RerankRecipe, files: tuple[Path, ...], tune: tuple[Path, ...
     first. --output-format json prints all candidates in their new order. Several features need
     --weights; --tune finds them on a dev set and prints them as TOML.
     """
-    check_usage(recipe, files, tune)
+    check_usage(recipe, tune)
     if tune:
         tune_weights(recipe, files, tune)
     else:

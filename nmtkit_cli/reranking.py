@@ -24,7 +24,7 @@ OF_FEATURES = ("--metric-command",)
 """Flags of the section of metrics that features use."""
 
 
-def check_usage(recipe: RerankRecipe, files: Sequence[Path], references: Sequence[Path]) -> None:
+def check_usage(recipe: RerankRecipe, references: Sequence[Path]) -> None:
     """Raise click.UsageError for missing weights, and for options without effect."""
     weights = recipe.rerank.weights or None
     given_one({"--tune": references or None, "--weights": weights})

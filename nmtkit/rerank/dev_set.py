@@ -10,7 +10,7 @@ from nmtkit.evaluation.texts import Text
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.rerank.candidates import CandidateList
 from nmtkit.rerank.features import Feature, feature_values
-from nmtkit.rerank.tuning import DevSet, Objective
+from nmtkit.rerank.tuning import DevSet, Objective, Statistics
 from nmtkit.text.lines import one_line
 
 
@@ -71,15 +71,11 @@ def _statistics(
     references: Sequence[Text],
     metric: Metric,
     reporter: WorkReporter,
-) -> "np.ndarray[tuple[int, int], np.dtype[np.int64 | np.float64]]":
-    """Return the statistics (C, M) of all candidates; equal candidates of a line are compared once.
-
-    """
+) -> Statistics:
+    """Return the statistics (C, M) of all candidates; equal ones of a line are counted once."""
     places: dict[tuple[int, str], int] = {}
     keys = [
-        (number, one_line(one.text))
-        for number, line in enumerate(lines)
-        for one in line.candidates
+        (number, one_line(one.text)) for number, line in enumerate(lines) for one in line.candidates
     ]
     for key in keys:
         places.setdefault(key, len(places))
@@ -92,7 +88,8 @@ def _statistics(
     statistics = np.array(found)
     if not np.issubdtype(statistics.dtype, np.integer):
         statistics = statistics.astype(np.float64)
-    return statistics[[places[key] for key in keys]]
+    chosen: Statistics = statistics[[places[key] for key in keys]]
+    return chosen
 
 
 def objective_of(metric: Metric) -> Objective:

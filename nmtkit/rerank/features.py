@@ -57,9 +57,7 @@ class Resources:
     mbr: str
 
 
-def make_features(
-    specs: Sequence[FeatureSpec], resources: Resources
-) -> dict[str, Feature]:
+def make_features(specs: Sequence[FeatureSpec], resources: Resources) -> dict[str, Feature]:
     """Return the features by name, in order; models are loaded.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nmtkit.config.rerank import FeatureSpec, RerankOutputConfig
 from nmtkit.config.schema import RuntimeConfig, ScoringConfig
 from nmtkit.rerank.candidates import CandidateList
-from nmtkit.rerank.features import Feature, Resources, ScorePairs, feature_values
+from nmtkit.rerank.features import Feature, ScorePairs, feature_values
 from nmtkit.text.json_lines import write_object
 from nmtkit.text.lines import numbered_chunks, one_line
 from nmtkit.text.translations import SCHEMA, Candidate

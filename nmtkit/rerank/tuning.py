@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nmtkit.progress.counting import WorkReporter
 
 Floats = NDArray[np.float64]
+Statistics = NDArray[np.int64] | Floats
 Sums = Sequence[int | float]
 Objective = Callable[[Sums], float]
 """Returns the score of summed statistics; higher is better."""
@@ -37,13 +38,13 @@ class DevSet:
     """
 
     values: Floats
-    statistics: NDArray[np.int64] | Floats
+    statistics: Statistics
     bounds: Sequence[int]
 
     @property
     def num_features(self) -> int:
         """The number of features."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def lines(self) -> Iterator[slice]:
         """Yield the candidates of each line."""
@@ -145,9 +146,7 @@ def _normalized(weights: Floats) -> Floats:
     return weights / total if total > 0 else weights
 
 
-def line_search(
-    dev_set: DevSet, objective: Objective, weights: Floats, feature: int
-) -> float:
+def line_search(dev_set: DevSet, objective: Objective, weights: Floats, feature: int) -> float:
     """Return the value of a weight for which the score is highest, the others being fixed.
 
     The score is constant between two breakpoints, where the best candidate of a line changes. Of

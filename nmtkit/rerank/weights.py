@@ -1,7 +1,7 @@
 """Weights of features as TOML: `nmtkit-rerank-weights`; docs/formats.md describes the file."""
 
 import json
-import math
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,7 +64,7 @@ def _read(path: Path) -> dict[str, float]:
         raise ConfigError(f"{path}: no table [weights]; {_HINT}")
     for name, weight in weights.items():
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not is_number or not math.isfinite(weight):
+        if not is_number or not abs(weight) <= sys.float_info.max:  # NaN compares false
             raise ConfigError(
                 f"{path}: the weight of {name} is not a finite number; quote the name of a feature "
                 'and write a number, such as "length" = 0.5'
