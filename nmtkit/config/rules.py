@@ -7,8 +7,10 @@ from itertools import chain
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import values_of
+from nmtkit.config.metric_commands import metric_command_problems
 from nmtkit.config.metrics import (
     METRICS,
+    NONE,
     TYPE_SETTINGS,
     MetricsConfig,
     metric_names,
@@ -212,7 +214,14 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     for name in unknown:
         text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
         yield Problem(("metric",), text)
-    if unknown:
+    yield from metric_command_problems(recipe.metrics.metric_command)
+    if not (names or recipe.metrics.metric_command):
+        yield Problem(
+            ("metric", "metric_command"),
+            f"metric ({NONE!r}) needs --metric-command; name a metric or a program "
+            "[metrics.metric]",
+        )
+    if unknown or not names:
         return
     compared = {METRICS[name].compares for name in names}
     if len(compared) > 1:
@@ -223,6 +232,8 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
             "with a separate command [metrics.metric]",
         )
         return
+    if "text" not in compared:
+        yield from without_effect(recipe, ("metric_command",), f"on {', '.join(names)}", "metric")
     settings = chain(*(info.settings for info in METRICS.values()), *TYPE_SETTINGS.values())
     used = chain(
         *(METRICS[name].settings for name in names), *(TYPE_SETTINGS[one] for one in compared)

@@ -307,6 +307,18 @@ class TranslateRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScoreInputConfig:
+    """Input."""
+
+    input_format: str = setting(
+        "text",
+        "Format of the translations. text: one per line; json: an object per line with source and "
+        "translation, as translate and rerank write it.",
+        choices=("text", "json"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoringConfig(InferenceConfig):
     """Scoring by a model, with --model."""
 
@@ -322,6 +334,7 @@ class ScoringConfig(InferenceConfig):
 class ScoreRecipe:
     """The settings of `nmtkit score`: three sections with --reference, two with --model."""
 
+    input: ScoreInputConfig = field(default_factory=ScoreInputConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     significance: SignificanceConfig = field(default_factory=SignificanceConfig)
     breakdown: BreakdownConfig = field(default_factory=BreakdownConfig)

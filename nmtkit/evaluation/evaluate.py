@@ -106,6 +106,9 @@ def _prepare(texts: Texts, metric: Metric, reporter: WorkReporter) -> Texts:
         counting.add(1)
         return prepared
 
+    if metric.replace is not None:
+        reporter.message(f"running the program of {metric.name}")
+        return metric.replace(texts)
     num_lines = sum(len(text.lines) for text in (*texts.systems, *texts.references))
     with reporter.counting(f"prepared for {metric.name}:", "lines", num_lines) as counting:
         return texts.map(prepare)
@@ -177,5 +180,9 @@ LINE_TYPES: dict[TargetType, LineType] = {
 
 
 def line_type(config: MetricsConfig) -> LineType:
-    """Return the type of lines that the metrics compare; all of them compare the same type."""
-    return LINE_TYPES[METRICS[metric_names(config.metric)[0]].compares]
+    """Return the type of lines that the metrics compare; all of them compare the same type.
+
+    Programs compare text.
+    """
+    names = metric_names(config.metric)
+    return LINE_TYPES[METRICS[names[0]].compares if names else "text"]
