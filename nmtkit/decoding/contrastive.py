@@ -165,7 +165,8 @@ def wilson_interval(num_right: int, number: int) -> tuple[float, float]:
     centre = share + square / (2 * number)
     spread = math.sqrt(share * (1 - share) * square / number + (square / (2 * number)) ** 2)
     scale = 1 + square / number
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    lower, upper = (centre - spread) / scale, (centre + spread) / scale
+    return max(0.0, min(share, lower)), min(1.0, max(share, upper))  # against rounding
 
 
 def _read_example(line: str, place: str) -> Example:
