@@ -328,6 +328,12 @@ class ScoringConfig(InferenceConfig):
         unit="tokens",
         minimum=2,
     )
+    contrastive: str = setting(
+        "",
+        "Contrastive suite to judge, instead of --source: source, right translation, wrong ones "
+        "and category, separated by tabs.",
+        metavar="FILE",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
