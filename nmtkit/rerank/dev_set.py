@@ -55,7 +55,7 @@ def make_dev_set(
     """
     values: list[list[float]] = []
     bounds = [0]
-    with reporter.counting("features of", "lines", len(lines)) as counting:
+    with reporter.counting("scored candidates of", "lines", len(lines)) as counting:
         for first in range(0, len(lines), chunk_lines):
             chunk = lines[first : first + chunk_lines]
             for of_line in feature_values(chunk, features):
