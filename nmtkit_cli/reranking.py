@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nmtkit.config.metrics import metric_commands
+from nmtkit.config.metric_commands import metric_commands
 from nmtkit.config.rerank import FEATURES, feature_specs
 from nmtkit.config.schema import RerankRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect

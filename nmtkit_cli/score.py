@@ -28,7 +28,7 @@ OWN = ("systems", "reference", "model", "source")
 @click.argument("systems", type=FILE, metavar="[SYSTEM]...", nargs=-1)
 @click.option("--reference", type=FILE, multiple=True, metavar="FILE", help="Reference file.")
 @click.option("--model", type=PATH, metavar="MODEL", help="Model, checkpoint or run.")
-@click.option("--source", type=FILE, metavar="FILE", help="Source text, for --model.")
+@click.option("--source", type=FILE, metavar="FILE", help="Source text.")
 @click.option("--json", "as_json", is_flag=True, help="Print an object per system, or per line.")
 def command(
     recipe: ScoreRecipe,
@@ -54,7 +54,7 @@ def command(
     check_usage(recipe, systems, reference, model, source)
     if model and recipe.scoring.contrastive:
         score_contrastive(recipe, model, as_json)
-    elif model and source:
+    elif model:
         score_by_model(recipe, systems, model, source, as_json)
     else:
-        score_by_reference(recipe, systems, reference, as_json)
+        score_by_reference(recipe, systems, reference, source, as_json)

@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import idle_flags, typed_flags
@@ -17,6 +17,7 @@ from nmtkit_cli.streams import line_reporter, say, standard_input, warn, work_re
 
 if TYPE_CHECKING:
     from nmtkit.evaluation.texts import Texts
+    from nmtkit.text.translations import TranslatedLine
 
 BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
 INPUT = "standard input"
@@ -37,11 +38,9 @@ def check_usage(
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
     is_contrastive = bool(model and recipe.scoring.contrastive)
     if is_contrastive:
-        _refuse_texts(systems, source)
-    elif (model is None) != (source is None):
-        raise click.UsageError(
-            "--model and --source go together; give both or neither, or --contrastive with --model"
-        )
+        _refuse_texts(recipe, systems, source)
+    else:
+        _check_source(recipe, model, source)
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
     used = ("--sentence-level",) if is_contrastive else ()
     typed = [flag for flag in typed_flags(ScoreRecipe, idle) if flag not in used]
@@ -55,14 +54,32 @@ def check_usage(
         )
 
 
-def _refuse_texts(systems: Sequence[Path], source: Path | None) -> None:
+def _check_source(recipe: ScoreRecipe, model: Path | None, source: Path | None) -> None:
+    """Raise click.UsageError unless --source is given exactly where sources are needed."""
+    given = ["--source"] if source else []
+    if recipe.input.input_format == "json":
+        refuse_without_effect(given, "with --input-format json, whose objects have the sources")
+    elif model is not None and source is None:
+        raise click.UsageError(
+            "--model needs --source, --input-format json, or --contrastive; give one of them"
+        )
+    elif model is None and not recipe.metrics.metric_command:
+        refuse_without_effect(given, "without --model or --metric-command")
+
+
+def _refuse_texts(recipe: ScoreRecipe, systems: Sequence[Path], source: Path | None) -> None:
     """Raise click.UsageError if texts are given that a contrastive suite has itself."""
-    refuse_without_effect(["--source"] if source else [], "with --contrastive")
-    refuse_without_effect(list(map(str, systems)), "with --contrastive")
+    given = ["--source"] if source else []
+    given += ["--input-format"] if recipe.input.input_format != "text" else []
+    refuse_without_effect([*given, *map(str, systems)], "with --contrastive")
 
 
 def score_by_reference(
-    recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], as_json: bool
+    recipe: ScoreRecipe,
+    systems: Sequence[Path],
+    references: Sequence[Path],
+    source: Path | None,
+    as_json: bool,
 ) -> None:
     """Print the scores of translations from files, or from standard input without any."""
     from nmtkit.evaluation.evaluate import evaluate, line_type
@@ -71,43 +88,92 @@ def score_by_reference(
 
     if recipe.breakdown.sentence_level:
         report = line_type(recipe.metrics).line_report(recipe.metrics)
-        texts = _read_texts(recipe.metrics, systems, references)
+        texts = _read_texts(recipe, systems, references, source)
         for part in report(texts, as_json, line_reporter()):
             for remark in part.remarks:
                 say(remark)
             write_lines(part.lines)
         return
     metrics = make_metrics(recipe.metrics)
-    texts = _read_texts(recipe.metrics, systems, references)
+    texts = _read_texts(recipe, systems, references, source)
     evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown, work_reporter())
     objects = as_objects(evaluation)
     write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
 
 
 def _read_texts(
-    metrics: MetricsConfig, systems: Sequence[Path], references: Sequence[Path]
+    recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], source: Path | None
 ) -> "Texts":
-    """Read and check systems and references; warn about suspicious texts."""
+    """Read and check systems, references and source; warn about suspicious texts."""
     from nmtkit.evaluation.evaluate import line_type
-    from nmtkit.evaluation.texts import Text, Texts, read_test_set, read_text
+    from nmtkit.evaluation.texts import (
+        Text,
+        Texts,
+        common_source,
+        read_test_set,
+        read_text,
+        read_translated,
+    )
     from nmtkit.text.lines import decode_lines
 
+    metrics = recipe.metrics
     right = [read_text(path) for path in references]
     if metrics.test_set:
         right = read_test_set(metrics.test_set, metrics.language_pair)
-    translations = [read_text(path) for path in systems]
-    if not systems:
+    left = read_text(source) if source else None
+    translations = []
+    if recipe.input.input_format == "json":
+        found = []
+        paths: Sequence[Path | None] = systems or [None]
+        for path in paths:
+            with _opened(path) as (stream, name):
+                found.append(read_translated(stream, name))
+        left = common_source([one for one, _ in found])
+        translations = [text for _, text in found]
+    elif systems:
+        translations = [read_text(path) for path in systems]
+    else:
         lines = decode_lines(standard_input(), INPUT, "error", warn)
         translations = [Text(INPUT, list(lines))]
-    texts = Texts(translations, right)
+    texts = Texts(translations, right, left)
     texts.check()
     for warning in line_type(metrics).input_warnings(texts):
         warn(warning)
     return texts
 
 
+@contextmanager
+def _opened(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file of translations, or standard input; return it with its name in messages."""
+    from nmtkit.text.lines import open_bytes
+
+    if path is None:
+        yield standard_input(), INPUT
+    else:
+        with open_bytes(path) as stream:
+            yield stream, str(path)
+
+
+@contextmanager
+def _opened_pairs(system: Path | None, source: Path | None) -> Iterator[Iterator["TranslatedLine"]]:
+    """Open translations with their sources, in JSON lines or in two texts."""
+    from nmtkit.text.lines import decode_lines, pair_lines
+    from nmtkit.text.translations import plain_line, read_translations
+
+    with _opened(system) as (stream, name):
+        if source is None:
+            yield read_translations(stream, name)
+            return
+        with _opened(source) as (sources, source_name):
+            texts = (
+                decode_lines(sources, source_name, "error", warn),
+                decode_lines(stream, name, "error", warn),
+            )
+            yield starmap(plain_line, pair_lines(*texts, (source_name, name)))
+
+
 def score_by_model(
-    recipe: ScoreRecipe, systems: Sequence[Path], model: Path, source: Path, as_json: bool
+    recipe: ScoreRecipe, systems: Sequence[Path], model: Path, source: Path | None, as_json: bool
 ) -> None:
     """Print the log-probability of each translation; print the totals as a message.
 
@@ -115,46 +181,42 @@ def score_by_model(
         recipe: the settings.
         systems: the file of translations; without one, they are standard input.
         model: the model.
-        source: the file of sources.
+        source: the file of sources; None = the translations are JSON lines, which have them.
         as_json: print an object per line.
     """
     if sys.stderr.isatty():
         say(f"opening {model} (loading PyTorch)")
     from nmtkit.decoding.loading import load_scorer
-    from nmtkit.decoding.scorer import ScoredLine, Totals
-    from nmtkit.text.lines import count_lines, decode_lines, open_bytes, pair_lines
+    from nmtkit.decoding.scorer import CHUNK_LINES, ScoredLine, Totals
+    from nmtkit.text.json_lines import write_object
+    from nmtkit.text.lines import FIRST_CHUNK_LINES, count_lines, numbered_chunks
+    from nmtkit.text.translations import SCHEMA
 
-    def plain(line: ScoredLine) -> str:
-        return f"{line.log_prob:.6f}\t{len(line.tokens)}"
+    def plain(_line: "TranslatedLine", scored: ScoredLine) -> str:
+        return f"{scored.log_prob:.6f}\t{len(scored.tokens)}"
 
-    def detailed(line: ScoredLine) -> str:
-        return json.dumps(
-            {
-                "log_prob": line.log_prob,
-                "perplexity": line.perplexity,
-                "tokens": line.tokens,
-                "token_log_probs": line.token_log_probs,
-            },
-            ensure_ascii=False,
-        )
+    def detailed(line: "TranslatedLine", scored: ScoredLine) -> str:
+        found = {
+            "translation": line.best.text,
+            "log_prob": scored.log_prob,
+            "perplexity": scored.perplexity,
+            "tokens": scored.tokens,
+            "token_log_probs": scored.token_log_probs,
+        }
+        return write_object({"schema": SCHEMA, "source": line.source, **line.others, **found})
 
-    name = str(systems[0]) if systems else INPUT
     totals = Totals()
-    with (
-        open_bytes(source) as stream,
-        open_bytes(systems[0]) if systems else nullcontext(standard_input()) as translations,
-    ):
-        pairs = pair_lines(
-            decode_lines(stream, str(source), "error", warn),
-            decode_lines(translations, name, "error", warn),
-            (str(source), name),
-        )
+    system = systems[0] if systems else None
+    counted_file = source or system
+    with _opened_pairs(system, source) as lines:
         scorer = load_scorer(model, recipe)
-        total = count_lines(source) if source.is_file() else None
+        total = count_lines(counted_file) if counted_file and counted_file.is_file() else None
         with line_reporter().counting("scored", "lines", total) as progress:
-            for chunk in scorer.score_chunks(pairs, on_batch=progress.add):
-                write_lines(map(detailed if as_json else plain, chunk))
-                totals.add(chunk)
+            for first, chunk in numbered_chunks(lines, CHUNK_LINES, FIRST_CHUNK_LINES):
+                pairs = [(line.source, line.best.text) for line in chunk]
+                scored = scorer.score_chunk(pairs, first, progress.add)
+                write_lines(map(detailed if as_json else plain, chunk, scored))
+                totals.add(scored)
     say(
         f"lines={totals.num_lines} tokens={totals.num_tokens} words={totals.num_words} "
         f"log_prob={totals.log_prob:.4f} perplexity={totals.perplexity:.4f} "

@@ -5,7 +5,7 @@ A module of its own: nmtkit/config/rules.py would be too long with it.
 
 from collections.abc import Iterator
 
-from nmtkit.config.metric_commands import metric_command_problems, metric_commands
+from nmtkit.config.metric_commands import metric_commands
 from nmtkit.config.metrics import METRICS, metric_names
 from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.rerank import FEATURES, FeatureSpec, feature_specs

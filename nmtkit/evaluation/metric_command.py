@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.disk_errors import disk_errors
@@ -82,7 +82,7 @@ def fingerprint(command: str) -> str:
 
 
 @contextmanager
-def _running(command: str, lines: BinaryIO) -> Iterator["subprocess.Popen[bytes]"]:
+def _running(command: str, lines: IO[bytes]) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a command in a process group of its own, which ends with the context."""
     process = subprocess.Popen(
         command, shell=True, stdin=lines, stdout=subprocess.PIPE, process_group=0
@@ -112,7 +112,7 @@ def _line(segment: Segment) -> bytes:
     return ("\t".join(one_line) + "\n").encode()
 
 
-def _read_numbers(output: BinaryIO, count: int, where: str) -> list[float]:
+def _read_numbers(output: IO[bytes], count: int, where: str) -> list[float]:
     """Read numbers to the end; DataError for other lines, and for more than `count`."""
     numbers: list[float] = []
     while line := output.readline(_MAX_NUMBER_BYTES):

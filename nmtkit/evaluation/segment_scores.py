@@ -37,7 +37,9 @@ class SegmentScores(Metric):
         return [float(hypothesis), 1.0]
 
     def _aggregate_and_compute(self, stats: Sequence[Sequence[float]]) -> Score:
-        return self._compute_score_from_stats([math.fsum(column) for column in zip(*stats, strict=True)])
+        return self._compute_score_from_stats(
+            [math.fsum(column) for column in zip(*stats, strict=True)]
+        )
 
     def _compute_score_from_stats(self, stats: Sequence[float]) -> Score:
         total, count = stats

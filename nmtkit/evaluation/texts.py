@@ -105,15 +105,29 @@ def read_text(path: Path) -> Text:
 
 
 def read_translated(stream: BinaryIO, name: str) -> tuple[Text, Text]:
-    """Read translations and their sources from JSON lines of the schema `nmtkit-translations`.
+    """Read JSON lines of the schema `nmtkit-translations`; return sources and translations.
 
     Raises:
         DataError: see `read_translations`.
     """
     lines = list(read_translations(stream, name))
-    return Text(name, [line.best.text for line in lines]), Text(
-        name, [line.source for line in lines]
+    return Text(name, [line.source for line in lines]), Text(
+        name, [line.best.text for line in lines]
     )
+
+
+def common_source(sources: Sequence[Text]) -> Text:
+    """Return the only source of several systems; DataError if theirs differ."""
+    first, *others = sources
+    for other in others:
+        lines = zip(first.lines, other.lines, strict=False)
+        for number, (line, another) in enumerate(lines, 1):
+            if line != another:
+                raise DataError(
+                    f"{other.name}:{number}: another source than {first.name}:{number}; give "
+                    "translations of the same text"
+                )
+    return first
 
 
 def read_test_set(test_set: str, language_pair: str) -> list[Text]:

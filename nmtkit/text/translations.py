@@ -137,6 +137,12 @@ def read_translations(stream: BinaryIO, name: str) -> Iterator[TranslatedLine]:
     return (read_translation(line, f"{name}:{number}") for number, line in enumerate(lines, 1))
 
 
+def plain_line(source: str, translation: str) -> TranslatedLine:
+    """Return a line of the schema with a translation only."""
+    best = Candidate(translation, {"translation": translation}, "", "")
+    return TranslatedLine("", source, "", best, (), {})
+
+
 def read_translation(line: str, where: str) -> TranslatedLine:
     """Read a line of the schema.
 
