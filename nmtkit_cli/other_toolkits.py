@@ -339,7 +339,7 @@ _SCORE = (
 )
 
 _RERANK = (
-    Row("FILE", "JSON lines of `nmtkit translate --output-format json`", sockeye="--hypotheses -hy"),
+    Row("FILE", "JSON lines as `nmtkit translate` writes them", sockeye="--hypotheses -hy"),
     Row("--features", "such as forced:MODEL", marian="--n-best --n-best-feature"),
     Row("--output-format json", "the default prints the best translation only",
       sockeye="--output-best --return-score"),

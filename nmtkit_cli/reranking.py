@@ -73,24 +73,22 @@ def rerank_files(recipe: RerankRecipe, files: Sequence[Path]) -> None:
 
 def tune_weights(recipe: RerankRecipe, files: Sequence[Path], references: Sequence[Path]) -> None:
     """Print the weights that are best on a dev set; report scores as messages."""
-    from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.evaluation.texts import read_text
-    from nmtkit.rerank.dev_set import as_score, check_references, make_dev_set, objective_of
+    from nmtkit.rerank.dev_set import check_references, make_dev_set, make_metric
     from nmtkit.rerank.tuning import single_features, tune
     from nmtkit.rerank.weights import dump_weights
 
-    metric, *_ = make_metrics(recipe.metrics)
+    metric = make_metric(recipe.metrics)
     right = [read_text(path) for path in references]
     with _open_candidates(recipe, files) as read:
         lines = list(read)
     check_references(str(files[0]) if files else INPUT, len(lines), right)
     features, reporter = _make_features(recipe), work_reporter()
     dev_set = make_dev_set(lines, right, features, metric, recipe.rerank.chunk_lines, reporter)
-    objective = objective_of(metric)
-    for name, score in zip(features, single_features(dev_set, objective), strict=True):
-        say(f"{metric.name} = {as_score(metric, score):.2f} by {name} alone")
-    tuned = tune(dev_set, objective, recipe.tuning.restarts, recipe.seed.seed, reporter)
-    say(f"{metric.name} = {as_score(metric, tuned.score):.2f} tuned, on {len(lines):,} lines")
+    for name, score in zip(features, single_features(dev_set, metric.objective), strict=True):
+        say(f"{metric.name} = {metric.as_score(score):.2f} by {name} alone")
+    tuned = tune(dev_set, metric.objective, recipe.tuning.restarts, recipe.seed.seed, reporter)
+    say(f"{metric.name} = {metric.as_score(tuned.score):.2f} tuned, on {len(lines):,} lines")
     text = dump_weights(dict(zip(features, tuned.weights, strict=True)))
     write_lines(text.removesuffix("\n").split("\n"))
 

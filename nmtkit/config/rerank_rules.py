@@ -50,6 +50,8 @@ def _idle(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[Problem]:
     """Yield the settings that have no effect on any of the features."""
     kinds = {spec.kind for spec in specs}
     used = {name for kind in kinds for name in FEATURES[kind].settings}
+    if recipe.metrics.metric in metric_commands(recipe.metrics.metric_command):
+        used.add("metric_command")
     for kind, info in FEATURES.items():
         idle = tuple(name for name in info.settings if name not in used)
         yield from without_effect(recipe, idle, f"without a feature such as {kind}", "features")
@@ -59,18 +61,20 @@ def _idle(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[Problem]:
 def _metric(recipe: RerankRecipe) -> Iterator[Problem]:
     """Yield the problems of the metric that weights are tuned by."""
     name, *others = metric_names(recipe.metrics.metric)
+    programs = metric_commands(recipe.metrics.metric_command)
     texts = [one for one, info in METRICS.items() if info.compares == "text"]
     text = ""
     if others:
         text = f"metric ({recipe.metrics.metric!r}): weights are tuned by one metric; name one"
-    elif name not in METRICS:
-        text = f"no metric {name!r}; {suggestion(name, texts)}"
-    elif name not in texts:
+    elif name in METRICS and name not in texts:
         text = f"metric ({name!r}) compares no text; tune by one of: {', '.join(texts)}"
+    elif name not in texts and name not in programs:
+        text = f"no metric {name!r}; {suggestion(name, [*texts, *programs])}"
     if text:
         yield Problem(("metric",), f"{text} [metrics.metric]")
         return
+    used = METRICS[name].settings if name in METRICS else ()
     settings = dict.fromkeys(one for info in METRICS.values() for one in info.settings)
-    idle = (one for one in settings if one not in METRICS[name].settings)
-    yield from without_effect(recipe, tuple(idle), f"on {name}")
+    idle = tuple(one for one in settings if one not in used)
+    yield from without_effect(recipe, idle, f"on {name}")
     yield from without_effect(recipe, ("test_set",), "on rerank; --tune names the references")

@@ -185,6 +185,20 @@ def test_tuned_weights_have_the_score_that_is_reported(
         assert round(own.score, 2) == expected
 
 
+def test_a_program_may_be_the_metric(folder: Path) -> None:
+    features = "model,length"
+    command = f"few={program('-len(texts[1].split())')}"
+    line = ("rerank", "--features", features, "--tune", "reference", "--metric", "few")
+    done = run(folder, *line, "--metric-command", command, "samples.jsonl")
+    alone, _, tuned = done.stderr.split("\n")[:-1]
+    assert float(tuned.split()[2]) >= float(alone.split()[2])
+    weights = folder / "few.toml"
+    weights.write_text(done.stdout)
+    chosen = rerank(folder, features, "--weights", weights, "samples.jsonl")
+    mean = sum(len(text.split()) for text in chosen) / len(chosen)
+    assert tuned == f"few = {-mean:.2f} tuned, on {len(chosen)} lines"
+
+
 def test_several_references_tune(folder: Path) -> None:
     line = ("rerank", "--features", "model", "--tune", "reference", "--tune", "text")
     assert run(folder, *line, "n-best.jsonl").stdout.startswith(WEIGHTS)
@@ -255,8 +269,8 @@ def test_no_lines_are_no_output(folder: Path) -> None:
         ),
         (
             "--features command:x --metric-command x=false n-best.jsonl",
-            3,
-            "",
+            8,
+            "metric x: the program failed with exit code 1; its own messages are above, and it mu",
         ),
     ],
 )

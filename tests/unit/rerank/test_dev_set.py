@@ -6,11 +6,11 @@ from nmtkit.errors import DataError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text
 from nmtkit.progress.counting import SILENT
-from nmtkit.rerank.dev_set import as_score, check_references, make_dev_set, objective_of
+from nmtkit.rerank.dev_set import check_references, make_dev_set, make_metric
 from nmtkit.rerank.features import Resources, make_features
 from nmtkit.rerank.rerank import rerank
 from nmtkit.rerank.tuning import tune
-from tests.unit.rerank.builders import line_of
+from tests.unit.rerank.builders import line_of, program
 
 LINES = [
     line_of("a", "the cat sat on the mat", "a cat sat", "the cat sat on the mat", scores=[1, 2, 3]),
@@ -28,23 +28,24 @@ FEATURES = make_features(feature_specs("model,length"), Resources(lambda _: len,
 @pytest.mark.parametrize("name", ["bleu", "chrf", "chrf++", "ter"])
 @pytest.mark.parametrize("num_references", [1, 2])
 def test_the_objective_is_the_score_of_the_chosen_text(name: str, num_references: int) -> None:
-    (metric,) = make_metrics(MetricsConfig(metric=name))
+    config = MetricsConfig(metric=name)
+    metric = make_metric(config)
     references = REFERENCES[:num_references]
     dev_set = make_dev_set(LINES, references, FEATURES, metric, 3, SILENT)
     assert dev_set.bounds == [0, 3, 5, 6, 7]
-    objective = objective_of(metric)
-    tuned = tune(dev_set, objective, 3, 1, SILENT)
+    tuned = tune(dev_set, metric.objective, 3, 1, SILENT)
     weights = dict(zip(FEATURES, tuned.weights, strict=True))
     ((chosen),) = rerank(LINES, FEATURES, weights, 10, 10)
     texts = [one.ranked[0].candidate.text.replace("\n", " ") for one in chosen]
-    (score,) = score_corpus([metric], texts, [one.lines for one in references])
-    assert as_score(metric, tuned.score) == pytest.approx(score.score, rel=1e-12)
+    (score,) = score_corpus(make_metrics(config), texts, [one.lines for one in references])
+    assert metric.as_score(tuned.score) == pytest.approx(score.score, rel=1e-12)
     assert (score.score >= 0) == (tuned.score >= 0 or name == "ter")
 
 
 def test_features_and_statistics_are_those_of_each_candidate() -> None:
-    (metric,) = make_metrics(MetricsConfig(metric="chrf"))
-    dev_set = make_dev_set(LINES, REFERENCES[:1], FEATURES, metric, 1, SILENT)
+    config = MetricsConfig(metric="chrf")
+    dev_set = make_dev_set(LINES, REFERENCES[:1], FEATURES, make_metric(config), 1, SILENT)
+    (metric,) = make_metrics(config)
     expected = [[1, 6], [2, 3], [3, 6], [-1, 4], [-3, 7], [0, 0], [5, 4]]
     assert dev_set.values.tolist() == expected
     assert dev_set.statistics[0].tolist() == dev_set.statistics[2].tolist()
@@ -55,6 +56,17 @@ def test_features_and_statistics_are_those_of_each_candidate() -> None:
         [[REFERENCES[0].lines[place] for place in places]],
     )
     assert dev_set.statistics.tolist() == alone
+
+
+def test_a_program_scores_by_its_mean() -> None:
+    words = program("len(texts[0]) * len(texts[1].split()) - len(texts) - texts[2].count(' ')")
+    config = MetricsConfig(metric="words", metric_command=(f"words={words}", "other=false"))
+    metric = make_metric(config)
+    dev_set = make_dev_set(LINES, REFERENCES, FEATURES, metric, 9, SILENT)
+    expected = [-3, -6, -3, -4, -1, -4, -2]
+    assert dev_set.statistics.tolist() == [[score, 1] for score in expected]
+    tuned = tune(dev_set, metric.objective, 3, 1, SILENT)
+    assert tuned.score == (-3 - 1 - 4 - 2) / 4
 
 
 def test_other_numbers_of_references_are_refused() -> None:
