@@ -34,6 +34,8 @@ def check_usage(
     test_set = recipe.metrics.test_set
     given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
+        if recipe.scoring.contrastive:
+            raise click.UsageError("--contrastive needs --model; give both")
         what = "; files without an option are translations" if systems else ""
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
     is_contrastive = bool(model and recipe.scoring.contrastive)

@@ -14,6 +14,7 @@ from nmtkit.decoding.contrastive import Judgement, judge, read_examples
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.storage.model_folder import write_model
 from tests.commands import as_text, nmtkit
+from tests.shared_data import ROOT
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 
 LINES = [
@@ -153,13 +154,16 @@ def test_options_without_effect_are_refused(folder: Path, arguments: str, messag
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_a_suite_needs_a_model(folder: Path) -> None:
-    done = as_text(
-        nmtkit("score", "--reference", "suite.tsv", "--contrastive", "suite.tsv", folder=folder)
-    )
-    assert done.stderr.startswith(
-        "nmtkit: error: --contrastive has no effect without --model; leave it out"
-    )
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--contrastive needs --model; give both"),
+        (("--reference", "suite.tsv"), "--contrastive has no effect without --model; leave it out"),
+    ],
+)
+def test_a_suite_needs_a_model(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = as_text(nmtkit("score", "--contrastive", "suite.tsv", *arguments, folder=folder))
+    assert done.stderr.startswith(f"nmtkit: error: {message}")
     assert done.returncode == 2
 
 
@@ -176,3 +180,73 @@ def test_a_text_that_is_too_long_is_named_by_its_line(folder: Path) -> None:
         "nmtkit: error: suite.tsv:5: 6 tokens in the source, more than 5; leave the pair out, or"
     )
     assert (done.returncode, done.stdout) == (3, "")
+
+
+# ---------------------------------------------------------------------------------- other formats
+
+LINGEVAL97 = [
+    {
+        "source": "The car\tis red .",
+        "reference": "Das Auto ist rot .",
+        "origin": "newstest2009.1",
+        "errors": [
+            {
+                "type": "np_agreement",
+                "contrastive": "Der Auto ist rot .",
+                "distance": 1,
+                "frequency": 7,
+            },
+            {"type": "polarity_particle_nicht_ins", "contrastive": "Das Auto ist nicht rot ."},
+        ],
+    },
+    {"source": "Yes.", "reference": "Ja.", "origin": "newstest2009.2", "errors": []},
+]
+CONTRAPRO = [
+    {
+        "document id": "a.de",
+        "segment id": 17,
+        "src segment": "It is \u201cred\u201d.",
+        "ref segment": "Er ist rot.\n",
+        "src pronoun": "It",
+        "ref pronoun": "Er",
+        "ante distance": 1,
+        "errors": [
+            {"contrastive": "Sie ist rot.", "type": "pronominal coreference"},
+            {"contrastive": "Es ist rot.", "type": "pronominal coreference"},
+        ],
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "lingeval97",
+            LINGEVAL97,
+            [
+                "The car is red .\tDas Auto ist rot .\tDer Auto ist rot .\tnp_agreement",
+                "The car is red .\tDas Auto ist rot .\tDas Auto ist nicht rot .\t"
+                "polarity_particle_nicht_ins",
+            ],
+        ),
+        (
+            "contrapro",
+            CONTRAPRO,
+            ["It is \u201cred\u201d.\tEr ist rot.\tSie ist rot.\tEs ist rot.\tit:er"],
+        ),
+    ],
+)
+def test_the_page_converts_suites_of_others(
+    tmp_path: Path, name: str, content: object, expected: list[str]
+) -> None:
+    page = (ROOT / "docs" / "scoring.md").read_text("utf-8")
+    (command,) = (
+        one for one in re.findall(r"```sh\n(.*?)```", page, re.S) if f"{name}.json" in one
+    )
+    (tmp_path / f"{name}.json").write_text(json.dumps(content), "utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, check=True)
+    path = tmp_path / f"{name}.tsv"
+    assert path.read_text("utf-8") == "".join(f"{line}\n" for line in expected)
+    assert len(list(read_examples(path))) == len(expected)
