@@ -18,6 +18,7 @@ from nmtkit.data.sampler import Sampler
 from nmtkit.decoding.corpus import translate_file
 from nmtkit.decoding.corpus_plan import CorpusFiles
 from nmtkit.progress.counting import WorkReporter
+from nmtkit.rerank.weights import dump_weights, read_weights
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.translations import TRANSLATION_KEYS, read_translations
@@ -141,6 +142,14 @@ def test_frozen_json_lines_are_read(name: str) -> None:
         (reranked,) = others
         assert reranked.best.values == reranked.candidates[0].values == RERANKED
         assert {*first.best.values, *RERANKED} == {*TRANSLATION_KEYS}
+
+
+def test_frozen_weights_of_features_are_read() -> None:
+    expected = {"model": 0.5983471808875248, 'forced:a "b"/\u00e9': -0.25201457039192776}
+    expected["length"] = 1e-07
+    path = FROZEN_JSON_LINES.with_name("formats-9") / "weights.toml"
+    assert read_weights(path, [*expected]) == expected
+    assert dump_weights(expected) == path.read_text("utf-8")
 
 
 def test_a_frozen_run_is_continued(tmp_path: Path) -> None:

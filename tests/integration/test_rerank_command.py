@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
+from nmtkit.rerank.models import reversed_words
 from nmtkit.text.lines import FIRST_CHUNK_LINES
 from tests.commands import as_text, nmtkit
 from tests.tiny import TRAIN_LINES, tiny_codec, write_lines
@@ -113,6 +115,17 @@ def test_a_model_of_the_other_direction_scores_the_source(folder: Path) -> None:
 
 def _scores(found: list[dict[str, Any]]) -> list[list[float]]:
     return [[one["rerank_score"] for one in line["n_best"]] for line in found]
+
+
+def test_the_documented_command_reverses_words_as_the_feature_does() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reranking.md").read_text("utf-8")
+    (program_text,) = re.findall(r"^awk '(.*)' train", page, re.MULTILINE)
+    lines = [*SOURCES, "  a  b c ", "ab"]
+    text = "".join(f"{line}\n" for line in lines)
+    done = subprocess.run(
+        ["awk", program_text], input=text, stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert done.stdout.split("\n")[:-1] == [*map(reversed_words, lines)]
 
 
 def test_the_candidates_of_several_systems_are_chosen_from_together(folder: Path) -> None:

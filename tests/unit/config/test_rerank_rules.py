@@ -76,6 +76,20 @@ def test_a_metric_that_cannot_tune_is_refused(metric: str, message: str) -> None
         recipe(metric=metric)
 
 
+def test_a_program_may_be_a_feature_or_the_metric() -> None:
+    command = {"metric_command": ("x=cat",)}
+    recipe(features="command:x,model", **command)
+    recipe(metric="x", **command)
+    with pytest.raises(
+        ConfigError, match=r"^metric_command \(\('x=cat',\)\) has no effect without"
+    ):
+        recipe(**command)
+    with pytest.raises(ConfigError, match=r"^tokenize \(char\) has no effect on x; leave it out"):
+        recipe(metric="x", tokenize="char", **command)
+    with pytest.raises(ConfigError, match=r"; no metric 'y'; known are: bleu, .*paper-bleu, x \["):
+        recipe(metric="y", **command)
+
+
 def test_settings_with_an_effect_are_accepted() -> None:
     recipe(features="forced:m/,mbr:bleu", device="cpu", samples="x", mbr="exact", precision="auto")
     recipe(features="right-to-left:m/,length", max_length=9, output_format="json", n_best=3)
