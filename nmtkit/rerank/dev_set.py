@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmtkit.config.metrics import MetricsConfig, metric_commands
+from nmtkit.config.metric_commands import metric_commands
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.errors import DataError
 from nmtkit.evaluation.metric import Metric
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
