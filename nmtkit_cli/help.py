@@ -31,7 +31,7 @@ COMMON: Mapping[str, tuple[str, ...]] = {
     ),
     "score": (
         "reference", "metric", "language_pair", "test_set", "confidence", "paired_bs", "paired_ar",
-        "sentence_level", "model", "source", "max_tokens", "device", "as_json", "config",
+        "sentence_level", "page", "model", "source", "max_tokens", "device", "as_json", "config",
     ),
     "attention": (
         "translate", "format", "input_format", "sentence", "attention", "layer", "heads", "word",

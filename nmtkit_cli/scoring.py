@@ -11,12 +11,14 @@ import click
 
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
+from nmtkit.errors import ConfigError
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import idle_flags, typed_flags
+from nmtkit_cli.page_options import PageFile
 from nmtkit_cli.streams import line_reporter, say, standard_input, warn, work_reporter, write_lines
 
 if TYPE_CHECKING:
-    from nmtkit.evaluation.texts import Texts
+    from nmtkit.evaluation.texts import Text, Texts
 
 BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
 INPUT = "standard input"
@@ -28,6 +30,7 @@ def check_usage(
     references: Sequence[Path],
     model: Path | None,
     source: Path | None,
+    page: PageFile | None,
 ) -> None:
     """Raise click.UsageError unless one mode is chosen, without options of the other one."""
     test_set = recipe.metrics.test_set
@@ -35,10 +38,14 @@ def check_usage(
     if given_one(given) is None:
         what = "; files without an option are translations" if systems else ""
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
-    if (model is None) != (source is None):
+    if (model is None) != (source is None) and page is None:
         raise click.UsageError("--model and --source go together; give both or neither")
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
     refuse_without_effect(typed_flags(ScoreRecipe, idle), f"{condition} --model")
+    if page is not None:
+        conflict = "--model" if model else "--sentence-level"
+        is_idle = model is not None or recipe.breakdown.sentence_level
+        refuse_without_effect(["--html"] if is_idle else [], f"with {conflict}")
     if flags := idle_flags(recipe, idle):
         warn(f"{' and '.join(flags)} of --config: no effect {condition} --model")
     if model is not None and len(systems) > 1:
@@ -49,12 +56,29 @@ def check_usage(
 
 
 def score_by_reference(
-    recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], as_json: bool
+    recipe: ScoreRecipe,
+    systems: Sequence[Path],
+    references: Sequence[Path],
+    source: Path | None,
+    page: PageFile | None,
+    as_json: bool,
 ) -> None:
-    """Print the scores of translations from files, or from standard input without any."""
+    """Print the scores of translations from files, or from standard input without any.
+
+    Args:
+        recipe: the settings.
+        systems: the files of translations; without one, they are standard input.
+        references: the files of references; without one, the recipe names a test set.
+        source: the file of the source, for the page.
+        page: write a page here, too.
+        as_json: print an object per system, or per line.
+    """
+    from nmtkit.evaluation.compare import compare
     from nmtkit.evaluation.evaluate import evaluate, line_type
     from nmtkit.evaluation.metrics import make_metrics
+    from nmtkit.reporting.html import write_page
     from nmtkit.reporting.scores import as_objects, as_text
+    from nmtkit.reporting.systems.page import page as comparison_page
 
     if recipe.breakdown.sentence_level:
         report = line_type(recipe.metrics).line_report(recipe.metrics)
@@ -65,10 +89,42 @@ def score_by_reference(
             write_lines(part.lines)
         return
     metrics = make_metrics(recipe.metrics)
+    if page is not None:
+        _check_page(recipe.metrics, page)
     texts = _read_texts(recipe.metrics, systems, references)
-    evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown, work_reporter())
+    config = (recipe.significance, recipe.breakdown)
+    if page is None:
+        evaluation = evaluate(texts, metrics, *config, work_reporter())
+    else:
+        comparison = compare(texts, _read_source(source, texts), metrics, *config, work_reporter())
+        write_page(page.path, comparison_page(comparison))
+        evaluation = comparison.evaluation
     objects = as_objects(evaluation)
     write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
+
+
+def _check_page(metrics: MetricsConfig, page: PageFile) -> None:
+    """Raise ConfigError if the file exists and may not be replaced, or lines have no words."""
+    from nmtkit.evaluation.evaluate import line_type
+    from nmtkit.reporting.html import check_is_free
+
+    if not line_type(metrics).has_words:
+        raise ConfigError(
+            f"--html compares texts word by word, which the lines of {metrics.metric} are not; "
+            "leave it out, or choose another --metric"
+        )
+    check_is_free(page.path, page.overwrite)
+
+
+def _read_source(path: Path | None, texts: "Texts") -> "Text | None":
+    """Read the source of some texts; DataError if its number of lines differs."""
+    from nmtkit.evaluation.texts import Texts, read_text
+
+    if path is None:
+        return None
+    source = read_text(path)
+    Texts([source], texts.references).check()
+    return source
 
 
 def _read_texts(
