@@ -11,7 +11,7 @@ import click
 
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
-from nmtkit.errors import ConfigError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import idle_flags, typed_flags
 from nmtkit_cli.page_options import PageFile
@@ -96,7 +96,8 @@ def score_by_reference(
     if page is None:
         evaluation = evaluate(texts, metrics, *config, work_reporter())
     else:
-        comparison = compare(texts, _read_source(source, texts), metrics, *config, work_reporter())
+        origin = _read_source(source, texts.references[0])
+        comparison = compare(texts, origin, metrics, *config, work_reporter())
         write_page(page.path, comparison_page(comparison))
         evaluation = comparison.evaluation
     objects = as_objects(evaluation)
@@ -116,14 +117,16 @@ def _check_page(metrics: MetricsConfig, page: PageFile) -> None:
     check_is_free(page.path, page.overwrite)
 
 
-def _read_source(path: Path | None, texts: "Texts") -> "Text | None":
-    """Read the source of some texts; DataError if its number of lines differs."""
-    from nmtkit.evaluation.texts import Texts, read_text
+def _read_source(path: Path | None, reference: "Text") -> "Text | None":
+    """Read the source of a reference; DataError if its number of lines differs."""
+    from nmtkit.evaluation.texts import read_text
 
-    if path is None:
-        return None
-    source = read_text(path)
-    Texts([source], texts.references).check()
+    source = None if path is None else read_text(path)
+    if source is not None and len(source.lines) != len(reference.lines):
+        raise DataError(
+            f"{source.name} has {len(source.lines)} lines and {reference.name} has "
+            f"{len(reference.lines)}; give the source of each reference, in the same order"
+        )
     return source
 
 

@@ -230,7 +230,7 @@ def _curve(number: int, plot: Plot, x_axis: Axis, y_axis: Axis) -> str:
             dots += [f'<circle cx="{x}" cy="{y}" r="{_RADIUS}"/>' for x, y in pixels]
     xs = " ".join(plot.x_text(x) for x, _ in curve.finite)
     ys = " ".join(_precise(y) for _, y in curve.finite)
-    values = f' data-name="{escape(curve.name)}" data-x="{xs}" data-y="{ys}"'
+    values = f' data-name="{escape(curve.name)}" data-x="{escape(xs)}" data-y="{ys}"'
     return _group(number, f'<path d="{"".join(lines)}"/>{"".join(dots)}', values)
 
 

@@ -18,9 +18,10 @@ def short_names(names: Sequence[str]) -> list[str]:
     The end goes first, as it is the suffix. A beginning stays if only a number would follow it.
     No name becomes empty.
     """
-    parts = [_PARTS.findall(visible_text(name)) for name in names]
     if len(names) == 1:
-        return ["".join(parts[0]).rpartition("/")[2]]
+        name = visible_text(names[0])
+        return [name.rpartition("/")[2] or name]
+    parts = [_PARTS.findall(visible_text(name)) for name in names]
     parts = [one[::-1] for one in _without_common_start([one[::-1] for one in parts])]
     without_folder = _without_common_start(parts, only_folders=True)
     shortest = _without_common_start(without_folder)

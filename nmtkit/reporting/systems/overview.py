@@ -29,7 +29,7 @@ def overview(evaluation: Evaluation, labels: Sequence[str], lengths: Sequence[fl
     axes = [_axis(scores) for scores in evaluation.scores]
     rows = []
     for number, label in enumerate(labels):
-        name = escape(xml_text(evaluation.systems[number]), quote=True)
+        name = xml_text(evaluation.systems[number])
         cells = [f'<th scope="row" title="{name}"><span class="name">{escape(label)}</span></th>']
         for scores, axis in zip(evaluation.scores, axes, strict=True):
             cells += _cells(scores, number, axis)

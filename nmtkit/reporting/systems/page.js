@@ -4,7 +4,7 @@ const SHORT = 150; // milliseconds after which a typed text is searched
 const ABOUT = {
   reference:
     "In the translations, marked words are not in the reference at this place. In the reference, " +
-    "underlined words are missing in the translation of that colour; twice underlined, in both.",
+    "underlined words are missing in the translation of that colour; twice underlined: in both.",
   systems: "Marked words are not in the other translation at this place.",
 };
 
@@ -12,8 +12,10 @@ const byId = (id) => document.getElementById(id);
 
 /** Change the state and the address, and show the result. */
 function change(values) {
-  const side = Object.keys(values).find((name) => name === "first" || name === "second");
-  const next = { ...state, page: "1", ...values };
+  const names = Object.keys(values);
+  const side = names.find((name) => name === "first" || name === "second");
+  const keepsList = names.every((name) => name === "marks" || name === "order");
+  const next = { ...state, page: keepsList ? state.page : "1", ...values };
   if (next.first === next.second) Object.assign(next, pairWith(next, side));
   if (side && !("ngram" in values)) next.ngram = "";
   history.replaceState(null, "", addressOf(next));
@@ -84,7 +86,10 @@ function makeControls() {
   offerRadios("winner", WINNERS.map((one) => [one, one]));
   offerRadios("marks", Object.entries(MARKS));
   byId("swap").onclick = () => change({ first: state.second, second: state.first });
-  byId("all-ngrams").onclick = () => change({ ngram: "" });
+  byId("all-ngrams").onclick = () => {
+    change({ ngram: "" });
+    byId("search").focus();
+  };
   byId("previous").onclick = () => turnPage(-1);
   byId("next").onclick = () => turnPage(1);
   let timer = 0;
@@ -104,8 +109,11 @@ function turnPage(step) {
 
 function showControls() {
   for (const id of ["first", "second", "length", "sort"]) byId(id).value = state[id];
+  if (isWithReference() && state.sort === "difference") byId("sort").value = "lowest";
+  byId("sort").options[0].hidden = isWithReference(); // the difference
   for (const id of ["order", "winner", "marks"]) {
-    for (const input of byId(id).querySelectorAll("input")) input.checked = input.value === state[id];
+    const inputs = byId(id).querySelectorAll("input");
+    for (const input of inputs) input.checked = input.value === state[id];
   }
   if (document.activeElement !== byId("search")) byId("search").value = state.search;
   const winners = byId("winner").querySelectorAll("span");
@@ -114,8 +122,8 @@ function showControls() {
   byId("winner").hidden = byId("marks").hidden = isWithReference();
   byId("swap").disabled = isWithReference();
   byId("chosen-ngram").hidden = !state.ngram;
-  const one = nameOf(state.side === "first" ? first() : second());
-  byId("all-ngrams").textContent = `${state.ngram} \u2014 right in ${one} only \u00d7`;
+  const other = nameOf(state.side === "first" ? second() : first());
+  byId("all-ngrams").textContent = `${state.ngram} \u2014 missed by ${other} \u00d7`;
   byId("legend").textContent = ABOUT[isWithReference() ? "reference" : state.marks];
 }
 

@@ -44,7 +44,7 @@ def page(comparison: Comparison) -> str:
         notes=_text(" ".join(notes(evaluation, labels[0]))),
         figures="\n".join(map(figure_element, length_figures(comparison, labels))),
         frequency=figure_element(frequency_figure(comparison, labels)),
-        counted=_text(comparison.counted_text),
+        counted=_text(_last(comparison.counted_text)),
         metric=_text(comparison.line_metric.name),
         files=_files(comparison, labels),
         signatures="".join(f"<li>{_text(one)}</li>" for one in signatures),
@@ -68,7 +68,9 @@ def _files(comparison: Comparison, labels: Sequence[str]) -> str:
     named += [("reference", one) for one in texts.references]
     if comparison.source is not None:
         named.append(("source", comparison.source))
-    return "".join(f"<dt>{_text(label)}</dt><dd>{_text(text.name)}</dd>" for label, text in named)
+    names = [(label, text.name) for label, text in named]
+    names.append(("word frequencies", comparison.counted_text))
+    return "".join(f"<dt>{_text(label)}</dt><dd>{_text(name)}</dd>" for label, name in names)
 
 
 def _last(name: str) -> str:

@@ -35,9 +35,7 @@ function showPage() {
   const page = Math.min(+state.page, lastPage);
   const start = (page - 1) * PAGE_SIZE;
   const lines = found.slice(start, start + PAGE_SIZE);
-  const list = document.getElementById("sentences");
-  list.start = start + 1;
-  list.replaceChildren(...lines.map(itemOf));
+  document.getElementById("sentences").replaceChildren(...lines.map(itemOf));
   const total = found.length.toLocaleString("en");
   const place = lines.length ? `${start + 1} to ${start + lines.length} of ${total}` : "";
   document.getElementById("place").textContent = place;

@@ -25,9 +25,10 @@ function commonWords(one, other) {
   const lengths = new Uint16Array((rows + 1) * width);
   for (let i = rows - 1; i >= 0; i--) {
     for (let j = columns - 1; j >= 0; j--) {
+      const cell = i * width + j;
       const isSame = one[start + i] === other[start + j];
-      const [below, right] = [lengths[(i + 1) * width + j], lengths[i * width + j + 1]];
-      lengths[i * width + j] = isSame ? lengths[(i + 1) * width + j + 1] + 1 : Math.max(below, right);
+      const longest = Math.max(lengths[cell + width], lengths[cell + 1]);
+      lengths[cell] = isSame ? lengths[cell + width + 1] + 1 : longest;
     }
   }
   for (let i = 0, j = 0; i < rows && j < columns; ) {
