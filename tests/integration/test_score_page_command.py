@@ -95,7 +95,7 @@ def test_a_page_is_not_replaced_unasked(folder: Path) -> None:
     [
         ("--reference ref.en --overwrite old.en", 2, "--overwrite has no effect without --html; "),
         ("--reference ref.en --html folder old.en", 2, "Invalid value for '--html': File 'folder"),
-        ("--reference ref.en --html old.en/a old.en", 2, "/old.en: File exists; choose another path"),
+        ("--reference ref.en --html old.en/a old.en", 2, "/old.en: File exists; choose another"),
         ("--reference ref.en --html p --sentence-level old.en", 2,
          "--html has no effect with --sentence-level; leave it out"),
         ("--model m --source src.de --html p old.en", 2, "--html has no effect with --model; "),

@@ -40,7 +40,7 @@ function showPage() {
   const place = lines.length ? `${start + 1} to ${start + lines.length} of ${total}` : "";
   document.getElementById("place").textContent = place;
   document.getElementById("found").textContent =
-    found.length === 1 ? "1 sentence" : `${total || "no"} sentences`;
+    found.length === 1 ? "1 sentence" : `${found.length ? total : "no"} sentences`;
   document.getElementById("pages").hidden = lastPage === 1;
   document.getElementById("previous").disabled = page === 1;
   document.getElementById("next").disabled = page === lastPage;
