@@ -1,36 +1,47 @@
-"""The modes of `nmtkit score`: against references, by a model, and a contrastive suite."""
+"""The usage of `nmtkit score`, and its flow from translations and references to scores."""
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import starmap
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
+from nmtkit.errors import ConfigError
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import idle_flags, typed_flags
-from nmtkit_cli.streams import line_reporter, say, standard_input, warn, work_reporter, write_lines
+from nmtkit_cli.page_options import PageFile
+from nmtkit_cli.streams import line_reporter, open_text, say, warn, work_reporter, write_lines
 
 if TYPE_CHECKING:
-    from nmtkit.evaluation.texts import Texts
-    from nmtkit.text.translations import TranslatedLine
+    from nmtkit.evaluation.texts import Text, Texts
 
 BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
-INPUT = "standard input"
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """The texts of `nmtkit score`.
+
+    Attributes:
+        systems: files of translations; none = standard input.
+        references: files of references; none = the recipe names a test set, or a model scores.
+        source: the file of the source; None = there is none, or the translations have it.
+    """
+
+    systems: Sequence[Path]
+    references: Sequence[Path]
+    source: Path | None
 
 
 def check_usage(
-    recipe: ScoreRecipe,
-    systems: Sequence[Path],
-    references: Sequence[Path],
-    model: Path | None,
-    source: Path | None,
+    recipe: ScoreRecipe, texts: TextFiles, model: Path | None, page: PageFile | None
 ) -> None:
     """Raise click.UsageError unless one mode is chosen, without options of the other one."""
+    systems, references, source = texts.systems, texts.references, texts.source
     test_set = recipe.metrics.test_set
     given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
@@ -42,13 +53,15 @@ def check_usage(
     if is_contrastive:
         _refuse_texts(recipe, systems, source)
     else:
-        _check_source(recipe, model, source)
+        _check_source(recipe, model, source, page)
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
     used = ("--sentence-level",) if is_contrastive else ()
     typed = [flag for flag in typed_flags(ScoreRecipe, idle) if flag not in used]
     refuse_without_effect(typed, f"{condition} --model")
     if flags := [flag for flag in idle_flags(recipe, idle) if flag not in used]:
         warn(f"{' and '.join(flags)} of --config: no effect {condition} --model")
+    if page is not None and (model is not None or recipe.breakdown.sentence_level):
+        refuse_without_effect(["--html"], f"with {'--model' if model else '--sentence-level'}")
     if model is not None and len(systems) > 1:
         raise click.UsageError(
             f"--model scores one file of translations, not {len(systems)}; score each one with "
@@ -56,7 +69,9 @@ def check_usage(
         )
 
 
-def _check_source(recipe: ScoreRecipe, model: Path | None, source: Path | None) -> None:
+def _check_source(
+    recipe: ScoreRecipe, model: Path | None, source: Path | None, page: PageFile | None
+) -> None:
     """Raise click.UsageError unless --source is given exactly where sources are needed."""
     given = ["--source"] if source else []
     if recipe.input.input_format == "json":
@@ -65,8 +80,8 @@ def _check_source(recipe: ScoreRecipe, model: Path | None, source: Path | None) 
         raise click.UsageError(
             "--model needs --source, --input-format json, or --contrastive; give one of them"
         )
-    elif model is None and not recipe.metrics.metric_command:
-        refuse_without_effect(given, "without --model or --metric-command")
+    elif model is None and page is None and not recipe.metrics.metric_command:
+        refuse_without_effect(given, "without --model, --metric-command or --html")
 
 
 def _refuse_texts(recipe: ScoreRecipe, systems: Sequence[Path], source: Path | None) -> None:
@@ -77,191 +92,89 @@ def _refuse_texts(recipe: ScoreRecipe, systems: Sequence[Path], source: Path | N
 
 
 def score_by_reference(
-    recipe: ScoreRecipe,
-    systems: Sequence[Path],
-    references: Sequence[Path],
-    source: Path | None,
-    as_json: bool,
+    recipe: ScoreRecipe, texts: TextFiles, page: PageFile | None, as_json: bool
 ) -> None:
-    """Print the scores of translations from files, or from standard input without any."""
+    """Print the scores of translations.
+
+    Args:
+        recipe: the settings.
+        texts: the files of translations, references and source.
+        page: write a page here, too.
+        as_json: print an object per system, or per line.
+    """
     from nmtkit.evaluation.evaluate import evaluate, line_type
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.reporting.scores import as_objects, as_text
 
     if recipe.breakdown.sentence_level:
         report = line_type(recipe.metrics).line_report(recipe.metrics)
-        texts = _read_texts(recipe, systems, references, source)
-        for part in report(texts, as_json, line_reporter()):
+        for part in report(_read_texts(recipe, texts), as_json, line_reporter()):
             for remark in part.remarks:
                 say(remark)
             write_lines(part.lines)
         return
     metrics = make_metrics(recipe.metrics)
-    texts = _read_texts(recipe, systems, references, source)
-    evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown, work_reporter())
+    if page is not None:
+        _check_page(recipe.metrics, page)
+    found = _read_texts(recipe, texts)
+    config = (recipe.significance, recipe.breakdown)
+    if page is None:
+        evaluation = evaluate(found, metrics, *config, work_reporter())
+    else:
+        from nmtkit.evaluation.compare import compare
+        from nmtkit.reporting.html import write_page
+        from nmtkit.reporting.systems.page import page as comparison_page
+
+        comparison = compare(found, metrics, *config, work_reporter())
+        write_page(page.path, comparison_page(comparison))
+        evaluation = comparison.evaluation
     objects = as_objects(evaluation)
     write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
 
 
-def _read_texts(
-    recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], source: Path | None
-) -> "Texts":
+def _check_page(metrics: MetricsConfig, page: PageFile) -> None:
+    """Raise ConfigError if the file exists and may not be replaced, or lines have no words."""
+    from nmtkit.evaluation.evaluate import line_type
+    from nmtkit.reporting.html import check_is_free
+
+    if not line_type(metrics).has_words:
+        raise ConfigError(
+            f"--html compares texts word by word, which the lines of {metrics.metric} are not; "
+            "leave it out, or choose another --metric"
+        )
+    check_is_free(page.path, page.overwrite)
+
+
+def _read_texts(recipe: ScoreRecipe, files: TextFiles) -> "Texts":
     """Read and check systems, references and source; warn about suspicious texts."""
     from nmtkit.evaluation.evaluate import line_type
-    from nmtkit.evaluation.texts import (
-        Text,
-        Texts,
-        common_source,
-        read_test_set,
-        read_text,
-        read_translated,
-    )
-    from nmtkit.text.lines import decode_lines
+    from nmtkit.evaluation.texts import Texts, common_source, read_test_set, read_text
 
     metrics = recipe.metrics
-    right = [read_text(path) for path in references]
+    references = [read_text(path) for path in files.references]
     if metrics.test_set:
-        right = read_test_set(metrics.test_set, metrics.language_pair)
-    left = read_text(source) if source else None
-    translations = []
-    if recipe.input.input_format == "json":
-        found = []
-        paths: Sequence[Path | None] = systems or [None]
-        for path in paths:
-            with _opened(path) as (stream, name):
-                found.append(read_translated(stream, name))
-        left = common_source([one for one, _ in found])
-        translations = [text for _, text in found]
-    elif systems:
-        translations = [read_text(path) for path in systems]
-    else:
-        lines = decode_lines(standard_input(), INPUT, "error", warn)
-        translations = [Text(INPUT, list(lines))]
-    texts = Texts(translations, right, left)
+        references = read_test_set(metrics.test_set, metrics.language_pair)
+    systems, sources = _read_systems(recipe.input.input_format, files.systems)
+    sources += [read_text(files.source)] if files.source else []
+    texts = Texts(systems, references, common_source(sources) if sources else None)
     texts.check()
     for warning in line_type(metrics).input_warnings(texts):
         warn(warning)
     return texts
 
 
-@contextmanager
-def _opened(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a file of translations, or standard input; return it with its name in messages."""
-    from nmtkit.text.lines import open_bytes
+def _read_systems(input_format: str, paths: Sequence[Path]) -> tuple[list["Text"], list["Text"]]:
+    """Read the translations of systems; return them, and their sources if JSON lines have them."""
+    from nmtkit.evaluation.texts import Text, read_translated
+    from nmtkit.text.lines import decode_lines
 
-    if path is None:
-        yield standard_input(), INPUT
-    else:
-        with open_bytes(path) as stream:
-            yield stream, str(path)
-
-
-@contextmanager
-def _opened_pairs(system: Path | None, source: Path | None) -> Iterator[Iterator["TranslatedLine"]]:
-    """Open translations with their sources, in JSON lines or in two texts."""
-    from nmtkit.text.lines import decode_lines, pair_lines
-    from nmtkit.text.translations import plain_line, read_translations
-
-    with _opened(system) as (stream, name):
-        if source is None:
-            yield read_translations(stream, name)
-            return
-        with _opened(source) as (sources, source_name):
-            texts = (
-                decode_lines(sources, source_name, "error", warn),
-                decode_lines(stream, name, "error", warn),
-            )
-            yield starmap(plain_line, pair_lines(*texts, (source_name, name)))
-
-
-def score_by_model(
-    recipe: ScoreRecipe, systems: Sequence[Path], model: Path, source: Path | None, as_json: bool
-) -> None:
-    """Print the log-probability of each translation; print the totals as a message.
-
-    Args:
-        recipe: the settings.
-        systems: the file of translations; without one, they are standard input.
-        model: the model.
-        source: the file of sources; None = the translations are JSON lines, which have them.
-        as_json: print an object per line.
-    """
-    if sys.stderr.isatty():
-        say(f"opening {model} (loading PyTorch)")
-    from nmtkit.decoding.loading import load_scorer
-    from nmtkit.decoding.scorer import CHUNK_LINES, ScoredLine, Totals
-    from nmtkit.text.json_lines import write_object
-    from nmtkit.text.lines import FIRST_CHUNK_LINES, count_lines, numbered_chunks
-    from nmtkit.text.translations import SCHEMA
-
-    def plain(_line: "TranslatedLine", scored: ScoredLine) -> str:
-        return f"{scored.log_prob:.6f}\t{len(scored.tokens)}"
-
-    def detailed(line: "TranslatedLine", scored: ScoredLine) -> str:
-        found = {
-            "translation": line.best.text,
-            "log_prob": scored.log_prob,
-            "perplexity": scored.perplexity,
-            "tokens": scored.tokens,
-            "token_log_probs": scored.token_log_probs,
-        }
-        return write_object({"schema": SCHEMA, "source": line.source, **line.others, **found})
-
-    totals = Totals()
-    system = systems[0] if systems else None
-    counted_file = source or system
-    with _opened_pairs(system, source) as lines:
-        scorer = load_scorer(model, recipe)
-        total = count_lines(counted_file) if counted_file and counted_file.is_file() else None
-        with line_reporter().counting("scored", "lines", total) as progress:
-            for first, chunk in numbered_chunks(lines, CHUNK_LINES, FIRST_CHUNK_LINES):
-                pairs = [(line.source, line.best.text) for line in chunk]
-                scored = scorer.score_chunk(pairs, first, progress.add)
-                write_lines(map(detailed if as_json else plain, chunk, scored))
-                totals.add(scored)
-    say(
-        f"lines={totals.num_lines} tokens={totals.num_tokens} words={totals.num_words} "
-        f"log_prob={totals.log_prob:.4f} perplexity={totals.perplexity:.4f} "
-        f"word_perplexity={totals.word_perplexity:.4f}"
-    )
-
-
-def score_contrastive(recipe: ScoreRecipe, model: Path, as_json: bool) -> None:
-    """Print how often a model is right in the contrastive suite of the recipe, per category.
-
-    Args:
-        recipe: the settings; with sentence_level, a line per example is printed instead, and the
-            accuracy of all as a message.
-        model: the model.
-        as_json: print an object per category, or per example.
-    """
-    from nmtkit.decoding.contrastive import Tally, judge, read_examples
-    from nmtkit.reporting.scores import accuracy_objects, accuracy_text, judgement_lines
-
-    suite = Path(recipe.scoring.contrastive)
-    # A pipe can be read only once.
-    total = sum(1 + len(one.wrong) for one in read_examples(suite)) if suite.is_file() else None
-    if sys.stderr.isatty():
-        say(f"opening {model} (loading PyTorch)")
-    from nmtkit.decoding.loading import load_scorer
-
-    is_by_example = recipe.breakdown.sentence_level
-    tally = Tally()
-    scorer = load_scorer(model, recipe)
-    reporter = line_reporter() if is_by_example else work_reporter()
-    with reporter.counting("scored", "translations", total) as progress:
-        for judgements in judge(scorer, read_examples(suite), progress.add):
-            tally.add(judgements)
-            if is_by_example:
-                write_lines(judgement_lines(judgements, as_json))
-    accuracies = tally.accuracies()
-    if is_by_example:
-        everything = accuracies[-1]
-        say(
-            f"examples={everything.num_examples} right={everything.num_right} "
-            f"accuracy={everything.percent:.2f}"
-        )
-    elif as_json:
-        write_lines(map(json.dumps, accuracy_objects(accuracies)))
-    else:
-        write_lines(accuracy_text(suite.name, accuracies))
+    systems, sources = [], []
+    for path in paths or (None,):
+        with open_text(path) as (stream, name):
+            if input_format == "json":
+                source, system = read_translated(stream, name)
+                sources.append(source)
+            else:
+                system = Text(name, list(decode_lines(stream, name, "error", warn)))
+            systems.append(system)
+    return systems, sources

@@ -166,15 +166,17 @@ class LineType:
     Attributes:
         input_warnings: yields warnings about texts for which `Texts.check` has passed.
         line_report: as the function `line_report`.
+        has_words: a line is a text; the page compares its words.
     """
 
     input_warnings: Callable[[Texts], Iterator[str]]
     line_report: Callable[[MetricsConfig], LineReport]
+    has_words: bool
 
 
 LINE_TYPES: dict[TargetType, LineType] = {
-    "text": LineType(input_warnings, line_report),
-    "trees": LineType(parse_warnings, evalb_report),
+    "text": LineType(input_warnings, line_report, has_words=True),
+    "trees": LineType(parse_warnings, evalb_report, has_words=False),
 }
 """How to handle each type of lines that metrics compare."""
 
