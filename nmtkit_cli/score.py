@@ -17,7 +17,6 @@ nmtkit score --reference test.de < translations.de
 # two systems, whether their difference is significant, and a page that compares them
 nmtkit score --reference test.de --metric bleu,chrf --paired-ar --html page.html old.de new.de
 
-# parses against gold trees
 nmtkit score --reference gold.trees --metric brackets < parsed.trees
 
 # log-probabilities of translations by a model
@@ -44,9 +43,8 @@ def command(
 ) -> None:
     """Score translations against references or by a model.
 
-    SYSTEM is a file of translations, one per line, or standard input. Files may be gzipped.
-
-    With --reference or --test-set, prints a line per metric: name, score and sacreBLEU's signature
+    SYSTEM is a file of translations, one per line, or standard input. Files may be gzipped. With
+    --reference or --test-set, prints a line per metric: name, score and sacreBLEU's signature
     of all settings; of several systems, a table. Higher is better, except for TER; BLEU and chrF
     end at 100. --metric brackets scores trees by EVALB's F1.
 

@@ -1,9 +1,10 @@
-"""A metric as a program: 100 x the shorter of translation and reference / the longer, in characters.
+"""A metric as a program: the ratio of the lengths of translation and reference, in percent.
 
-    nmtkit score --reference test.de --metric-command length='python3 length_ratio.py' < test.out.de
+    nmtkit score --reference test.de --metric-command ratio='python3 length_ratio.py' < test.out.de
 
 It reads lines of source, translation and references, separated by tabs, and writes a number for
-each; of several references, the closest one counts.
+each: the shorter length in characters, divided by the longer one. Of several references, the
+closest one counts.
 """
 
 import sys
@@ -21,7 +22,7 @@ def main() -> None:
     for line in sys.stdin:
         _source, translation, *references = line.removesuffix("\n").split("\t")
         scores = [ratio(translation, reference) for reference in references]
-        print(max(scores, default=0.0))
+        sys.stdout.write(f"{max(scores, default=0.0)}\n")
 
 
 if __name__ == "__main__":
