@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from nmtkit.evaluation.texts import read_text
 from tests.integration.test_score_command import score
 from tests.shared_data import HARD, needs_data
 
@@ -131,7 +132,7 @@ def test_a_folder_that_may_not_be_written_is_named(folder: Path) -> None:
 @needs_data
 def test_lines_of_all_kinds_are_read_back(folder: Path) -> None:
     path = HARD / "nasty-utf8.txt"
-    lines = path.read_bytes().decode().removesuffix("\n").split("\n")
+    lines = read_text(path).lines
     arguments = ["--reference", str(path), "--source", str(path), "--html", "page.html"]
     done = score(b"", *arguments, str(path), cwd=folder)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
