@@ -141,6 +141,18 @@ def test_lines_of_all_kinds_are_read_back(folder: Path) -> None:
     assert data["translations"] == [lines]
 
 
+def test_a_file_name_that_is_not_utf8_is_shown_with_a_mark(folder: Path) -> None:
+    name = os.fsdecode(b"\xff.en")
+    try:
+        (folder / name).write_text(REFERENCE, encoding="utf-8")
+    except OSError as error:
+        pytest.skip(f"no such names here: {error}")
+    done = score(b"", *ARGUMENTS, name, "--html", "page.html", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "| \ufffd.en " in done.stdout.decode()
+    assert data_of(folder / "page.html")["systems"] == ["old", "new", "\ufffd"]
+
+
 def test_a_page_needs_no_torch(folder: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "nmtkit_cli", "score", *ARGUMENTS]
     process = subprocess.run(
