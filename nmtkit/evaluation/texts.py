@@ -3,6 +3,7 @@
 sacreBLEU knows the test sets and downloads them at first use.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -96,12 +97,13 @@ class Texts:
 
 
 def read_text(path: Path) -> Text:
-    """Read a file; its path becomes the text's name.
+    """Read a file; its path becomes the text's name, with U+FFFD for what is not UTF-8.
 
     Raises:
         ConfigError, DataError: see `read_lines`.
     """
-    return Text(str(path), list(read_lines(path)))
+    name = os.fsencode(path).decode(errors="replace")
+    return Text(name, list(read_lines(path)))
 
 
 def read_translated(stream: BinaryIO, name: str) -> tuple[Text, Text]:

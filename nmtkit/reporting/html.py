@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.svg import PALETTE
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk_errors import creation_errors, disk_errors
 from nmtkit.storage.durable import make_folder, replace_file
 
 _NOT_IN_SCRIPTS = re.compile("[<>&\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -62,7 +62,8 @@ def write_page(path: Path, page: str) -> None:
     with disk_errors(path):
         if not parent.is_dir():
             make_folder(parent)
-    replace_file(path, page.encode())
+    with creation_errors(path):
+        replace_file(path, page.encode())
 
 
 def _hash(text: str) -> str:

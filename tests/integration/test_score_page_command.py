@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from nmtkit.evaluation.texts import read_text
 from tests.integration.test_score_command import score
 from tests.shared_data import HARD, needs_data
 
@@ -131,13 +132,25 @@ def test_a_folder_that_may_not_be_written_is_named(folder: Path) -> None:
 @needs_data
 def test_lines_of_all_kinds_are_read_back(folder: Path) -> None:
     path = HARD / "nasty-utf8.txt"
-    lines = path.read_bytes().decode().removesuffix("\n").split("\n")
+    lines = read_text(path).lines
     arguments = ["--reference", str(path), "--source", str(path), "--html", "page.html"]
     done = score(b"", *arguments, str(path), cwd=folder)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
     data = data_of(folder / "page.html")
     assert data["reference"] == data["source"] == lines
     assert data["translations"] == [lines]
+
+
+def test_a_file_name_that_is_not_utf8_is_shown_with_a_mark(folder: Path) -> None:
+    name = os.fsdecode(b"\xff.en")
+    try:
+        (folder / name).write_text(REFERENCE, encoding="utf-8")
+    except OSError as error:
+        pytest.skip(f"no such names here: {error}")
+    done = score(b"", *ARGUMENTS, name, "--html", "page.html", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "| \ufffd.en " in done.stdout.decode()
+    assert data_of(folder / "page.html")["systems"] == ["old", "new", "\ufffd"]
 
 
 def test_a_page_needs_no_torch(folder: Path) -> None:

@@ -70,3 +70,11 @@ def test_a_page_is_written_with_its_folder_and_never_replaced_unasked(tmp_path: 
         ConfigError, match=r"page\.html: already exists; choose another name or add"
     ):
         check_is_free(path, overwrite=False)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_folder_that_takes_no_files_is_named() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^/proc/page\.html: No such file or directory; choose an"
+    ):
+        write_page(Path("/proc/page.html"), "")
