@@ -68,7 +68,6 @@ class ScoreSettings(TypedDict, total=False):
     """Settings of `nmtkit.evaluate`: options of `nmtkit score`."""
 
     metric: str | Sequence[str]
-    metric_command: Sequence[str]
     tokenize: str
     lowercase: bool
     language_pair: str
@@ -171,8 +170,6 @@ def _plain(value: object) -> object:
         return fspath(value)
     if isinstance(value, bool | int | float):
         return value
-    if isinstance(value, list):
-        return tuple(value)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):

@@ -6,11 +6,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from nmtkit.config.metrics import METRICS
+from nmtkit.config.metrics import METRICS, NONE, SCORE_KEYS
 from nmtkit.config.problems import Problem, shown
 
 _NAME = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
-_TAKEN = {one.lower() for name, info in METRICS.items() for one in (name, info.label)}
+_TAKEN = {NONE, *SCORE_KEYS, *METRICS, *(info.label for info in METRICS.values())}
 
 
 def metric_commands(entries: Sequence[str]) -> dict[str, str]:
@@ -33,8 +33,8 @@ def metric_command_problems(entries: Sequence[str]) -> Iterator[Problem]:
                 f"metric_command: the name {shown(name)} must be letters, digits, '.', '+', '-' "
                 "and '_', a letter first; rename it"
             )
-        elif name.lower() in _TAKEN:
-            problem = f"metric_command: {name} is a metric of nmtkit; choose another name"
+        elif name in _TAKEN:
+            problem = f"metric_command: {name} is a metric, or a key of --json; choose another name"
         elif name in names:
             problem = f"metric_command names {name} twice; leave one out, or rename it"
         else:

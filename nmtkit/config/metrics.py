@@ -44,11 +44,17 @@ METRICS: dict[str, MetricInfo] = {
     "brackets": MetricInfo(label="F1", compares="trees", settings=("prm",)),
 }
 
+SCORE_KEYS = ("system", "by_length", "by_frequency")
+"""Keys of the objects of `nmtkit score --json` other than the labels of metrics."""
+
 NLL = "nll"
 """The validation metric that needs no translation."""
 
 AUTO, NONE = "auto", "none"
-"""Values of validate_metrics: the default metric of the target's type, or no translation."""
+"""Values of validate_metrics: the default metric of the target's type, or no translation.
+
+NONE is also a value of metric: only the programs of metric_command score.
+"""
 
 TYPE_SETTINGS: Mapping[TargetType, tuple[str, ...]] = {
     "text": ("test_set", "language_pair", "by_frequency"),

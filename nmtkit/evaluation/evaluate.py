@@ -107,8 +107,9 @@ def _prepare(texts: Texts, metric: Metric, reporter: WorkReporter) -> Texts:
         return prepared
 
     if metric.replace is not None:
-        reporter.message(f"running the program of {metric.name}")
-        return metric.replace(texts)
+        num_lines = sum(len(system.lines) for system in texts.systems)
+        with reporter.counting(f"scored by {metric.name}:", "lines", num_lines) as counting:
+            return metric.replace(texts, lambda: counting.add(1))
     num_lines = sum(len(text.lines) for text in (*texts.systems, *texts.references))
     with reporter.counting(f"prepared for {metric.name}:", "lines", num_lines) as counting:
         return texts.map(prepare)

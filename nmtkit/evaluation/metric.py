@@ -76,7 +76,7 @@ class Metric:
         text_of: text of a line whose words are counted for its length.
         describe: returns details and figures of a result of `scorer`, as in `Score`.
         replace: returns texts to score in place of others: a program replaces the lines of systems
-            by their scores; None = `prepare` applies.
+            by their scores, and its second argument is called for each; None = `prepare` applies.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Metric:
     prepare: Callable[[str], str] = _unchanged
     text_of: Callable[[str], str] = _unchanged
     describe: Callable[[Any], tuple[str, Mapping[str, Any]]] = _without_details
-    replace: Callable[[Texts], Texts] | None = None
+    replace: Callable[[Texts, Callable[[], object]], Texts] | None = None
 
     def count(self, hypotheses: Iterable[str], references: Sequence[Sequence[str]]) -> Statistics:
         """Return the statistics of prepared lines.

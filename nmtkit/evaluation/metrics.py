@@ -144,7 +144,9 @@ def _make_command(name: str, command: str, config: MetricsConfig) -> Metric:
     return replace(metric, replace=partial(_scored_by_command, name, command))
 
 
-def _scored_by_command(name: str, command: str, texts: Texts) -> Texts:
+def _scored_by_command(
+    name: str, command: str, texts: Texts, on_score: Callable[[], object]
+) -> Texts:
     """Replace the lines of each system by their scores, which a program computes."""
     num_lines = len(texts.references[0].lines)
     sources = texts.source.lines if texts.source else [""] * num_lines
@@ -153,7 +155,7 @@ def _scored_by_command(name: str, command: str, texts: Texts) -> Texts:
     for system in texts.systems:
         segments = [*map(Segment, sources, system.lines, references)]
         with system.named_in_errors():
-            scores = run_metric_command(name, command, segments)
+            scores = run_metric_command(name, command, segments, on_score)
         scored.append(replace(system, lines=[repr(score) for score in scores]))
     return replace(texts, systems=scored)
 

@@ -3,13 +3,13 @@
 A module of its own: importing it imports sacreBLEU.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from sacrebleu.metrics.base import Metric, Score, Signature
 
-from nmtkit.evaluation.metric_command import fingerprint
 from nmtkit.version import __version__
 
 
@@ -48,6 +48,7 @@ class SegmentScores(Metric):
     def get_signature(self) -> Signature:
         """Return the settings that the score depends on."""
         signature = super().get_signature()
-        signature.update("command", fingerprint(self.command))
+        digest = hashlib.sha256(self.command.encode("utf-8", "surrogateescape"))
+        signature.update("command", digest.hexdigest()[:8])
         signature.update("version", f"nmtkit-{__version__}")
         return signature
