@@ -30,9 +30,9 @@ COMMON: Mapping[str, tuple[str, ...]] = {
         "devices", "threads", "config",
     ),
     "score": (
-        "reference", "metric", "language_pair", "test_set", "confidence", "paired_bs", "paired_ar",
+        "reference", "metric", "test_set", "confidence", "paired_bs", "paired_ar",
         "sentence_level", "page", "model", "source", "contrastive", "metric_command",
-        "input_format", "max_tokens", "device", "as_json", "config",
+        "max_tokens", "device", "as_json", "config",
     ),
     "rerank": (
         "features", "weights", "tune", "metric", "samples", "mbr", "metric_command",

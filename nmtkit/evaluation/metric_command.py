@@ -148,7 +148,7 @@ def _temporary_file(name: str, segments: Sequence[Segment]) -> BinaryIO:
     A pipe would have to be written while the output is read.
     """
     try:
-        stream = tempfile.TemporaryFile()
+        stream = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             stream.writelines(_line(segment).encode() for segment in segments)
             stream.seek(0)

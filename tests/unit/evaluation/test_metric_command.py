@@ -13,7 +13,6 @@ import pytest
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, ResourceError
 from nmtkit.evaluation.metric_command import MAX_NUMBER_BYTES, Segment, run_metric_command
-from nmtkit.signals import STOP_SIGNALS, ended_by_signals
 from nmtkit.text.lines import one_line
 
 TWO = [Segment("s", "t", ("r",)), Segment("s", "u", ("r",))]
@@ -182,20 +181,6 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
     assert has_ended(int((tmp_path / "pid").read_text("ascii")))
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_a_signal_ends_the_program_and_what_it_has_started(
-    number: signal.Signals, tmp_path: Path
-) -> None:
-    """The program sends the signal itself, when it runs."""
-    with pytest.raises(KeyboardInterrupt), ended_by_signals():
-        run(
-            f"sleep 60 & echo $! $$ > '{tmp_path}/pids'; "
-            f"kill -{int(number)} {os.getpid()}; wait; sleep 60"
-        )
-    for pid in (tmp_path / "pids").read_text("ascii").split():
-        assert has_ended(int(pid))
-
-
 def test_a_program_is_asked_to_end_before_it_is_killed(tmp_path: Path) -> None:
     with pytest.raises(DataError):
         run(f"trap 'touch \"{tmp_path}/asked\"; exit' TERM; yes 1 & wait")
@@ -243,8 +228,8 @@ def test_a_shell_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPa
 def test_a_full_disk_is_an_error_that_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "w+b"))  # noqa: SIM115, PTH123
     message = (
-        r"^metric mine: its input cannot be written to a temporary file \(No space left on device\); free space, "
-        "or set TMPDIR to another folder$"
+        r"^metric mine: its input cannot be written to a temporary file "
+        r"\(No space left on device\); free space, or set TMPDIR to another folder$"
     )
     with pytest.raises(ResourceError, match=message):
         run("echo 1; echo 2")
