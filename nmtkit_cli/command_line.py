@@ -35,6 +35,7 @@ COMMANDS = {
     "translate": "Translate lines from standard input, or a file.",
     "shortlist": "Learn a shortlist of target tokens per source token.",
     "score": "Score translations against a reference or by a model.",
+    "rerank": "Choose the best of several translations per line, by weighted features.",
     "attention": "Show the attention of a model in pages and pictures.",
     "trees": "Prepare, restore and draw bracketed trees.",
     "report": "Compare training runs: results, cost, settings, curves.",
@@ -64,6 +65,7 @@ EXIT_CODES = {
     5: "out of disk space or memory, or a place that is not writable",
     6: "training diverged",
     7: "a process of distributed training died or does not answer; the same command resumes",
+    8: "a program of --metric-command failed",
     75: "training was saved and stopped by SIGTERM, SIGUSR1 or SIGHUP; the same command resumes",
     EXIT_SIGNAL
     + signal.SIGHUP: "ended by SIGHUP; unfinished files were deleted, except those that `translate "

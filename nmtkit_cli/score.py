@@ -7,28 +7,30 @@ import click
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import FILE, PATH
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.scoring import check_usage, score_by_model, score_by_reference
+from nmtkit_cli.page_options import PageFile, page_options
+from nmtkit_cli.scoring import TextFiles, check_usage, score_by_reference
+from nmtkit_cli.scoring_by_model import score_by_model
 
 EXAMPLES = """\
 nmtkit score --reference test.de < translations.de
 
-# two systems, and whether their difference is significant
-nmtkit score --reference test.de --metric bleu,chrf,ter --paired-ar baseline.de new.de
+# two systems, whether their difference is significant, and a page that compares them
+nmtkit score --reference test.de --metric bleu,chrf --paired-ar --html page.html old.de new.de
 
-# parses against gold trees, a tree per line
 nmtkit score --reference gold.trees --metric brackets < parsed.trees
 
 # log-probabilities of translations by a model
 nmtkit score --model model/ --source test.en test.de"""
 
-OWN = ("systems", "reference", "model", "source")
+OWN = ("systems", "reference", "model", "source", "page")
 
 
 @recipe_command("score", ScoreRecipe, {}, EXAMPLES, optional=OWN)
 @click.argument("systems", type=FILE, metavar="[SYSTEM]...", nargs=-1)
 @click.option("--reference", type=FILE, multiple=True, metavar="FILE", help="Reference file.")
 @click.option("--model", type=PATH, metavar="MODEL", help="Model, checkpoint or run.")
-@click.option("--source", type=FILE, metavar="FILE", help="Source text, for --model.")
+@click.option("--source", type=FILE, metavar="FILE", help="Source text.")
+@page_options("Also write a page that compares systems and sentences.")
 @click.option("--json", "as_json", is_flag=True, help="Print an object per system, or per line.")
 def command(
     recipe: ScoreRecipe,
@@ -36,23 +38,23 @@ def command(
     reference: tuple[Path, ...],
     model: Path | None,
     source: Path | None,
+    page: PageFile | None,
     as_json: bool,
 ) -> None:
     """Score translations against references or by a model.
 
-    SYSTEM is a file of translations, one per line, or standard input. Files may be gzipped.
-
-    With --reference or --test-set, prints a line per metric: name, score and sacreBLEU's
-    signature, which names the settings that the score depends on. Several systems give a table.
-    BLEU and chrF range from 0 to 100, higher is better; lower is better for TER. With --metric
-    brackets, lines are bracketed trees, and the score is EVALB's F1.
+    SYSTEM is a file of translations, one per line, or standard input. Files may be gzipped. With
+    --reference or --test-set, prints a line per metric: name, score and sacreBLEU's signature
+    of all settings; of several systems, a table. Higher is better, except for TER; BLEU and chrF
+    end at 100. --metric brackets scores trees by EVALB's F1.
 
     With --model and --source, prints a line per translation: its natural log-probability, a tab,
-    and the number of its tokens; both include the end symbol. --json adds its perplexity,
-    exp(-log-probability / tokens). The totals and their perplexity go to standard error.
+    and the number of its tokens; both include the end symbol. Totals go to standard error. With
+    --model and --contrastive, prints how often the model prefers right translations to wrong ones.
     """
-    check_usage(recipe, systems, reference, model, source)
-    if model and source:
-        score_by_model(recipe, systems, model, source, as_json)
+    texts = TextFiles(systems, reference, source)
+    check_usage(recipe, texts, model, page)
+    if model:
+        score_by_model(recipe, texts, model, as_json)
     else:
-        score_by_reference(recipe, systems, reference, as_json)
+        score_by_reference(recipe, texts, page, as_json)

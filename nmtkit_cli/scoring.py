@@ -1,9 +1,8 @@
-"""The two modes of `nmtkit score`: against references, and by a model."""
+"""The usage of `nmtkit score`, and its flow from translations and references to scores."""
 
 import json
-import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,36 +10,58 @@ import click
 
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import ScoreRecipe
+from nmtkit.errors import ConfigError
 from nmtkit_cli.command import given_one, refuse_without_effect
 from nmtkit_cli.options import idle_flags, typed_flags
-from nmtkit_cli.streams import line_reporter, say, standard_input, warn, work_reporter, write_lines
+from nmtkit_cli.page_options import PageFile
+from nmtkit_cli.streams import line_reporter, open_text, say, warn, work_reporter, write_lines
 
 if TYPE_CHECKING:
-    from nmtkit.evaluation.texts import Texts
+    from nmtkit.evaluation.texts import Text, Texts
 
 BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
-INPUT = "standard input"
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """The texts of `nmtkit score`.
+
+    Attributes:
+        systems: files of translations; none = standard input.
+        references: files of references; none = the recipe names a test set, or a model scores.
+        source: the file of the source; None = there is none, or the translations have it.
+    """
+
+    systems: Sequence[Path]
+    references: Sequence[Path]
+    source: Path | None
 
 
 def check_usage(
-    recipe: ScoreRecipe,
-    systems: Sequence[Path],
-    references: Sequence[Path],
-    model: Path | None,
-    source: Path | None,
+    recipe: ScoreRecipe, texts: TextFiles, model: Path | None, page: PageFile | None
 ) -> None:
     """Raise click.UsageError unless one mode is chosen, without options of the other one."""
+    systems, references, source = texts.systems, texts.references, texts.source
     test_set = recipe.metrics.test_set
     given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
+        if recipe.scoring.contrastive:
+            raise click.UsageError("--contrastive needs --model; give both")
         what = "; files without an option are translations" if systems else ""
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
-    if (model is None) != (source is None):
-        raise click.UsageError("--model and --source go together; give both or neither")
+    is_contrastive = bool(model and recipe.scoring.contrastive)
+    if is_contrastive:
+        _refuse_texts(recipe, systems, source)
+    else:
+        _check_source(recipe, model, source, page)
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
-    refuse_without_effect(typed_flags(ScoreRecipe, idle), f"{condition} --model")
-    if flags := idle_flags(recipe, idle):
+    used = ("--sentence-level",) if is_contrastive else ()
+    typed = [flag for flag in typed_flags(ScoreRecipe, idle) if flag not in used]
+    refuse_without_effect(typed, f"{condition} --model")
+    if flags := [flag for flag in idle_flags(recipe, idle) if flag not in used]:
         warn(f"{' and '.join(flags)} of --config: no effect {condition} --model")
+    if page is not None and (model is not None or recipe.breakdown.sentence_level):
+        refuse_without_effect(["--html"], f"with {'--model' if model else '--sentence-level'}")
     if model is not None and len(systems) > 1:
         raise click.UsageError(
             f"--model scores one file of translations, not {len(systems)}; score each one with "
@@ -48,102 +69,112 @@ def check_usage(
         )
 
 
-def score_by_reference(
-    recipe: ScoreRecipe, systems: Sequence[Path], references: Sequence[Path], as_json: bool
+def _check_source(
+    recipe: ScoreRecipe, model: Path | None, source: Path | None, page: PageFile | None
 ) -> None:
-    """Print the scores of translations from files, or from standard input without any."""
+    """Raise click.UsageError unless --source is given exactly where sources are needed."""
+    given = ["--source"] if source else []
+    if recipe.input.input_format == "json":
+        refuse_without_effect(given, "with --input-format json, whose objects have the sources")
+    elif model is not None and source is None:
+        raise click.UsageError(
+            "--model needs --source, --input-format json, or --contrastive; give one of them"
+        )
+    elif model is None and page is None and not recipe.metrics.metric_command:
+        refuse_without_effect(given, "without --model, --metric-command or --html")
+
+
+def _refuse_texts(recipe: ScoreRecipe, systems: Sequence[Path], source: Path | None) -> None:
+    """Raise click.UsageError if texts are given that a contrastive suite has itself."""
+    given = ["--source"] if source else []
+    given += ["--input-format"] if recipe.input.input_format != "text" else []
+    refuse_without_effect([*given, *map(str, systems)], "with --contrastive")
+
+
+def score_by_reference(
+    recipe: ScoreRecipe, texts: TextFiles, page: PageFile | None, as_json: bool
+) -> None:
+    """Print the scores of translations.
+
+    Args:
+        recipe: the settings.
+        texts: the files of translations, references and source.
+        page: write a page here, too.
+        as_json: print an object per system, or per line.
+    """
     from nmtkit.evaluation.evaluate import evaluate, line_type
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.reporting.scores import as_objects, as_text
 
     if recipe.breakdown.sentence_level:
         report = line_type(recipe.metrics).line_report(recipe.metrics)
-        texts = _read_texts(recipe.metrics, systems, references)
-        for part in report(texts, as_json, line_reporter()):
+        for part in report(_read_texts(recipe, texts), as_json, line_reporter()):
             for remark in part.remarks:
                 say(remark)
             write_lines(part.lines)
         return
     metrics = make_metrics(recipe.metrics)
-    texts = _read_texts(recipe.metrics, systems, references)
-    evaluation = evaluate(texts, metrics, recipe.significance, recipe.breakdown, work_reporter())
+    if page is not None:
+        _check_page(recipe.metrics, page)
+    found = _read_texts(recipe, texts)
+    config = (recipe.significance, recipe.breakdown)
+    if page is None:
+        evaluation = evaluate(found, metrics, *config, work_reporter())
+    else:
+        from nmtkit.evaluation.compare import compare
+        from nmtkit.reporting.html import write_page
+        from nmtkit.reporting.systems.page import page as comparison_page
+
+        comparison = compare(found, metrics, *config, work_reporter())
+        write_page(page.path, comparison_page(comparison))
+        evaluation = comparison.evaluation
     objects = as_objects(evaluation)
     write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
 
 
-def _read_texts(
-    metrics: MetricsConfig, systems: Sequence[Path], references: Sequence[Path]
-) -> "Texts":
-    """Read and check systems and references; warn about suspicious texts."""
+def _check_page(metrics: MetricsConfig, page: PageFile) -> None:
+    """Raise ConfigError if the file exists and may not be replaced, or lines have no words."""
     from nmtkit.evaluation.evaluate import line_type
-    from nmtkit.evaluation.texts import Text, Texts, read_test_set, read_text
-    from nmtkit.text.lines import decode_lines
+    from nmtkit.reporting.html import check_is_free
 
-    right = [read_text(path) for path in references]
+    if not line_type(metrics).has_words:
+        raise ConfigError(
+            f"--html compares texts word by word, which the lines of {metrics.metric} are not; "
+            "leave it out, or choose another --metric"
+        )
+    check_is_free(page.path, page.overwrite)
+
+
+def _read_texts(recipe: ScoreRecipe, files: TextFiles) -> "Texts":
+    """Read and check systems, references and source; warn about suspicious texts."""
+    from nmtkit.evaluation.evaluate import line_type
+    from nmtkit.evaluation.texts import Texts, common_source, read_test_set, read_text
+
+    metrics = recipe.metrics
+    references = [read_text(path) for path in files.references]
     if metrics.test_set:
-        right = read_test_set(metrics.test_set, metrics.language_pair)
-    translations = [read_text(path) for path in systems]
-    if not systems:
-        lines = decode_lines(standard_input(), INPUT, "error", warn)
-        translations = [Text(INPUT, list(lines))]
-    texts = Texts(translations, right)
+        references = read_test_set(metrics.test_set, metrics.language_pair)
+    systems, sources = _read_systems(recipe.input.input_format, files.systems)
+    sources += [read_text(files.source)] if files.source else []
+    texts = Texts(systems, references, common_source(sources) if sources else None)
     texts.check()
     for warning in line_type(metrics).input_warnings(texts):
         warn(warning)
     return texts
 
 
-def score_by_model(
-    recipe: ScoreRecipe, systems: Sequence[Path], model: Path, source: Path, as_json: bool
-) -> None:
-    """Print the log-probability of each translation; print the totals as a message.
+def _read_systems(input_format: str, paths: Sequence[Path]) -> tuple[list["Text"], list["Text"]]:
+    """Read the translations of systems; return them, and their sources if JSON lines have them."""
+    from nmtkit.evaluation.texts import Text, read_translated
+    from nmtkit.text.lines import decode_lines
 
-    Args:
-        recipe: the settings.
-        systems: the file of translations; without one, they are standard input.
-        model: the model.
-        source: the file of sources.
-        as_json: print an object per line.
-    """
-    if sys.stderr.isatty():
-        say(f"opening {model} (loading PyTorch)")
-    from nmtkit.decoding.loading import load_scorer
-    from nmtkit.decoding.scorer import ScoredLine, Totals
-    from nmtkit.text.lines import count_lines, decode_lines, open_bytes, pair_lines
-
-    def plain(line: ScoredLine) -> str:
-        return f"{line.log_prob:.6f}\t{len(line.tokens)}"
-
-    def detailed(line: ScoredLine) -> str:
-        return json.dumps(
-            {
-                "log_prob": line.log_prob,
-                "perplexity": line.perplexity,
-                "tokens": line.tokens,
-                "token_log_probs": line.token_log_probs,
-            },
-            ensure_ascii=False,
-        )
-
-    name = str(systems[0]) if systems else INPUT
-    totals = Totals()
-    with (
-        open_bytes(source) as stream,
-        open_bytes(systems[0]) if systems else nullcontext(standard_input()) as translations,
-    ):
-        pairs = pair_lines(
-            decode_lines(stream, str(source), "error", warn),
-            decode_lines(translations, name, "error", warn),
-            (str(source), name),
-        )
-        scorer = load_scorer(model, recipe)
-        total = count_lines(source) if source.is_file() else None
-        with line_reporter().counting("scored", "lines", total) as progress:
-            for chunk in scorer.score_chunks(pairs, on_batch=progress.add):
-                write_lines(map(detailed if as_json else plain, chunk))
-                totals.add(chunk)
-    say(
-        f"lines={totals.num_lines} tokens={totals.num_tokens} words={totals.num_words} "
-        f"log_prob={totals.log_prob:.4f} perplexity={totals.perplexity:.4f} "
-        f"word_perplexity={totals.word_perplexity:.4f}"
-    )
+    systems, sources = [], []
+    for path in paths or (None,):
+        with open_text(path) as (stream, name):
+            if input_format == "json":
+                source, system = read_translated(stream, name)
+                sources.append(source)
+            else:
+                system = Text(name, list(decode_lines(stream, name, "error", warn)))
+            systems.append(system)
+    return systems, sources

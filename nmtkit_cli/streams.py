@@ -6,6 +6,7 @@ Text is UTF-8 in every locale, and LF ends a line.
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -21,6 +22,18 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise ConfigError("standard input is closed; redirect a file into it")
     return sys.stdin.buffer
+
+
+@contextmanager
+def open_text(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a text, gzipped or not, or standard input (None); yield it with its name in messages."""
+    from nmtkit.text.lines import open_bytes
+
+    if path is None:
+        yield standard_input(), "standard input"
+    else:
+        with open_bytes(path) as stream:
+            yield stream, str(path)
 
 
 def write_lines(lines: Iterable[str]) -> None:

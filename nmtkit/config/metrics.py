@@ -44,11 +44,17 @@ METRICS: dict[str, MetricInfo] = {
     "brackets": MetricInfo(label="F1", compares="trees", settings=("prm",)),
 }
 
+SCORE_KEYS = ("system", "by_length", "by_frequency")
+"""Keys of the objects of `nmtkit score --json` other than the labels of metrics."""
+
 NLL = "nll"
 """The validation metric that needs no translation."""
 
 AUTO, NONE = "auto", "none"
-"""Values of validate_metrics: the default metric of the target's type, or no translation."""
+"""Values of validate_metrics: the default metric of the target's type, or no translation.
+
+NONE is also a value of metric: only the programs of metric_command score.
+"""
 
 TYPE_SETTINGS: Mapping[TargetType, tuple[str, ...]] = {
     "text": ("test_set", "language_pair", "by_frequency"),
@@ -69,8 +75,8 @@ DEFAULT_METRICS: Mapping[TargetType, str] = {"text": "bleu", "trees": "brackets"
 
 
 def metric_names(text: str) -> list[str]:
-    """Return the names in a comma-separated list, without repetitions."""
-    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+    """Return the names in a comma-separated list, without repetitions; "none" has none."""
+    return [] if text == NONE else list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def metrics_of(compares: TargetType) -> list[str]:
@@ -113,8 +119,15 @@ class MetricsConfig:
         "bleu",
         f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}) or of trees "
         f"({', '.join(metrics_of('trees'))}). paper-bleu: as in "
-        '"Attention Is All You Need"; brackets: F1 of EVALB.',
+        '"Attention Is All You Need"; brackets: F1 of EVALB; none: only --metric-command.',
         metavar="LIST",
+    )
+    metric_command: tuple[str, ...] = setting(
+        (),
+        "Program as a metric, run by the shell; may be repeated. It reads lines of source, "
+        "translation and references, separated by tabs, and writes a number for each, higher is "
+        "better.",
+        metavar="NAME=COMMAND",
     )
     tokenize: str = setting(
         "auto",

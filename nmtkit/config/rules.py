@@ -7,8 +7,10 @@ from itertools import chain
 
 from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import values_of
+from nmtkit.config.metric_commands import metric_command_problems
 from nmtkit.config.metrics import (
     METRICS,
+    NONE,
     TYPE_SETTINGS,
     MetricsConfig,
     metric_names,
@@ -24,6 +26,7 @@ from nmtkit.config.preprocessing import (
     segmentations,
 )
 from nmtkit.config.problems import Problem, suggestion, without_effect
+from nmtkit.config.rerank_rules import rerank_problems
 from nmtkit.config.schema import (
     LENGTH_PENALTIES,
     OUTPUT_FORMATS,
@@ -31,6 +34,7 @@ from nmtkit.config.schema import (
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
+    RerankRecipe,
     SamplingConfig,
     ScoreRecipe,
     SearchConfig,
@@ -57,6 +61,9 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _metrics(recipe)
         yield from _languages(recipe.metrics)
         yield from _significance(recipe)
+    if isinstance(recipe, RerankRecipe):
+        yield from rerank_problems(recipe)
+        yield from _languages(recipe.metrics)
     if isinstance(recipe, AttentionRecipe):
         yield from _attention(recipe)
 
@@ -207,7 +214,14 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     for name in unknown:
         text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
         yield Problem(("metric",), text)
-    if unknown:
+    yield from metric_command_problems(recipe.metrics.metric_command)
+    if not (names or recipe.metrics.metric_command):
+        yield Problem(
+            ("metric", "metric_command"),
+            f"metric ({NONE!r}) needs --metric-command; name a metric or a program "
+            "[metrics.metric]",
+        )
+    if unknown or not names:
         return
     compared = {METRICS[name].compares for name in names}
     if len(compared) > 1:
@@ -218,6 +232,8 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
             "with a separate command [metrics.metric]",
         )
         return
+    if "text" not in compared:
+        yield from without_effect(recipe, ("metric_command",), f"on {', '.join(names)}", "metric")
     settings = chain(*(info.settings for info in METRICS.values()), *TYPE_SETTINGS.values())
     used = chain(
         *(METRICS[name].settings for name in names), *(TYPE_SETTINGS[one] for one in compared)

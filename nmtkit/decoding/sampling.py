@@ -9,6 +9,7 @@ Source: Fan et al. 2018 (arXiv 1805.04833) for top-k, Holtzman et al. 2020 (arXi
 top-p, Hewitt et al. 2022 (arXiv 2210.15191, section 4) for the epsilon cutoff.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,14 @@ from torch import Tensor
 
 from nmtkit.config.schema import SamplingConfig, SearchConfig
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
-from nmtkit.decoding.search import NO_PROBABILITIES, Hypothesis, S, Step, length_penalty
+from nmtkit.decoding.search import (
+    NO_PROBABILITIES,
+    PRUNING_FRACTION,
+    Hypothesis,
+    S,
+    Step,
+    length_penalty,
+)
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 
@@ -63,27 +71,83 @@ def sample(
     Raises:
         DamagedError: logits are not numbers.
     """
-    num_sentences, width = len(max_lengths), spec.num_samples
-    shape = (num_sentences, width)
-    ids = torch.empty(*shape, 0, dtype=torch.int64, device=max_lengths.device)
-    sums = torch.zeros(shape, dtype=torch.float64, device=max_lengths.device)
-    is_done = torch.zeros(shape, dtype=torch.bool, device=max_lengths.device)
-    tokens = torch.full((num_sentences, 1), BOS_ID, device=max_lengths.device)
-    while not is_done.all():
-        logits = step(tokens, state)
-        if not ids.shape[2]:
-            state.expand(width)
-            logits = logits.expand(-1, width, -1)
+    samples = _Samples(max_lengths, spec, constraints)
+    results: list[list[Hypothesis]] = [[] for _ in max_lengths]
+    while True:
+        logits = step(samples.tokens, state)
+        if not samples.position:
+            state.expand(spec.num_samples)
+            logits = logits.expand(-1, spec.num_samples, -1)
+        samples.extend(logits)
+        is_done = samples.is_done.all(1)
+        num_done = int(is_done.sum())
+        if num_done >= PRUNING_FRACTION * len(is_done):
+            for sentence, hypotheses in samples.of_sentences(is_done, config):
+                results[sentence] = hypotheses
+            if num_done == len(is_done):
+                return results
+            remaining = (~is_done).nonzero().squeeze(1)
+            samples.keep(remaining)
+            state.keep(remaining)
+
+
+class _Samples:
+    """The samples of B sentences that are not finished, and W samples of each.
+
+    Attributes:
+        tokens: (B, W) int64, the tokens to continue from; at first (B, 1).
+        is_done: (B, W) bool.
+    """
+
+    def __init__(
+        self, max_lengths: Tensor, spec: SamplingSpec, constraints: Constraints | None
+    ) -> None:
+        """Begin all samples."""
+        shape, device = (len(max_lengths), spec.num_samples), max_lengths.device
+        self._max_lengths, self._constraints = max_lengths, constraints
+        self._spec, self._keys = spec, spec.keys
+        self._sentences = list(range(len(max_lengths)))
+        self._ids = torch.empty(*shape, 0, dtype=torch.int64, device=device)
+        self._sums = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.is_done = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.tokens = torch.full((len(max_lengths), 1), BOS_ID, device=device)
+
+    @property
+    def position(self) -> int:
+        """Number of tokens drawn."""
+        return self._ids.shape[2]
+
+    def extend(self, logits: Tensor) -> None:
+        """Draw the next token of each sample from logits (B, W, V)."""
         log_probs = logits.log_softmax(-1, dtype=torch.float32)
-        is_last = max_lengths <= ids.shape[2] + 1
-        allowed = _constrained(log_probs, ids, is_last, constraints)
-        uniform = _uniform(spec, ids.shape[2], width)
-        tokens = _draw_tokens(_sampling_probs(allowed, spec.config), uniform)
-        tokens = tokens.masked_fill(is_done | is_last[:, None], EOS_ID)
-        sums += log_probs.gather(2, tokens[:, :, None]).squeeze(2).masked_fill(is_done, 0.0)
-        ids = torch.cat([ids, tokens[:, :, None]], 2)
-        is_done = is_done | (tokens == EOS_ID)
-    return _hypotheses(ids, sums, config)
+        is_last = self._max_lengths <= self.position + 1
+        allowed = _constrained(log_probs, self._ids, is_last, self._constraints)
+        uniform = _uniform(self._spec.seed, self._keys, self.position, self._spec.num_samples)
+        tokens = _draw(allowed, self._spec.config, uniform)
+        tokens = tokens.masked_fill(self.is_done | is_last[:, None], EOS_ID)
+        drawn = log_probs.gather(2, tokens[:, :, None]).squeeze(2)
+        self._sums += drawn.masked_fill(self.is_done, 0.0)
+        self._ids = torch.cat([self._ids, tokens[:, :, None]], 2)
+        self.is_done = self.is_done | (tokens == EOS_ID)
+        self.tokens = tokens
+
+    def of_sentences(
+        self, chosen: Tensor, config: SearchConfig
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Yield the number of each chosen sentence, and its samples; chosen (B,) bool."""
+        indices = chosen.nonzero().squeeze(1)
+        found = _hypotheses(self._ids[indices], self._sums[indices], config)
+        for index, hypotheses in zip(indices.tolist(), found, strict=True):
+            yield self._sentences[index], hypotheses
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep only these sentences; kept (B',) int64."""
+        self._sentences = [self._sentences[index] for index in kept.tolist()]
+        self._max_lengths, self._keys = self._max_lengths[kept], self._keys[kept]
+        self._ids, self._sums = self._ids[kept], self._sums[kept]
+        self.is_done, self.tokens = self.is_done[kept], self.tokens[kept]
+        if self._constraints:
+            self._constraints.keep(kept)
 
 
 def _constrained(
@@ -113,10 +177,27 @@ def _sampling_probs(log_probs: Tensor, config: SamplingConfig) -> Tensor:
         is_outside = ordered.cumsum(-1) - ordered >= config.top_p
         probs = torch.zeros_like(probs).scatter_(2, order, ordered.masked_fill(is_outside, 0.0))
     if config.epsilon_cutoff:
-        probs = probs / probs.sum(-1, keepdim=True)
-        highest = probs.amax(-1, keepdim=True)  # kept, even if it is below the cutoff
-        probs = probs.masked_fill(probs < highest.clamp(max=config.epsilon_cutoff), 0.0)
+        probs = _cut_off(probs / probs.sum(-1, keepdim=True), config.epsilon_cutoff)
     return probs
+
+
+def _cut_off(probs: Tensor, epsilon: float) -> Tensor:
+    """Replace probabilities below epsilon by 0, except the highest of each distribution."""
+    highest = probs.amax(-1, keepdim=True)
+    return probs.masked_fill(probs < highest.clamp(max=epsilon), 0.0)
+
+
+def _draw(log_probs: Tensor, config: SamplingConfig, uniform: Tensor) -> Tensor:
+    """Draw a token (B, W) from each distribution (B, W, V), by numbers (B, W) in [0, 1)."""
+    if not config.epsilon_cutoff or config.top_k or config.top_p < 1:
+        return _draw_tokens(_sampling_probs(log_probs, config), uniform)
+    # At most 1 / epsilon tokens are as probable as epsilon: the likeliest of the vocabulary.
+    scaled = log_probs / config.temperature
+    num_candidates = min(int(1 / config.epsilon_cutoff) + 1, scaled.shape[-1])
+    candidates = scaled.topk(num_candidates).indices.sort(-1).values
+    probs = scaled.gather(-1, candidates).double() - scaled.logsumexp(-1, keepdim=True)
+    kept = _cut_off(probs.exp(), config.epsilon_cutoff)
+    return candidates.gather(-1, _draw_tokens(kept, uniform)[:, :, None]).squeeze(-1)
 
 
 def _draw_tokens(probs: Tensor, uniform: Tensor) -> Tensor:
@@ -127,11 +208,11 @@ def _draw_tokens(probs: Tensor, uniform: Tensor) -> Tensor:
     return tokens.squeeze(2).clamp(max=probs.shape[2] - 1)
 
 
-def _uniform(spec: SamplingSpec, position: int, width: int) -> Tensor:
+def _uniform(seed: int, keys: Tensor, position: int, width: int) -> Tensor:
     """Return float64 numbers (B, W) in [0, 1), a hash of seed, key, sample and position."""
-    samples = torch.arange(width, device=spec.keys.device)
-    bits = _splitmix64(torch.full_like(spec.keys, _as_int64(spec.seed)))
-    bits = _splitmix64(bits + spec.keys)[:, None]
+    samples = torch.arange(width, device=keys.device)
+    bits = _splitmix64(torch.full_like(keys, _as_int64(seed)))
+    bits = _splitmix64(bits + keys)[:, None]
     bits = _splitmix64(bits + samples)
     bits = _splitmix64(bits + position)
     numbers: Tensor = _shift_right(bits, 64 - _DOUBLE_BITS).double()

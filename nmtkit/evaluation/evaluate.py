@@ -106,6 +106,10 @@ def _prepare(texts: Texts, metric: Metric, reporter: WorkReporter) -> Texts:
         counting.add(1)
         return prepared
 
+    if metric.replace is not None:
+        num_lines = sum(len(system.lines) for system in texts.systems)
+        with reporter.counting(f"scored by {metric.name}:", "lines", num_lines) as counting:
+            return metric.replace(texts, lambda: counting.add(1))
     num_lines = sum(len(text.lines) for text in (*texts.systems, *texts.references))
     with reporter.counting(f"prepared for {metric.name}:", "lines", num_lines) as counting:
         return texts.map(prepare)
@@ -163,19 +167,25 @@ class LineType:
     Attributes:
         input_warnings: yields warnings about texts for which `Texts.check` has passed.
         line_report: as the function `line_report`.
+        has_words: a line is a text; the page compares its words.
     """
 
     input_warnings: Callable[[Texts], Iterator[str]]
     line_report: Callable[[MetricsConfig], LineReport]
+    has_words: bool
 
 
 LINE_TYPES: dict[TargetType, LineType] = {
-    "text": LineType(input_warnings, line_report),
-    "trees": LineType(parse_warnings, evalb_report),
+    "text": LineType(input_warnings, line_report, has_words=True),
+    "trees": LineType(parse_warnings, evalb_report, has_words=False),
 }
 """How to handle each type of lines that metrics compare."""
 
 
 def line_type(config: MetricsConfig) -> LineType:
-    """Return the type of lines that the metrics compare; all of them compare the same type."""
-    return LINE_TYPES[METRICS[metric_names(config.metric)[0]].compares]
+    """Return the type of lines that the metrics compare; all of them compare the same type.
+
+    Programs compare text.
+    """
+    names = metric_names(config.metric)
+    return LINE_TYPES[METRICS[names[0]].compares if names else "text"]

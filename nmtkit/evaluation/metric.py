@@ -75,6 +75,8 @@ class Metric:
         prepare: applied to each line before sacreBLEU gets it.
         text_of: text of a line whose words are counted for its length.
         describe: returns details and figures of a result of `scorer`, as in `Score`.
+        replace: returns texts to score in place of others: a program replaces the lines of systems
+            by their scores, and its second argument is called for each; None = `prepare` applies.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Metric:
     prepare: Callable[[str], str] = _unchanged
     text_of: Callable[[str], str] = _unchanged
     describe: Callable[[Any], tuple[str, Mapping[str, Any]]] = _without_details
+    replace: Callable[[Texts, Callable[[], object]], Texts] | None = None
 
     def count(self, hypotheses: Iterable[str], references: Sequence[Sequence[str]]) -> Statistics:
         """Return the statistics of prepared lines.
@@ -127,6 +130,10 @@ class Metric:
             interval,
             figures=figures,
         )
+
+    def score_sums(self, sums: Sequence[int | float]) -> float:
+        """Score a text by the sums of the statistics of its lines."""
+        return float(self.scorer._compute_score_from_stats(list(sums)).score)
 
     def score_line(self, hypothesis: str, references: Sequence[str]) -> float:
         """Score one prepared line."""

@@ -12,9 +12,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nmtkit.config.metric_commands import metric_commands
 from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig, metric_names
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metric import Metric, Score
+from nmtkit.evaluation.metric_command import Segment, run_metric_command
+from nmtkit.evaluation.texts import Texts
 from nmtkit.parsing.evalb.metric import make_bracket_metrics
 from nmtkit.text.moses import Moses, split_compounds
 
@@ -27,13 +30,17 @@ _LOWER_ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def make_metrics(config: MetricsConfig) -> list[Metric]:
-    """Make the metrics named by `config.metric`, in order; one name may give several metrics.
+    """Make the metrics named by `config.metric`, in order, and those of `config.metric_command`.
+
+    One name may give several metrics.
 
     Raises:
         ConfigError: a metric needs a package or a file that is missing, or a file cannot be read.
     """
     names = metric_names(config.metric)
-    return [made for name in names for made in MAKERS[name](METRICS[name], config)]
+    made = [made for name in names for made in MAKERS[name](METRICS[name], config)]
+    commands = metric_commands(config.metric_command)
+    return [*made, *(_make_command(name, commands[name], config) for name in commands)]
 
 
 def score_corpus(
@@ -47,6 +54,7 @@ def score_corpus(
         references: one or more references, each with the same number of lines.
     """
     assert all(len(lines) == len(hypotheses) > 0 for lines in references), "equally many lines"
+    assert not any(metric.replace for metric in metrics), "programs need `evaluate`"
     return [
         metric.score(
             metric.count(
@@ -124,6 +132,32 @@ def _make_moses_bleu(
     metric = _text_metric(info, config, make(False), make(True))
     marks = {**metric.marks, **marks}
     return [replace(metric, prepare=prepare, marks=marks, describe=_describe_bleu)]
+
+
+def _make_command(name: str, command: str, config: MetricsConfig) -> Metric:
+    """Make the metric of a program."""
+    from nmtkit.evaluation.segment_scores import SegmentScores
+
+    info = MetricInfo(label=name)
+    scorer = SegmentScores(command)
+    metric = _text_metric(info, config, scorer, scorer)
+    return replace(metric, replace=partial(_scored_by_command, name, command))
+
+
+def _scored_by_command(
+    name: str, command: str, texts: Texts, on_score: Callable[[], object]
+) -> Texts:
+    """Replace the lines of each system by their scores, which a program computes."""
+    num_lines = len(texts.references[0].lines)
+    sources = texts.source.lines if texts.source else [""] * num_lines
+    references = [*zip(*(one.lines for one in texts.references), strict=True)]
+    scored = []
+    for system in texts.systems:
+        segments = [*map(Segment, sources, system.lines, references)]
+        with system.named_in_errors():
+            scores = run_metric_command(name, command, segments, on_score)
+        scored.append(replace(system, lines=[repr(score) for score in scores]))
+    return replace(texts, systems=scored)
 
 
 Maker = Callable[[MetricInfo, MetricsConfig], list[Metric]]

@@ -3,14 +3,17 @@
 sacreBLEU knows the test sets and downloads them at first use.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from nmtkit.config.problems import suggestion
 from nmtkit.errors import ConfigError, DataError, ResourceError
 from nmtkit.text.lines import read_lines
+from nmtkit.text.translations import read_translations
 
 
 @dataclass(frozen=True)
@@ -36,20 +39,28 @@ class Text:
 
 @dataclass(frozen=True)
 class Texts:
-    """One or more systems and one or more references, all with the same number of lines."""
+    """One or more systems and one or more references, all with the same number of lines.
+
+    Attributes:
+        systems: the translations.
+        references: what they are compared with.
+        source: what they translate; None = unknown.
+    """
 
     systems: Sequence[Text]
     references: Sequence[Text]
+    source: Text | None = None
 
     def check(self) -> None:
         """Raise DataError if there are no lines, or the numbers of lines differ."""
+        others = [(one, "translation per reference") for one in self.references]
+        others += [(self.source, "translation per source line")] if self.source else []
         for system in self.systems:
-            for reference in self.references:
-                if len(system.lines) != len(reference.lines):
+            for other, pairing in others:
+                if len(system.lines) != len(other.lines):
                     raise DataError(
-                        f"{system.name} has {len(system.lines)} lines and {reference.name} has "
-                        f"{len(reference.lines)}; give one translation per reference, "
-                        "in the same order"
+                        f"{system.name} has {len(system.lines)} lines and {other.name} has "
+                        f"{len(other.lines)}; give one {pairing}, in the same order"
                     )
             if not system.lines:
                 raise DataError(
@@ -66,27 +77,59 @@ class Texts:
         return self.systems[0]
 
     def map(self, change: Callable[[str], str]) -> "Texts":
-        """Apply a function to each line."""
+        """Apply a function to each line of systems and references."""
         return self._each(lambda lines: [change(line) for line in lines])
 
     def select(self, indices: Sequence[int]) -> "Texts":
         """Return the texts with only the lines of these indices."""
-        return self._each(lambda lines: [lines[index] for index in indices])
+
+        def selected(lines: Sequence[str]) -> Sequence[str]:
+            return [lines[index] for index in indices]
+
+        source = self.source and replace(self.source, lines=selected(self.source.lines))
+        return replace(self._each(selected), source=source)
 
     def _each(self, change: Callable[[Sequence[str]], Sequence[str]]) -> "Texts":
         def changed(texts: Sequence[Text]) -> list[Text]:
             return [replace(text, lines=change(text.lines)) for text in texts]
 
-        return Texts(changed(self.systems), changed(self.references))
+        return replace(self, systems=changed(self.systems), references=changed(self.references))
 
 
 def read_text(path: Path) -> Text:
-    """Read a file; its path becomes the text's name.
+    """Read a file; its path becomes the text's name, with U+FFFD for what is not UTF-8.
 
     Raises:
         ConfigError, DataError: see `read_lines`.
     """
-    return Text(str(path), list(read_lines(path)))
+    name = os.fsencode(path).decode(errors="replace")
+    return Text(name, list(read_lines(path)))
+
+
+def read_translated(stream: BinaryIO, name: str) -> tuple[Text, Text]:
+    """Read JSON lines of the schema `nmtkit-translations`; return sources and translations.
+
+    Raises:
+        DataError: see `read_translations`.
+    """
+    lines = list(read_translations(stream, name))
+    return Text(name, [line.source for line in lines]), Text(
+        name, [line.best.text for line in lines]
+    )
+
+
+def common_source(sources: Sequence[Text]) -> Text:
+    """Return the only source of several systems; DataError if theirs differ."""
+    first, *others = sources
+    for other in others:
+        lines = zip(first.lines, other.lines, strict=False)
+        for number, (line, another) in enumerate(lines, 1):
+            if line != another:
+                raise DataError(
+                    f"{other.name}:{number}: another source than {first.name}:{number}; give "
+                    "translations of the same text"
+                )
+    return first
 
 
 def read_test_set(test_set: str, language_pair: str) -> list[Text]:

@@ -87,13 +87,14 @@ def _figure(figure: Figure) -> str:
 def _section(section: Section) -> str:
     parts = [f"<h2>{escape(section.title)}</h2>"]
     if section.table is not None:
-        parts.append(_table(section.table))
+        parts.append(table_element(section.table))
     if section.sentences:
         parts += ["<ul>", *(f"<li>{escape(one)}</li>" for one in section.sentences), "</ul>"]
     return "\n".join(["<section>", *parts, "</section>"])
 
 
-def _table(table: Table) -> str:
+def table_element(table: Table) -> str:
+    """Return a table in a box in which it scrolls."""
     header = _row("th", map(escape, table.headers))
     rows = [_row("td", map(_cell, row)) for row in table.rows]
     parts = [f"<thead>{header}</thead>", "<tbody>", *rows, "</tbody>"]

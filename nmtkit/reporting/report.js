@@ -41,14 +41,15 @@ function watch(plot, readout) {
   show(null);
 }
 
-/** Return a curve's name and points: pixels of its line, values as text. */
+/** Return a curve's name, current classes and points: pixels of its line, values as text. */
 function curveOf(curve) {
   const [xs, ys] = [curve.dataset.x.split(" "), curve.dataset.y.split(" ")];
   const pixels = curve.querySelector("path").getAttribute("d").matchAll(/([\d.]+),([\d.]+)/g);
   const points = [...pixels].map(([, left, top], index) => {
     return { left: +left, top: +top, x: xs[index], y: ys[index] };
   });
-  return { name: curve.dataset.name, color: curve.getAttribute("class"), points };
+  const classes = () => curve.getAttribute("class");
+  return { name: curve.dataset.name, classes, points };
 }
 
 /** Return the points of all curves from left to right, one per pixel position. */
@@ -83,8 +84,8 @@ function describe(readout, place, curves, x) {
 function mark(cursor, left, curves, frame) {
   const [top, height] = ["y", "height"].map((name) => frame.getAttribute(name));
   const line = make(cursor, "path", { class: "grid", d: `M${left},${top} v${height}` });
-  const dots = curves.map(({ color, point }) => {
-    return make(cursor, "circle", { class: color, cx: point.left, cy: point.top, r: 4 });
+  const dots = curves.map(({ classes, point }) => {
+    return make(cursor, "circle", { class: classes(), cx: point.left, cy: point.top, r: 4 });
   });
   cursor.append(line, ...dots);
 }

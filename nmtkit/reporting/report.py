@@ -4,12 +4,11 @@ The composition root of this folder: it chooses the sections, their order and th
 A module of its own: the command that imports it stays thin.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.errors import ConfigError
+from nmtkit.reporting import html
 from nmtkit.reporting.curves import figures
 from nmtkit.reporting.document import Section, markdown
 from nmtkit.reporting.origins import dates_of, origins
@@ -18,8 +17,6 @@ from nmtkit.reporting.paper import table2
 from nmtkit.reporting.run_tables import samples, settings, summary, validations
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.warnings import warnings
-from nmtkit.storage.disk_errors import disk_errors
-from nmtkit.storage.durable import make_folder, replace_file
 from nmtkit.version import __version__
 
 
@@ -68,14 +65,9 @@ def write_page(report: Report, path: Path, overwrite: bool) -> None:
         ConfigError: the file exists and `overwrite` is off, or the path is impossible.
         ResourceError: the file cannot be written.
     """
-    parent = path.absolute().parent
-    with disk_errors(path):
-        if os.path.lexists(path) and not overwrite:
-            raise ConfigError(f"{path}: already exists; choose another name or add --overwrite")
-        if not parent.is_dir():
-            make_folder(parent)
+    html.check_is_free(path, overwrite)
     title = f"Training of {', '.join(run.name for run in report.runs)}"
     dates = [f"started {one}" for one in [dates_of(report.runs)] if one]
     origin = " \u00b7 ".join([*dates, f"nmtkit {__version__}"])
     text = page(title, origin, report.overview, figures(report.runs), report.details)
-    replace_file(path, text.encode())
+    html.write_page(path, text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from nmtkit.reporting.axis import Axis, fit_axis
+from nmtkit.reporting.axis import Axis, Tick, fit_axis
 
 PALETTE = """\
 :root {
@@ -72,12 +72,31 @@ class Plot:
         curves: one per run, also for a run without points, so that colours stay the same.
         from_zero: begin the y axis at 0.
         x_label: the unit of the x axis, in the plural.
+        categories: names of x = 0, 1, ...; empty if x is a quantity.
     """
 
     title: str
     curves: Sequence[Curve]
     from_zero: bool
     x_label: str = "updates"
+    categories: Sequence[str] = ()
+
+    def x_axis(self) -> Axis:
+        """Return the axis on which all curves fit."""
+        if self.categories:
+            half = 0.5
+            return Axis(-half, len(self.categories) - half, _LEFT, _RIGHT)
+        points = (x for curve in self.curves for x, _ in curve.finite)
+        return fit_axis(points, (_LEFT, _RIGHT), from_zero=True)
+
+    def x_ticks(self, axis: Axis) -> list[Tick]:
+        """Return the ticks of the x axis."""
+        named = [Tick(number, name) for number, name in enumerate(self.categories)]
+        return named or axis.ticks(_X_TICKS, min_step=1)
+
+    def x_text(self, x: float) -> str:
+        """Write a value of the x axis; a script splits such texts at spaces."""
+        return self.categories[int(x)] if self.categories else _rounded(x)
 
 
 def draw(plot: Plot) -> str:
@@ -87,7 +106,7 @@ def draw(plot: Plot) -> str:
     legend = list(_legend(names)) if len(plot.curves) > 1 else []
     top = _TITLE + _LEGEND_ROW * len(legend)
     points = [point for curve in drawn.values() for point in curve.finite]
-    x_axis = fit_axis((x for x, _ in points), (_LEFT, _RIGHT), from_zero=True)
+    x_axis = plot.x_axis()
     y_axis = fit_axis((y for _, y in points), (top + _HEIGHT, top), from_zero=plot.from_zero)
     title = escape(plot.title)
     view = f"0 0 {_WIDTH} {top + _HEIGHT + _BELOW}"
@@ -96,8 +115,8 @@ def draw(plot: Plot) -> str:
         f'data-x="{escape(plot.x_label)}">',
         f'<text class="title" x="0" y="18">{title}</text>',
         *(entry for row in legend for entry in row),
-        *_frame(x_axis, y_axis, plot.x_label),
-        *(_curve(number, curve, x_axis, y_axis) for number, curve in drawn.items()),
+        *_frame(plot, x_axis, y_axis),
+        *(_curve(number, plot, x_axis, y_axis) for number in drawn),
         "</svg>",
     ]
     return "\n".join(elements)
@@ -121,6 +140,7 @@ def style() -> str:
             ".plot text { fill: var(--muted); }",
             ".plot .title { fill: var(--text); font-weight: 600; }",
             ".plot .name { fill: var(--text); }",
+            ".plot .category { font-size: 12px; }",
             ".plot .frame { fill: none; stroke: var(--line); }",
             ".plot .grid { stroke: var(--line); stroke-width: 0.6; }",
             ".plot .curve path { fill: none; stroke: currentColor; stroke-width: 1.8; "
@@ -172,30 +192,33 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _MAX_NAME else f"{name[: half - 3]}...{name[-half:]}"
 
 
-def _frame(x_axis: Axis, y_axis: Axis, x_label: str) -> Iterator[str]:
+def _frame(plot: Plot, x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     """Yield the grid, the ticks with their labels, and the frame."""
     for tick in y_axis.ticks(_Y_TICKS, min_step=0):
         y = y_axis.pixel(tick.value)
         yield f'<path class="grid" d="M{_LEFT},{y:.1f} H{_RIGHT}"/>'
         yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick.label}</text>'
-    for tick in x_axis.ticks(_X_TICKS, min_step=1):
+    for tick in plot.x_ticks(x_axis):
         x = x_axis.pixel(tick.value)
         yield f'<path class="frame" d="M{x:.1f},{y_axis.start} v{_TICK}"/>'
-        yield f'<text x="{x:.1f}" y="{y_axis.start + 18}" text-anchor="middle">{tick.label}</text>'
+        text = escape(tick.label)
+        kind = ' class="category"' if plot.categories else ""
+        yield f'<text{kind} x="{x:.1f}" y="{y_axis.start + 18}" text-anchor="middle">{text}</text>'
     middle = (_LEFT + _RIGHT) / 2
     bottom = y_axis.start + 35
-    yield f'<text x="{middle}" y="{bottom}" text-anchor="middle">{escape(x_label)}</text>'
+    yield f'<text x="{middle}" y="{bottom}" text-anchor="middle">{escape(plot.x_label)}</text>'
     yield (
         f'<rect class="frame" x="{_LEFT}" y="{y_axis.end}" width="{_RIGHT - _LEFT}" '
         f'height="{_HEIGHT}"/>'
     )
 
 
-def _curve(number: int, curve: Curve, x_axis: Axis, y_axis: Axis) -> str:
+def _curve(number: int, plot: Plot, x_axis: Axis, y_axis: Axis) -> str:
     """Draw a line between gaps, and dots for isolated points, or for all points if few.
 
     The values of the line's points follow as text, for a script that displays them.
     """
+    curve = plot.curves[number]
     has_dots = len(curve.points) <= _MAX_DOTS
     lines, dots = [], []
     for is_line, part in groupby(curve.points, lambda point: math.isfinite(point[1])):
@@ -205,9 +228,9 @@ def _curve(number: int, curve: Curve, x_axis: Axis, y_axis: Axis) -> str:
             lines.append("M" + " ".join(f"{x},{y}" for x, y in pixels))
         if is_line and (has_dots or len(points) == 1):
             dots += [f'<circle cx="{x}" cy="{y}" r="{_RADIUS}"/>' for x, y in pixels]
-    xs = " ".join(_rounded(x) for x, _ in curve.finite)
+    xs = " ".join(plot.x_text(x) for x, _ in curve.finite)
     ys = " ".join(_precise(y) for _, y in curve.finite)
-    values = f' data-name="{escape(curve.name)}" data-x="{xs}" data-y="{ys}"'
+    values = f' data-name="{escape(curve.name)}" data-x="{escape(xs)}" data-y="{ys}"'
     return _group(number, f'<path d="{"".join(lines)}"/>{"".join(dots)}', values)
 
 

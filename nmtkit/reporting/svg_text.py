@@ -18,7 +18,12 @@ def columns(text: str) -> int:
 
 def xml_text(text: str) -> str:
     """Escape a text; a character that XML cannot hold becomes U+FFFD."""
-    return escape(_NOT_IN_XML.sub("\ufffd", text))
+    return escape(visible_text(text))
+
+
+def visible_text(text: str) -> str:
+    """Replace characters that XML cannot hold by U+FFFD."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def _width(character: str) -> int:

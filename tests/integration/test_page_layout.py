@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from nmtkit.config.metrics import SignificanceConfig
 from nmtkit.reporting.attention.page import page as attention_page
 from nmtkit.reporting.attention.sentence_json import as_object, packed
 from nmtkit.reporting.report import report_on, write_page
+from nmtkit.reporting.systems.page import page as systems_page
 from tests.integration.browser import CHROMIUM, Page, browser
 from tests.integration.test_attention_page import SELECTED, long_sentence
 from tests.records import SESSION
 from tests.unit.reporting.attention.builders import example_sentence
 from tests.unit.reporting.builders import run_of, validated
+from tests.unit.reporting.systems.builders import SYSTEMS, comparison
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
@@ -93,9 +96,25 @@ def attention_writer(**selection: str) -> Callable[[Path], None]:
     return write
 
 
+def write_systems(path: Path) -> None:
+    name = "experiments/a-system-with-a-very-long-name" * 3
+    named = dict(zip([f"{name}.de", "other.de", name], SYSTEMS.values(), strict=True))
+    significance = SignificanceConfig(confidence=True, resamples=20, paired_ar=True, trials=20)
+    source = ["eins", "zwei", "drei", "Donaudampfschifffahrt" * 20]
+    compared = comparison(named, source=source, significance=significance)
+    path.write_text(systems_page(compared), encoding="utf-8")
+
+
+def write_one_system(path: Path) -> None:
+    compared = comparison({"system.de": SYSTEMS["out/poor.en"]})
+    path.write_text(systems_page(compared), encoding="utf-8")
+
+
 PAGES = {
     "report": write_report,
     "report on one": write_report_on_one,
+    "systems": write_systems,
+    "one system": write_one_system,
     "lines": attention_writer(attention="memory"),
     "lines of one head": attention_writer(attention="memory", heads="2", word="row-1"),
     "matrix": attention_writer(drawing="matrix"),

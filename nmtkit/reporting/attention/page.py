@@ -7,7 +7,7 @@ from html import escape
 from string import Template
 
 from nmtkit.reporting.attention.drawing import color_variables
-from nmtkit.reporting.html import base_style, package_file, policy
+from nmtkit.reporting.html import base_style, embedded, package_file, policy
 from nmtkit.version import __version__
 
 _SCRIPTS = ("weights.js", "state.js", "lines.js", "matrix.js", "page.js")
@@ -28,8 +28,7 @@ def page(title: str, data: str) -> str:
         title=escape(title),
         version=__version__,
         style=style,
-        # Only "<" could end the script element.
-        data=data.replace("<", "\\u003c"),
+        data=embedded(data),
         script=script,
     )
 

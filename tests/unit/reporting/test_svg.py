@@ -211,3 +211,16 @@ def test_the_axes_are_named() -> None:
     assert "updates" in texts
     assert {"0", "100", "200", "300"} <= set(texts)
     assert {"1.0", "2.0", "3.0"} <= set(texts)
+
+
+def test_named_places_of_the_axis_are_ticks_and_values() -> None:
+    names = ["1-10", "11-20", "<61+>"]
+    curve = Curve("run", [(0, 1.0), (1, math.nan), (2, 3.0)])
+    drawn = parsed(Plot("Score", [curve], False, "words", names))
+    assert [one.text for one in drawn.iter("text") if one.get("class") == "category"] == names
+    (group,) = curves_of(drawn)
+    assert group.attrib["data-x"] == "1-10 <61+>"
+    ticks = [float(one.attrib["x"]) for one in drawn.iter("text") if one.text in names]
+    (first,), (last,) = lines_of(group)
+    assert [first[0], last[0]] == [ticks[0], ticks[2]]
+    assert ticks[1] - ticks[0] == pytest.approx(ticks[2] - ticks[1], abs=2 * ROUNDED)

@@ -1,0 +1,184 @@
+"""`nmtkit score --metric-command` as a process, and scoring of JSON lines."""
+
+import json
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmtkit.signals import STOP_SIGNALS
+from tests.tiny import write_lines
+
+ROOT = Path(__file__).parents[2]
+RATIO = f"ratio={sys.executable} {ROOT / 'examples' / 'metrics' / 'length_ratio.py'}"
+COLUMNS = "columns=awk -F '\\t' '{ print NF }'"
+SOURCE = ["Good.", "A\tcat.", "I am here now."]
+REFERENCE = ["Gut.", "Eine Katze.", "Ich bin jetzt hier."]
+SYSTEM = ["Gut!", "Die Katze.", "Ich bin hier."]
+OTHER = ["Schlecht ist das.", "Eine Katze.", "Ich."]
+DEADLINE_S = 30.0
+
+
+def score(*arguments: object, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nmtkit_cli", "score", *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    for name, lines in {
+        "source": SOURCE,
+        "reference": REFERENCE,
+        "system": SYSTEM,
+        "other": OTHER,
+    }.items():
+        write_lines(tmp_path / name, lines)
+    return tmp_path
+
+
+def ratios(system: list[str]) -> list[float]:
+    lengths = [sorted((len(one), len(other))) for one, other in zip(system, REFERENCE, strict=True)]
+    return [100 * shorter / longer for shorter, longer in lengths]
+
+
+def test_the_score_of_a_text_is_the_mean_of_its_lines_next_to_other_metrics(texts: Path) -> None:
+    arguments = ("--reference", texts / "reference", "--metric-command", RATIO, "--json")
+    done = score(*arguments, texts / "system", texts / "other")
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    for system, lines in zip(found, (SYSTEM, OTHER), strict=True):
+        assert set(system) == {"system", "BLEU", "ratio"}
+        assert system["ratio"]["score"] == pytest.approx(math.fsum(ratios(lines)) / 3)
+        assert system["ratio"]["signature"].startswith("nrefs:1|command:")
+    lines = score(*arguments[:-1], "--sentence-level", texts / "system").stdout.split("\n")[:-1]
+    assert [float(line.split("\t")[1]) for line in lines] == pytest.approx(
+        ratios(SYSTEM), abs=0.005
+    )
+
+
+def test_intervals_tests_and_lengths_are_those_of_the_lines(texts: Path) -> None:
+    """The longer text is clearly worse, so the paired test finds it."""
+    for name, lines in (("reference", REFERENCE), ("system", REFERENCE), ("other", OTHER)):
+        write_lines(texts / name, lines * 40)
+    arguments = ("--metric", "none", "--metric-command", RATIO, "--reference", texts / "reference")
+    files = (texts / "system", texts / "other")
+    done = score(*arguments, "--paired-ar", "--trials", 200, "--confidence", "--json", *files)
+    assert done.returncode == 0, done.stderr
+    best, worse = (json.loads(line)["ratio"] for line in done.stdout.split("\n")[:-1])
+    assert (best["score"], best["half_width"]) == (100, 0)
+    assert worse["mean"] == pytest.approx(worse["score"], abs=worse["half_width"])
+    assert worse["p_value"] < 0.05
+    bootstrap = score(*arguments, "--paired-bs", "--resamples", 200, "--json", *files)
+    assert json.loads(bootstrap.stdout.split("\n")[1])["ratio"]["p_value"] < 0.05
+    by_length = json.loads(score(*arguments, "--by-length", "--json", files[1]).stdout)
+    assert by_length["by_length"][0]["ratio"] == pytest.approx(worse["score"])
+
+
+def test_a_program_gets_source_translation_and_all_references(texts: Path) -> None:
+    arguments = ["--metric", "none", "--metric-command", COLUMNS, "--json", texts / "system"]
+    one = score("--reference", texts / "reference", *arguments)
+    assert json.loads(one.stdout)["columns"]["score"] == 3
+    two = ("--reference", texts / "reference", "--reference", texts / "other")
+    assert json.loads(score(*two, *arguments).stdout)["columns"]["score"] == 4
+    show = f"seen=tee '{texts}/seen' | sed s/.*/1/"
+    done = score(
+        *("--reference", texts / "reference", "--source", texts / "source"),
+        *("--metric-command", show, texts / "system"),
+    )
+    assert done.returncode == 0, done.stderr
+    seen = [line.split("\t") for line in (texts / "seen").read_text("utf-8").split("\n")[:-1]]
+    plain = [line.replace("\t", " ") for line in SOURCE]
+    assert seen == [list(row) for row in zip(plain, SYSTEM, REFERENCE, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--metric-command", "x"], 2, "metric_command ('x') must be NAME=COMMAND, such as"),
+        (["--metric-command", "x="], 2, "metric_command ('x=') must be NAME=COMMAND, such as"),
+        (["--metric-command", "1=cat"], 2, "metric_command: the name '1' must be letters, digits"),
+        (["--metric-command", "bleu=cat"], 2, "metric_command: bleu is a metric, or a key of"),
+        (["--metric-command", "x=a", "--metric-command", "x=b"], 2, "names x twice; leave one out"),
+        (["--metric", "none"], 2, "metric ('none') needs --metric-command; name a metric"),
+        (["--metric", "brackets", "--metric-command", "x=cat"], 2, "no effect on brackets"),
+        (["--source", "system"], 2, "--source has no effect without --model, --metric-command or"),
+        (["--metric-command", "x=nosuchprogram"], 2, "metric x: the shell does not find its"),
+        (["--metric-command", "x=exit 3"], 8, "metric x: the program failed with exit code 3"),
+        (["--metric-command", "x=echo 1"], 3, "metric x: the program read 3 lines and wrote 1"),
+        (["--metric-command", "x=cat"], 3, "metric x: line 1 of the program's output is"),
+        (["--input-format", "json"], 3, "system:1: cannot be read as JSON"),
+        (["--input-format", "json", "--source", "system"], 2, "with --input-format json, whose"),
+    ],
+)
+def test_what_cannot_work_is_one_line(
+    arguments: list[str], code: int, message: str, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(texts)
+    done = score("--reference", "reference", *arguments, "system")
+    assert done.returncode == code, done.stderr
+    errors = [line for line in done.stderr.split("\n") if line.startswith("nmtkit: error")]
+    assert len(errors) == 1
+    assert message in errors[0]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_signal_ends_the_program_and_what_it_has_started(
+    number: signal.Signals, texts: Path
+) -> None:
+    """The program sends the signal itself, when it runs."""
+    command = f"x=sleep 60 & echo $! $$ > '{texts}/pids'; kill -{int(number)} $PPID; wait; sleep 60"
+    done = score("--reference", texts / "reference", "--metric-command", command, texts / "system")
+    assert done.returncode == 128 + number
+    for pid in (texts / "pids").read_text("ascii").split():
+        assert has_ended(int(pid))
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process ends within the deadline; it was killed already."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], DEADLINE_S)[0])
+    finally:
+        os.close(descriptor)
+
+
+def as_json(translations: list[str]) -> str:
+    rows = zip(SOURCE, translations, strict=True)
+    return "".join(json.dumps({"source": a, "translation": b}) + "\n" for a, b in rows)
+
+
+def test_translations_in_json_score_as_their_texts_and_have_the_sources(texts: Path) -> None:
+    plain = score("--reference", texts / "reference", text="".join(f"{one}\n" for one in SYSTEM))
+    arguments = ("--reference", texts / "reference", "--input-format", "json")
+    from_json = score(*arguments, text=as_json(SYSTEM))
+    assert from_json.returncode == 0, from_json.stderr
+    assert from_json.stdout == plain.stdout
+    show = f"seen=cut -f1 | tee '{texts}/seen' | sed s/.*/1/"
+    assert score(*arguments, "--metric-command", show, text=as_json(SYSTEM)).returncode == 0
+    sources = (texts / "seen").read_text("utf-8").split("\n")[:-1]
+    assert sources == [line.replace("\t", " ") for line in SOURCE]
+
+
+def test_systems_with_other_sources_are_refused(texts: Path) -> None:
+    (texts / "a.jsonl").write_text(as_json(SYSTEM))
+    (texts / "b.jsonl").write_text(as_json(OTHER).replace("Good.", "Bad."))
+    files = (texts / "a.jsonl", texts / "b.jsonl")
+    done = score("--reference", texts / "reference", "--input-format", "json", *files)
+    assert done.returncode == 3
+    assert "b.jsonl:1: another source than " in done.stderr
+    assert "give translations of the same text" in done.stderr

@@ -1,0 +1,126 @@
+"""The script of the page of `nmtkit score --html`: words, their differences, and its speed."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.evaluation.breakdown import by_length, words_of
+from nmtkit.evaluation.compare import Comparison
+from nmtkit.evaluation.texts import Text, Texts
+from nmtkit.reporting.systems.page import page
+from tests.integration.browser import CHROMIUM, Page, browser
+from tests.shared_data import HARD, needs_data
+from tests.unit.reporting.systems.builders import comparison
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+OPENING_MS = 3000
+"""What the page of 3,000 lines and ten systems may take on a busy machine; 500 on an idle one."""
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(page(comparison()), encoding="utf-8")
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        opened.open(path.as_uri())
+        yield opened
+
+
+def words_in_the_page(chromium: Page, lines: list[str]) -> Any:
+    """Return the words of lines as the page's script splits them."""
+    script = chromium.evaluate("document.querySelector('script[type=module]').textContent")
+    start, end = script.index("const SPACE"), script.index("/** Return, per word")
+    function = f"() => {{ {script[start:end]} return {json.dumps(lines)}.map(wordsOf) }}"
+    return chromium.evaluate(f"({function})()")
+
+
+@needs_data
+def test_words_are_those_of_the_scores(chromium: Page) -> None:
+    nasty = (HARD / "nasty-utf8.txt").read_bytes().decode().split("\n")
+    spaces = [f"a{chr(code)}b" for code in (*range(0xA0), 0x1680, 0x2028, 0x200B, 0x3000, 0xFEFF)]
+    lines = [*nasty, *spaces]
+    assert words_in_the_page(chromium, lines) == [words_of(line) for line in lines]
+
+
+def common(chromium: Page, one: list[str], other: list[str]) -> tuple[list[bool], list[bool]]:
+    """Return which words of two lists the page's script finds in both."""
+    script = chromium.evaluate("document.querySelector('script[type=module]').textContent")
+    start, end = script.index("const MAX_CELLS"), script.index("/** Count how often")
+    function = f"(a, b) => {{ {script[start:end]} return [commonWords(a, b), commonWords(b, a)] }}"
+    first, second = chromium.evaluate(f"({function})({json.dumps(one)}, {json.dumps(other)})")
+    return first, second
+
+
+def longest_common(one: list[str], other: list[str]) -> int:
+    """Return the length of the longest common subsequence, by its definition."""
+    if not one or not other:
+        return 0
+    if one[0] == other[0]:
+        return 1 + longest_common(one[1:], other[1:])
+    return max(longest_common(one[1:], other), longest_common(one, other[1:]))
+
+
+def test_marks_leave_the_longest_common_subsequence(chromium: Page) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(*[st.lists(st.sampled_from("abc"), max_size=7)] * 2)
+    def check(one: list[str], other: list[str]) -> None:
+        in_one, in_other = common(chromium, one, other)
+        kept_one = [word for word, is_common in zip(one, in_one, strict=True) if is_common]
+        kept_other = [word for word, is_common in zip(other, in_other, strict=True) if is_common]
+        assert len(kept_one) == len(kept_other) == longest_common(one, other)
+
+    check()
+
+
+def test_long_lines_are_compared_without_lag(chromium: Page) -> None:
+    one = [str(number) for number in range(9000)]
+    other = [str(-number) for number in range(9000)]
+    in_one, _ = common(chromium, [*one, "end"], [*other, "end"])
+    assert in_one == [True] + [False] * 8999 + [True]
+
+
+def repeated(compared: Comparison, times: int) -> Comparison:
+    """Repeat the lines of a comparison."""
+
+    def each(text: Text) -> Text:
+        return replace(text, lines=[*text.lines] * times)
+
+    texts = Texts(
+        [each(one) for one in compared.texts.systems], [each(compared.texts.references[0])]
+    )
+    return replace(
+        compared,
+        texts=texts,
+        lengths=by_length(texts.references[0].lines),
+        line_scores=[[*scores] * times for scores in compared.line_scores],
+    )
+
+
+def test_three_thousand_lines_of_ten_systems_open_quickly(chromium: Page, tmp_path: Path) -> None:
+    random = Random(1)
+    words = ["".join(random.choices("abcdefghij", k=random.randint(2, 9))) for _ in range(300)]
+    systems = {
+        f"system-{number}.de": [" ".join(random.choices(words, k=22)) for _ in range(30)]
+        for number in range(10)
+    }
+    reference = [" ".join(random.choices(words, k=22)) for _ in range(30)]
+    path = tmp_path / "page.html"
+    text = page(repeated(comparison(systems, reference, metric="chrf"), 100))
+    path.write_text(text, encoding="utf-8")
+    assert len(text) > 4e6
+    chromium.open(path.as_uri())
+    took = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+    assert chromium.evaluate(took) < OPENING_MS
+    change = "document.querySelector('#winner input[value=first]').click()"
+    begin, took = "const begin = performance.now()", "performance.now() - begin"
+    run = f"(() => {{ {begin}; {change}; return {took} }})()"
+    assert chromium.evaluate(run) < OPENING_MS / 4
+    assert chromium.troubles() == []

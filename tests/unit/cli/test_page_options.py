@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from nmtkit_cli.page_options import PageFile, page_options
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Return the exit code, and what a command with both options prints."""
+
+    @click.command()
+    @page_options("Write a page.")
+    def command(page: PageFile | None) -> None:
+        click.echo(repr(page))
+
+    result = CliRunner().invoke(command, arguments)
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "page"),
+    [
+        ([], None),
+        (["--html", "a.html"], PageFile(Path("a.html"), overwrite=False)),
+        (["--html", "a.html", "--overwrite"], PageFile(Path("a.html"), overwrite=True)),
+        (["--overwrite", "--html", "a.html"], PageFile(Path("a.html"), overwrite=True)),
+    ],
+)
+def test_both_options_are_one_parameter(arguments: list[str], page: PageFile | None) -> None:
+    assert run(*arguments) == (0, f"{page!r}\n")
+
+
+def test_overwrite_without_a_page_is_refused() -> None:
+    code, output = run("--overwrite")
+    assert code == 2
+    assert "--overwrite has no effect without --html; leave it out" in output
+
+
+def test_a_folder_is_no_page(tmp_path: Path) -> None:
+    code, output = run("--html", str(tmp_path))
+    assert code == 2
+    assert "is a directory" in output
