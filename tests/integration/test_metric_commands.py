@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.signals import STOP_SIGNALS
+from tests.processes import has_ended
 from tests.tiny import write_lines
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,6 @@ SOURCE = ["Good.", "A\tcat.", "I am here now."]
 REFERENCE = ["Gut.", "Eine Katze.", "Ich bin jetzt hier."]
 SYSTEM = ["Gut!", "Die Katze.", "Ich bin hier."]
 OTHER = ["Schlecht ist das.", "Eine Katze.", "Ich."]
-DEADLINE_S = 30.0
 
 
 def score(*arguments: object, text: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -143,18 +142,6 @@ def test_a_signal_ends_the_program_and_what_it_has_started(
     assert done.returncode == 128 + number
     for pid in (texts / "pids").read_text("ascii").split():
         assert has_ended(int(pid))
-
-
-def has_ended(pid: int) -> bool:
-    """Return whether a process ends within the deadline; it was killed already."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], DEADLINE_S)[0])
-    finally:
-        os.close(descriptor)
 
 
 def as_json(translations: list[str]) -> str:
