@@ -28,6 +28,7 @@ JoeyNMT are keys of its configuration; Hugging Face is the Transformers library.
 | `average-checkpoints` | `average_checkpoints.py` | `onmt_average_models` | `average.py` of marian-examples | `sockeye-average` |
 | `translate` | `fairseq-interactive`, `fairseq-generate` | `onmt_translate` | `marian-decoder` | `sockeye-translate` |
 | `score` | `fairseq-score` | | `marian-scorer`, with `--model` | `sockeye-score`, with `--model` |
+| `rerank` | | | `marian-scorer --n-best` | `sockeye-rerank` |
 
 Three things need converting:
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "translate": "Translate lines from standard input, or a file.",
     "shortlist": "Learn a shortlist of target tokens per source token.",
     "score": "Score translations against a reference or by a model.",
+    "rerank": "Choose the best of several translations per line, by weighted features.",
     "attention": "Show the attention of a model in pages and pictures.",
     "trees": "Prepare, restore and draw bracketed trees.",
     "report": "Compare training runs: results, cost, settings, curves.",

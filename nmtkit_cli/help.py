@@ -33,6 +33,10 @@ COMMON: Mapping[str, tuple[str, ...]] = {
         "reference", "metric", "language_pair", "test_set", "confidence", "paired_bs", "paired_ar",
         "sentence_level", "model", "source", "max_tokens", "device", "as_json", "config",
     ),
+    "rerank": (
+        "features", "weights", "tune", "metric", "samples", "mbr", "metric_command",
+        "output_format", "n_best", "chunk_lines", "max_tokens", "device", "config",
+    ),
     "attention": (
         "translate", "format", "input_format", "sentence", "attention", "layer", "heads", "word",
         "drawing", "join_subwords", "device", "config",

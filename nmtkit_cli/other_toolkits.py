@@ -338,6 +338,14 @@ _SCORE = (
     _PRECISION, _HALF, _DEVICE, _THREADS, _QUIET,
 )
 
+_RERANK = (
+    Row("FILE", "JSON lines as `nmtkit translate` writes them", sockeye="--hypotheses -hy"),
+    Row("--features", "such as forced:MODEL", marian="--n-best --n-best-feature"),
+    Row("--output-format json", "the default prints the best translation only",
+      sockeye="--output-best --return-score"),
+    _PRECISION, _DEVICE, _THREADS, _QUIET,
+)
+
 _EXPORT = (
     Row("OUT", "", ctranslate2="--output_dir"),
     Row("MODEL", "", ctranslate2="--model --model_path --model_dir"),
@@ -353,6 +361,7 @@ COUNTERPARTS: dict[str, tuple[Row, ...]] = {
     "average-checkpoints": _AVERAGE,
     "translate": _TRANSLATE,
     "score": _SCORE,
+    "rerank": _RERANK,
     "export": _EXPORT,
 }
 """The counterparts of each command's options and arguments."""

@@ -28,6 +28,7 @@ from nmtkit.config.preprocessing import (
     segmentations,
 )
 from nmtkit.config.problems import Problem, shown, suggestion, without_effect
+from nmtkit.config.rerank_rules import rerank_problems
 from nmtkit.config.schema import (
     LENGTH_PENALTIES,
     OUTPUT_FORMATS,
@@ -35,6 +36,7 @@ from nmtkit.config.schema import (
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
+    RerankRecipe,
     SamplingConfig,
     ScoreRecipe,
     SearchConfig,
@@ -62,6 +64,10 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _metric_commands(recipe.metrics)
         yield from _languages(recipe.metrics)
         yield from _significance(recipe)
+    if isinstance(recipe, RerankRecipe):
+        yield from rerank_problems(recipe)
+        yield from _metric_commands(recipe.metrics)
+        yield from _languages(recipe.metrics)
     if isinstance(recipe, AttentionRecipe):
         yield from _attention(recipe)
 

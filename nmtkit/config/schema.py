@@ -2,9 +2,9 @@
 
 Command-line flags, TOML files, validation and documentation are generated from these dataclasses.
 A section is a dataclass of settings. A recipe (`PreprocessRecipe`, `TrainRecipe`,
-`TranslateRecipe`, `ScoreRecipe`, `AttentionRecipe`) has the sections of one command. Field names
-are unique within a recipe, so `--dropout` needs no prefix. Presets are in presets.py, checks in
-validate.py and rules.py.
+`TranslateRecipe`, `ScoreRecipe`, `RerankRecipe`, `AttentionRecipe`) has the sections of one
+command. Field names are unique within a recipe, so `--dropout` needs no prefix. Presets are in
+presets.py, checks in validate.py and rules.py.
 """
 
 from dataclasses import dataclass, field, fields
@@ -13,6 +13,7 @@ from nmtkit.config.attention import SelectionConfig, ViewConfig
 from nmtkit.config.engine import EngineConfig, RanksConfig
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
+from nmtkit.config.rerank import RerankConfig, RerankOutputConfig, TuningConfig
 from nmtkit.config.setting import InferenceConfig, setting
 from nmtkit.config.training import (
     CheckpointConfig,
@@ -208,7 +209,7 @@ class OutputConfig:
         "text",
         "Format of the input. text: a sentence per line; json: an object per line with source and, "
         "optionally, target_prefix, a forced prefix; other keys are copied to the output, except "
-        "those that it sets itself.",
+        "those of an earlier answer.",
         choices=("text", "json"),
     )
     output_format: str = setting(
@@ -328,6 +329,22 @@ class ScoreRecipe:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
+# -------------------------------------------------------------------------------------- rerank
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankRecipe:
+    """The settings of `nmtkit rerank`."""
+
+    rerank: RerankConfig = field(default_factory=RerankConfig)
+    output: RerankOutputConfig = field(default_factory=RerankOutputConfig)
+    tuning: TuningConfig = field(default_factory=TuningConfig)
+    seed: SeedConfig = field(default_factory=SeedConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    scoring: ScoringConfig = field(default_factory=ScoringConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+
 # ----------------------------------------------------------------------------------- attention
 
 
@@ -341,13 +358,16 @@ class AttentionRecipe:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
-Recipe = PreprocessRecipe | TrainRecipe | TranslateRecipe | ScoreRecipe | AttentionRecipe
+Recipe = (
+    PreprocessRecipe | TrainRecipe | TranslateRecipe | ScoreRecipe | RerankRecipe | AttentionRecipe
+)
 
 RECIPES: dict[str, type[Recipe]] = {
     "preprocess": PreprocessRecipe,
     "train": TrainRecipe,
     "translate": TranslateRecipe,
     "score": ScoreRecipe,
+    "rerank": RerankRecipe,
     "attention": AttentionRecipe,
 }
 """The recipe of each command that has one."""

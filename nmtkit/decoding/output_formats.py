@@ -1,6 +1,5 @@
 """Output formats of `nmtkit translate`: plain lines, Moses n-best lists, JSON lines."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 from nmtkit.config.schema import OutputConfig
 from nmtkit.decoding.answers import Answer, Translation
 from nmtkit.decoding.attention import pharaoh
-from nmtkit.decoding.input_formats import SURROGATE, escaped
+from nmtkit.text.json_lines import write_object
+from nmtkit.text.translations import SCHEMA
 
 
 def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
@@ -44,8 +44,7 @@ def _moses_line(translation: Translation, number: int, output: OutputConfig) -> 
 
 
 def _json_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:
-    """Write an object as UTF-8; escaped halves of characters stay escaped."""
-    return [SURROGATE.sub(escaped, json.dumps(_object(answer, output), ensure_ascii=False))]
+    return [write_object(_object(answer, output))]
 
 
 def _object(answer: Answer, output: OutputConfig) -> dict[str, Any]:
@@ -54,11 +53,10 @@ def _object(answer: Answer, output: OutputConfig) -> dict[str, Any]:
     Keys of the answer replace other keys of the request with the same name.
     """
     request = answer.request
-    best = _values(answer.translations[0], output)
-    given = {"source": request.source}
+    given = {"schema": SCHEMA, "source": request.source}
     if request.target_prefix:
         given["target_prefix"] = request.target_prefix
-    values = {**request.others, **given, **best}
+    values = {**given, **request.others, **_values(answer.translations[0], output)}
     if output.n_best > 1:
         values["n_best"] = [_values(one, output) for one in answer.translations]
     return values

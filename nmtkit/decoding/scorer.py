@@ -100,6 +100,11 @@ class Scorer:
         self._config = config
         self._num_positions = min(model.config.longest_sequence for model in models)
 
+    @property
+    def codec(self) -> TextCodec:
+        """The codec of the models."""
+        return self._codec
+
     def score_chunks(
         self,
         pairs: Iterable[tuple[str, str]],
@@ -136,7 +141,17 @@ class Scorer:
             first_line_number: the number of the first line, for messages.
             on_batch: see `score_chunks`.
         """
-        encoded = [self._encode(pair, n) for n, pair in enumerate(pairs, first_line_number)]
+        names = [f"line {first_line_number + place}" for place in range(len(pairs))]
+        return self.score_named(pairs, names, on_batch)
+
+    def score_named(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        names: Sequence[str],
+        on_batch: OnBatch | None = None,
+    ) -> list[ScoredLine]:
+        """Score pairs as `score_chunk`; each pair has a name for messages."""
+        encoded = [self._encode(*named) for named in zip(pairs, names, strict=True)]
         not_blank = [pair for pair in encoded if pair != BLANK]
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)
@@ -152,15 +167,15 @@ class Scorer:
         tokens = tuple(map(self._codec.target.piece, ids))
         return ScoredLine(tokens, score.token_log_probs, len(text.split()) + 1)
 
-    def _encode(self, pair: tuple[str, str], number: int) -> tuple[list[int], list[int]]:
+    def _encode(self, pair: tuple[str, str], name: str) -> tuple[list[int], list[int]]:
         """Encode a pair of lines; DataError if one is too long."""
         source, target = pair
         try:
             encoded = self._codec.encode_source(source), self._codec.encode_target(target)
         except DataError as error:  # a malformed target
-            raise DataError(f"line {number}: {error}") from None
+            raise DataError(f"{name}: {error}") from None
         for side, ids in zip(("source", "translation"), encoded, strict=True):
-            what = f"line {number}: {len(ids)} tokens in the {side}, more than"
+            what = f"{name}: {len(ids)} tokens in the {side}, more than"
             if len(ids) > self._num_positions:
                 raise DataError(
                     f"{what} the model's {self._num_positions} learned positions; leave the pair "

@@ -128,6 +128,10 @@ class Metric:
             figures=figures,
         )
 
+    def score_sums(self, sums: Sequence[int | float]) -> float:
+        """Score a text by the sums of the statistics of its lines."""
+        return float(self.scorer._compute_score_from_stats(list(sums)).score)
+
     def score_line(self, hypothesis: str, references: Sequence[str]) -> float:
         """Score one prepared line."""
         return float(self.line_scorer.sentence_score(hypothesis, references).score)

@@ -51,6 +51,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.averaging": 7,
     "nmtkit.decoding": 8,
     "nmtkit.evaluation": 8,
+    "nmtkit.rerank": 9,
     "nmtkit.interop": 9,
     "nmtkit.training": 9,
     "nmtkit.reporting": 9,
@@ -76,6 +77,7 @@ MAY_IMPORT_TORCH = (
     "nmtkit.interop",
     "nmtkit.training",
     "nmtkit.reporting.attention",
+    "nmtkit.rerank.models",
 )
 WITHOUT_TORCH = (
     # Arithmetic on shapes, which reports and `nmtkit info` do as well.

@@ -18,8 +18,10 @@ from nmtkit.data.sampler import Sampler
 from nmtkit.decoding.corpus import translate_file
 from nmtkit.decoding.corpus_plan import CorpusFiles
 from nmtkit.progress.counting import WorkReporter
+from nmtkit.rerank.weights import dump_weights, read_weights
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.translations import TRANSLATION_KEYS, read_translations
 from nmtkit.training.run import train
 from tests.golden.freeze import FROZEN, NUM_UPDATES, losses, recipe, translations
 from tests.golden.freeze_cleaned import FROZEN as FROZEN_CLEANED
@@ -31,6 +33,8 @@ from tests.golden.freeze_subwords import FROZEN as FROZEN_SUBWORDS
 from tests.golden.freeze_subwords import LINES as SUBWORD_LINES
 from tests.golden.freeze_translation import FROZEN as FROZEN_TRANSLATION
 from tests.golden.freeze_translation import MODEL, RECIPE
+from tests.golden.freeze_translations import FROZEN as FROZEN_JSON_LINES
+from tests.golden.freeze_translations import RERANKED
 from tests.tiny import TRAIN_LINES, never_warn, tiny_train_recipe
 
 FROZEN_SPLIT = Path(__file__).parent / "formats-4"
@@ -120,6 +124,32 @@ def test_a_frozen_unfinished_translation_is_continued(tmp_path: Path) -> None:
     assert (folder / "out").read_bytes() == (folder / "expected").read_bytes()
     assert messages[0] == "continuing after line 8 of 10"
     assert not list(folder.glob("out.*"))
+
+
+@pytest.mark.parametrize("name", ["before.jsonl", "translations.jsonl"])
+def test_frozen_json_lines_are_read(name: str) -> None:
+    with (FROZEN_JSON_LINES / name).open("rb") as stream:
+        first, blank, forced, *others = read_translations(stream, name)
+    assert (first.source, first.best.text, first.others) == ("a b c", "A B C", {"id": 1})
+    assert [one.text for one in first.candidates] == ["A B C", "A C"]
+    assert first.best == first.candidates[0]
+    assert (blank.source, [one.text for one in blank.candidates]) == ("", [""])
+    assert (forced.target_prefix, forced.best.text) == ("D", "D A")
+    if name == "before.jsonl":
+        (alone,) = others
+        assert [one.text for one in alone.candidates] == ["A B C"]
+    else:
+        (reranked,) = others
+        assert reranked.best.values == reranked.candidates[0].values == RERANKED
+        assert {*first.best.values, *RERANKED} == {*TRANSLATION_KEYS}
+
+
+def test_frozen_weights_of_features_are_read() -> None:
+    expected = {"model": 0.5983471808875248, 'forced:a "b"/\u00e9': -0.25201457039192776}
+    expected["length"] = 1e-07
+    path = FROZEN_JSON_LINES.with_name("formats-9") / "weights.toml"
+    assert read_weights(path, [*expected]) == expected
+    assert dump_weights(expected) == path.read_text("utf-8")
 
 
 def test_a_frozen_run_is_continued(tmp_path: Path) -> None:

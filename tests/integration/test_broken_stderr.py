@@ -20,6 +20,7 @@ from tests.tiny import tiny_corpus, write_lines
 KINDS = ("full", "closed terminal", "reader gone", "closed")
 INVALID = b"a b\n\xff c\n"  # translate and attention warn about the second line
 TREES = b"(TOP (NN dog))\n(TOP (NN\n(TOP (NN cat))\n"
+CANDIDATES = b'{"source": "a b", "translation": "A B"}\n{"source": "a", "translation": "A"}\n'
 TRAIN = f"{SETTINGS} --max-updates 4 --save-every 2 --threads 1"
 CORPUS = "-s en -t de --train train --valid valid --segmentation words --workers 1"
 
@@ -34,6 +35,8 @@ COMMANDS: dict[str, tuple[str, bytes, int]] = {
     "shortlist": ("data --out OUT", b"", 0),
     "score": ("--reference reference", b"a b .\n", 0),
     "score --model": ("run --source valid.en --threads 1", b"A B\nH G F\nD D D D\n", 0),
+    "rerank": ("--features forced:run --threads 1", CANDIDATES, 0),
+    "rerank --tune": ("two --features length", CANDIDATES, 0),
     "attention": ("run --format json --threads 1", INVALID, 0),
     "report": ("run", b"", 0),
     "export": ("run marian OUT", b"", 2),
@@ -74,6 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("broken")
     tiny_corpus(root)
     write_lines(root / "reference", ["a b ."])
+    write_lines(root / "two", ["A B", "A"])
     write_lines(root / "words", ["dog"])
     for line in (
         f"preprocess {CORPUS} --out data",

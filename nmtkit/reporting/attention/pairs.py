@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nmtkit.decoding.input_formats import read_object
 from nmtkit.errors import DataError
+from nmtkit.text.json_lines import read_object
+from nmtkit.text.translations import check_schema
 
 
 @dataclass(frozen=True)
@@ -53,4 +54,5 @@ def _of_text(line: str, where: str) -> Pair:
 
 def _of_object(line: str, where: str) -> Pair:
     values = read_object(line, ("source", "translation"), where)
+    check_schema(values, where)
     return Pair(values["source"], values.get("translation"), where)

@@ -14,6 +14,7 @@ from nmtkit.config.schema import (
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
+    RerankRecipe,
     ScoreRecipe,
     TrainRecipe,
     TranslateRecipe,
@@ -50,6 +51,7 @@ def recipe_for(*arguments: str) -> TrainRecipe:
         ("train", TrainRecipe),
         ("translate", TranslateRecipe),
         ("score", ScoreRecipe),
+        ("rerank", RerankRecipe),
         ("attention", AttentionRecipe),
     ],
 )
@@ -59,7 +61,7 @@ def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
     command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
     own = {"data", "model", "models", "out", "help_all", "workers", "shard", "overwrite"}
     own |= {"reference", "systems", "source", "as_json", "config", "preset", "print_config"}
-    own |= {"parent", "update_vocabulary", "target"}
+    own |= {"parent", "update_vocabulary", "target", "files", "tune"}
     flags = {option.name: option.opts for option in command.params if option.name not in own}
     assert set(flags) == set(fields_of(recipe_type))
     assert own.isdisjoint(fields_of(recipe_type))

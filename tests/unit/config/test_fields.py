@@ -7,12 +7,20 @@ from nmtkit.config.schema import (
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
+    RerankRecipe,
     ScoreRecipe,
     TrainRecipe,
     TranslateRecipe,
 )
 
-RECIPES = [PreprocessRecipe, TrainRecipe, TranslateRecipe, ScoreRecipe, AttentionRecipe]
+RECIPES = [
+    PreprocessRecipe,
+    TrainRecipe,
+    TranslateRecipe,
+    ScoreRecipe,
+    RerankRecipe,
+    AttentionRecipe,
+]
 
 
 @pytest.mark.parametrize("recipe_type", RECIPES)

@@ -1,10 +1,12 @@
 import io
+import json
 
 import pytest
 
 from nmtkit.decoding.input_formats import Request, read_requests
 from nmtkit.errors import DataError
 from nmtkit.text.lines import MAX_LINE_BYTES
+from nmtkit.text.translations import ANSWER_KEYS, SCHEMA
 from tests.tiny import never_warn
 
 
@@ -76,3 +78,14 @@ def test_a_malformed_line_is_named(line: str, what: str) -> None:
 def test_an_error_counts_lines_from_the_first_one() -> None:
     with pytest.raises(DataError, match=r"^x:8: not an object"):
         requests(*["no JSON"] * 6, '{"source": "a"}', "[]", first_line=7)
+
+
+def test_keys_of_an_earlier_answer_are_not_passed_through() -> None:
+    answer = dict.fromkeys(ANSWER_KEYS, "stale") | {"schema": SCHEMA}
+    (request,) = requests(json.dumps({"id": 1, "source": "a", "target_prefix": "b"} | answer))
+    assert request == Request("a", "b", {"id": 1})
+
+
+def test_a_later_version_of_the_schema_is_refused() -> None:
+    with pytest.raises(DataError, match=r'^x:1: "schema" is nmtkit-translations/2, and this nmtk'):
+        requests('{"source": "a", "schema": "nmtkit-translations/2"}')

@@ -52,14 +52,15 @@ def test_moses_n_best_lists_have_one_line_per_translation() -> None:
 def test_json_passes_other_keys_through() -> None:
     (line,) = written(output_format="json")
     assert "\u00e4" in line
-    assert json.loads(line) == {
-        "id": 7,
-        "tags": ["\u00e4"],
-        "source": "one he",
-        "translation": "ein er",
-        "score": -0.7,
-        "log_prob": -0.875,
-    }
+    assert list(json.loads(line).items()) == [
+        ("schema", "nmtkit-translations/1"),
+        ("source", "one he"),
+        ("id", 7),
+        ("tags", ["\u00e4"]),
+        ("translation", "ein er"),
+        ("score", -0.7),
+        ("log_prob", -0.875),
+    ]
 
 
 def test_halves_of_characters_that_are_passed_on_remain_escapes() -> None:

@@ -119,6 +119,14 @@ def test_a_line_that_is_too_long_is_an_error_that_names_it(
         list(under_test.score_chunks([("a b", "A B"), ("a", "A"), ("a", "A"), pair], 2))
 
 
+def test_pairs_with_names_have_the_same_scores_and_names_in_errors() -> None:
+    under_test = tiny_scorer(ScoringConfig(max_length=3))
+    pairs = [("a b", "A B"), ("", "")]
+    assert under_test.score_named(pairs, ["one", "two"]) == under_test.score_chunk(pairs, 1)
+    with pytest.raises(DataError, match=r"^two: 4 tokens in the source, more than 3; leave"):
+        under_test.score_named([("a", "A"), ("a b c", "A")], ["one", "two"])
+
+
 @pytest.mark.parametrize("positions", [(3,), (3, 5), (5, 3)])
 def test_the_fewest_learned_positions_limit_both_sides(positions: tuple[int, ...]) -> None:
     codec = tiny_codec()

@@ -92,6 +92,16 @@ def test_the_order_of_lines_does_not_matter(order: list[int]) -> None:
     assert shuffled == bleu(translations, LINES)
 
 
+def test_the_score_of_a_text_follows_from_sums_over_its_lines() -> None:
+    hypotheses = ["The cat sat there .", "It is guilty of nothing here", "Yes !"]
+    for metric in make_metrics(ALL):
+        left, right = ([metric.prepare(line) for line in text] for text in (hypotheses, LINES))
+        statistics = metric.count(left, [right])
+        sums = [sum(column) for column in zip(*statistics, strict=True)]
+        assert metric.score_sums(sums) == metric.score(statistics, 0).score
+        assert 0 < metric.score_sums(sums) < 100
+
+
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "moses-bleu", "paper-bleu"])
 def test_case_is_ignored_on_request(metric: str) -> None:
     config = MetricsConfig(metric=metric, language_pair="de-en")

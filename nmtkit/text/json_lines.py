@@ -1,0 +1,104 @@
+"""Objects of JSON lines: read so that each value can be written again, and written as UTF-8.
+
+`nmtkit.text.translations` has the schema of translations.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nmtkit.errors import DataError
+from nmtkit.text.lines import MAX_LINE_BYTES
+
+MAX_OBJECT_BYTES = 2**25
+"""Longest line: it may hold the attention of a line of 1024 tokens, at 20 bytes per weight."""
+
+_MAX_DIGITS = 1000
+"""Longest integer that is read: Python needs quadratic time for more digits, or refuses them."""
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+"""Half of a character: JSON can escape it (RFC 8259, section 8.2), UTF-8 cannot encode it."""
+
+
+def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]:
+    """Read a JSON object from a line.
+
+    Args:
+        line: the line.
+        texts: the key of a required text, and that of an optional one, which may be null.
+        where: name of the line, for messages.
+
+    Raises:
+        DataError: the line is no such object, or holds a value that cannot be written again.
+    """
+    needed, optional = texts
+    try:
+        values = json.loads(
+            line,
+            object_pairs_hook=_distinct,
+            parse_int=_integer,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{where}: cannot be read as JSON ({error}); write one object per line"
+        ) from None
+    if not isinstance(values, dict) or not isinstance(values.get(needed), str):
+        raise DataError(f'{where}: not an object with a text as "{needed}"; add it')
+    if values.get(optional, "") is None:
+        del values[optional]
+    if not isinstance(values.get(optional, ""), str):
+        raise DataError(f'{where}: "{optional}" is not a text; fix it, or leave it out')
+    for key in texts:
+        check_text(values.get(key, ""), key, where)
+    return values
+
+
+def check_text(text: str, key: str, where: str) -> None:
+    """Raise DataError for a text that is too long, or holds half a character."""
+    if len(text) > MAX_LINE_BYTES:
+        raise DataError(
+            f'{where}: "{key}" has more than {MAX_LINE_BYTES:,} characters; break it into '
+            "several lines"
+        )
+    if half := _SURROGATE.search(text):
+        raise DataError(
+            f'{where}: "{key}" holds half a character ({_escaped(half)}); write both of its '
+            "halves, or the character"
+        )
+
+
+def write_object(values: Mapping[str, Any]) -> str:
+    """Return an object as one line of UTF-8; escaped halves of characters stay escaped."""
+    return _SURROGATE.sub(_escaped, json.dumps(values, ensure_ascii=False))
+
+
+def _escaped(half: re.Match[str]) -> str:
+    """Return the escape sequence of half a character, as JSON writes it."""
+    return f"\\u{ord(half[0]):04x}"
+
+
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs; ValueError for a repeated key."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {json.dumps(key)} is twice in an object")
+        values[key] = value
+    return values
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits; at most {_MAX_DIGITS} are read")
+    return int(digits)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is not a finite number")
+    return value

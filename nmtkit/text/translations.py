@@ -1,0 +1,209 @@
+"""The schema `nmtkit-translations`: translations as JSON lines, which commands write and read.
+
+docs/formats.md describes it. An object without the key `schema` is of version 1 too.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from nmtkit.errors import DataError
+from nmtkit.text.json_lines import MAX_OBJECT_BYTES, check_text, read_object
+from nmtkit.text.lines import decode_lines
+
+FORMAT, VERSION = "nmtkit-translations", 1
+SCHEMA = f"{FORMAT}/{VERSION}"
+"""The value of the key `schema`."""
+
+REQUEST_KEYS = ("source", "target_prefix")
+"""The keys of a request: a required text, and one that may be left out."""
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    """Return whether a value is a number that a float can hold."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
+
+
+def _is_list_of(is_item: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and all(map(is_item, value))
+
+
+def _is_table_of_numbers(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """A type of values.
+
+    Attributes:
+        name: what messages call it.
+        fits: returns whether a value is of the type.
+    """
+
+    name: str
+    fits: Callable[[object], bool]
+
+
+_TEXT, _NUMBER = ValueType("a text", _is_text), ValueType("a number", _is_number)
+_TEXTS = ValueType("a list of texts", _is_list_of(_is_text))
+_NUMBERS = ValueType("a list of numbers", _is_list_of(_is_number))
+
+TRANSLATION_KEYS: dict[str, ValueType] = {
+    "translation": _TEXT,
+    "score": _NUMBER,
+    "log_prob": _NUMBER,
+    "tokens": _TEXTS,
+    "token_log_probs": _NUMBERS,
+    "alignment": _TEXT,
+    "source_tokens": _TEXTS,
+    "attention": ValueType("a list of lists of numbers", _is_list_of(_is_list_of(_is_number))),
+    "features": ValueType("an object of numbers", _is_table_of_numbers),
+    "rerank_score": _NUMBER,
+    "system": _TEXT,
+}
+"""The keys of a translation, with the types of their values; only `translation` is required."""
+
+ANSWER_KEYS = frozenset({"schema", "n_best", *TRANSLATION_KEYS})
+"""The keys that answer a request; they are not passed through from an earlier answer."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A translation of a line.
+
+    Attributes:
+        text: the translation.
+        values: all its keys, `translation` too, as they were read.
+        where: name of its line in messages.
+        place: where its keys are in the line, such as `n_best[1].`; "" = the line itself.
+    """
+
+    text: str
+    values: Mapping[str, Any]
+    where: str = field(compare=False)
+    place: str = field(compare=False)
+
+    def named(self, key: str) -> str:
+        """Return the name of a key in messages."""
+        return f'{self.where}: "{self.place}{key}"'
+
+
+@dataclass(frozen=True)
+class TranslatedLine:
+    """A line of the schema.
+
+    Attributes:
+        where: name of the line in messages: its file and number.
+        source: the source text.
+        target_prefix: the forced prefix of the translations; "" = none.
+        best: the translation of the line itself.
+        n_best: its list of translations; empty without the key `n_best`.
+        others: the keys that the schema does not have.
+    """
+
+    where: str
+    source: str
+    target_prefix: str
+    best: Candidate
+    n_best: Sequence[Candidate]
+    others: Mapping[str, Any]
+
+    @property
+    def candidates(self) -> Sequence[Candidate]:
+        """The translations to choose from: `n_best`, or the only one."""
+        return self.n_best or (self.best,)
+
+
+def read_translations(stream: BinaryIO, name: str) -> Iterator[TranslatedLine]:
+    """Return the lines of a stream of translations, read as needed.
+
+    Args:
+        stream: bytes, read line by line.
+        name: name of the stream in messages.
+
+    Raises:
+        DataError: a line is not of the schema, or of a later version; invalid UTF-8; a line that is
+            too long; a damaged gzip file.
+    """
+    lines = decode_lines(stream, name, "error", _never_warn, MAX_OBJECT_BYTES)
+    return (read_translation(line, f"{name}:{number}") for number, line in enumerate(lines, 1))
+
+
+def read_translation(line: str, where: str) -> TranslatedLine:
+    """Read a line of the schema.
+
+    Args:
+        line: the line.
+        where: its name, for messages.
+
+    Raises:
+        DataError: see `read_translations`.
+    """
+    values = read_object(line, REQUEST_KEYS, where)
+    check_schema(values, where)
+    best = _candidate(values, where, "")
+    n_best = values.get("n_best")
+    if n_best is not None and not (_is_list_of(_is_object)(n_best) and n_best):
+        raise DataError(
+            f'{where}: "n_best" is not a list of at least one object; fix it, or leave it out'
+        )
+    return TranslatedLine(
+        where=where,
+        source=values["source"],
+        target_prefix=values.get("target_prefix", ""),
+        best=best,
+        n_best=[
+            _candidate(one, where, f"n_best[{place}].") for place, one in enumerate(n_best or [])
+        ],
+        others={
+            key: value
+            for key, value in values.items()
+            if key not in ANSWER_KEYS and key not in REQUEST_KEYS
+        },
+    )
+
+
+def check_schema(values: Mapping[str, Any], where: str) -> None:
+    """Raise DataError if an object names another schema than this one, or a later version."""
+    schema = values.get("schema", SCHEMA)
+    if schema == SCHEMA:
+        return
+    match = re.fullmatch(rf"{FORMAT}/([1-9][0-9]{{0,8}})", schema) if _is_text(schema) else None
+    if match:
+        raise DataError(
+            f'{where}: "schema" is {schema}, and this nmtkit reads up to version {VERSION}; '
+            "update nmtkit"
+        )
+    raise DataError(
+        f'{where}: "schema" is not {SCHEMA}, so its keys may mean something else; convert the '
+        "object, or leave the key out"
+    )
+
+
+def _candidate(values: Mapping[str, Any], where: str, place: str) -> Candidate:
+    """Return a translation; `place` is where its keys are in the line."""
+    found = {key: values[key] for key in TRANSLATION_KEYS if key in values}
+    candidate = Candidate(found.get("translation", ""), found, where, place)
+    if "translation" not in found:
+        raise DataError(f"{candidate.named('translation')} is missing; add the text")
+    for key, value in found.items():
+        if not TRANSLATION_KEYS[key].fits(value):
+            raise DataError(f"{candidate.named(key)} is not {TRANSLATION_KEYS[key].name}; fix it")
+    check_text(candidate.text, f"{place}translation", where)
+    return candidate
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _never_warn(message: str) -> None:
+    raise AssertionError(f"on_invalid=error never warns: {message}")

@@ -1,0 +1,53 @@
+"""Builders of the tests of reranking."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.rerank.candidates import CandidateList
+from nmtkit.storage.model_folder import write_model
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.translations import Candidate
+from tests.tiny import tiny_model
+
+
+def line_of(
+    source: str,
+    *texts: str,
+    scores: Sequence[float] | None = None,
+    samples: Sequence[str] = (),
+) -> CandidateList:
+    """Return a line with these candidates; without scores, they lack the key."""
+    candidates = [
+        Candidate(
+            text,
+            {"translation": text} | ({} if scores is None else {"score": scores[place]}),
+            "x:1",
+            f"n_best[{place}].",
+        )
+        for place, text in enumerate(texts)
+    ]
+    return CandidateList("x:1", source, "", {}, candidates, samples)
+
+
+def write_tiny_model(folder: Path, codec: TextCodec, seed: int = 1) -> Path:
+    made = tiny_model(codec, seed)
+    recipe = TrainRecipe(model=made.config)
+    write_model(folder, made.state_dict(), recipe, codec, {}, overwrite=False)
+    return folder
+
+
+def program(expression: str) -> str:
+    """Return a command that prints, per line of tab-separated texts, the value of an expression.
+
+    The expression has the texts as `texts`.
+    """
+    code = (
+        "import sys\n"
+        "for line in sys.stdin:\n"
+        "    texts = line[:-1].split('\\t')\n"
+        f"    print({expression})\n"
+    )
+    return shlex.join([sys.executable, "-c", code])

@@ -1,0 +1,41 @@
+"""Malformed lines are in tests/unit/decoding/test_input_formats.py, as requests."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtkit.errors import DataError
+from nmtkit.text.json_lines import check_text, read_object, write_object
+from nmtkit.text.lines import MAX_LINE_BYTES
+
+KEYS = ("source", "target_prefix")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.text(), VALUES, max_size=4))
+def test_what_is_written_is_read_again(values: dict[str, object]) -> None:
+    written = {**values, "source": "a", "target_prefix": "b"}
+    line = write_object(written)
+    assert "\n" not in line
+    assert read_object(line, KEYS, "x:1") == written
+
+
+def test_halves_of_characters_remain_escapes() -> None:
+    line = write_object({"source": "\u00e4", "other": "\ud800"})
+    assert line.encode() == b'{"source": "\xc3\xa4", "other": "\\ud800"}'
+    assert read_object(line, KEYS, "x:1") == json.loads(line)
+
+
+def test_texts_that_cannot_be_used_are_named() -> None:
+    with pytest.raises(DataError, match=r'^x:3: "a" holds half a character \(\\udc80\); write bo'):
+        check_text("\udc80", "a", "x:3")
+    with pytest.raises(DataError, match=r'^x:3: "a" has more than 1,048,576 characters; break it'):
+        check_text("a" * (MAX_LINE_BYTES + 1), "a", "x:3")
+    check_text("a" * MAX_LINE_BYTES, "a", "x:3")
