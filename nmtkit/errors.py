@@ -52,6 +52,12 @@ class LostRankError(NmtkitError):
     exit_code = 7
 
 
+class ProgramError(NmtkitError, RuntimeError):
+    """A program of the user, such as that of --metric-command, that fails."""
+
+    exit_code = 8
+
+
 class ReportedElsewhereError(NmtkitError):
     """Another rank has reported its error and ended; this rank ends with the same exit code."""
 

@@ -65,6 +65,7 @@ EXIT_CODES = {
     5: "out of disk space or memory, or a place that is not writable",
     6: "training diverged",
     7: "a process of distributed training died or does not answer; the same command resumes",
+    8: "a program of --metric-command failed",
     75: "training was saved and stopped by SIGTERM, SIGUSR1 or SIGHUP; the same command resumes",
     EXIT_SIGNAL
     + signal.SIGHUP: "ended by SIGHUP; unfinished files were deleted, except those that `translate "

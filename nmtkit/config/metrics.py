@@ -44,11 +44,17 @@ METRICS: dict[str, MetricInfo] = {
     "brackets": MetricInfo(label="F1", compares="trees", settings=("prm",)),
 }
 
+SCORE_KEYS = ("system", "by_length", "by_frequency")
+"""Keys of the objects of `nmtkit score --json` other than the labels of metrics."""
+
 NLL = "nll"
 """The validation metric that needs no translation."""
 
 AUTO, NONE = "auto", "none"
-"""Values of validate_metrics: the default metric of the target's type, or no translation."""
+"""Values of validate_metrics: the default metric of the target's type, or no translation.
+
+NONE is also a value of metric: only the programs of metric_command score.
+"""
 
 TYPE_SETTINGS: Mapping[TargetType, tuple[str, ...]] = {
     "text": ("test_set", "language_pair", "by_frequency"),
@@ -71,6 +77,20 @@ DEFAULT_METRICS: Mapping[TargetType, str] = {"text": "bleu", "trees": "brackets"
 def metric_names(text: str) -> list[str]:
     """Return the names in a comma-separated list, without repetitions."""
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def built_in_metrics(metric: str) -> list[str]:
+    """Return the names in a value of `metric`, which are keys of `METRICS`; none for NONE."""
+    return [] if metric == NONE else metric_names(metric)
+
+
+def metric_commands(values: Sequence[str]) -> dict[str, str]:
+    """Return programs by name, from values of `metric_command`: NAME=COMMAND.
+
+    Values without "=" have an empty command; the rules of a recipe refuse them.
+    """
+    parts = (one.partition("=") for one in values)
+    return {name.strip(): command.strip() for name, _, command in parts}
 
 
 def metrics_of(compares: TargetType) -> list[str]:
@@ -115,6 +135,13 @@ class MetricsConfig:
         f"({', '.join(metrics_of('trees'))}). paper-bleu: as in "
         '"Attention Is All You Need"; brackets: F1 of EVALB.',
         metavar="LIST",
+    )
+    metric_command: tuple[str, ...] = setting(
+        (),
+        "Program that scores segments, such as comet='./comet.py'; it is run by the shell and "
+        "reads lines of source, translation and references, separated by tabs; it writes a number "
+        "per line, higher is better. Repeatable; --metric none scores by programs only.",
+        metavar="NAME=COMMAND",
     )
     tokenize: str = setting(
         "auto",

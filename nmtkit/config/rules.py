@@ -9,9 +9,13 @@ from nmtkit.config.corpora import corpus_problems
 from nmtkit.config.fields import values_of
 from nmtkit.config.metrics import (
     METRICS,
+    NONE,
+    SCORE_KEYS,
     TYPE_SETTINGS,
     MetricsConfig,
-    metric_names,
+    TargetType,
+    built_in_metrics,
+    metric_commands,
     unknown_metrics,
 )
 from nmtkit.config.preprocessing import (
@@ -23,7 +27,7 @@ from nmtkit.config.preprocessing import (
     is_shared,
     segmentations,
 )
-from nmtkit.config.problems import Problem, suggestion, without_effect
+from nmtkit.config.problems import Problem, shown, suggestion, without_effect
 from nmtkit.config.rerank_rules import rerank_problems
 from nmtkit.config.schema import (
     LENGTH_PENALTIES,
@@ -57,10 +61,12 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _translation(recipe)
     if isinstance(recipe, ScoreRecipe):
         yield from _metrics(recipe)
+        yield from _metric_commands(recipe.metrics)
         yield from _languages(recipe.metrics)
         yield from _significance(recipe)
     if isinstance(recipe, RerankRecipe):
         yield from rerank_problems(recipe)
+        yield from _metric_commands(recipe.metrics)
         yield from _languages(recipe.metrics)
     if isinstance(recipe, AttentionRecipe):
         yield from _attention(recipe)
@@ -207,14 +213,24 @@ def _vocabulary_settings_without_effect(
 
 
 def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
-    names = metric_names(recipe.metrics.metric)
+    names = built_in_metrics(recipe.metrics.metric)
     unknown = unknown_metrics(names)
     for name in unknown:
         text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
         yield Problem(("metric",), text)
     if unknown:
         return
-    compared = {METRICS[name].compares for name in names}
+    programs = metric_commands(recipe.metrics.metric_command)
+    if not names and not programs:
+        yield Problem(
+            ("metric",),
+            f"metric ({recipe.metrics.metric!r}) leaves nothing to score by; name a metric, or "
+            "give --metric-command [metrics.metric]",
+        )
+        return
+    compared: set[TargetType] = {METRICS[name].compares for name in names}
+    if programs:
+        compared.add("text")
     if len(compared) > 1:
         kinds = ", others ".join(sorted(compared, reverse=True))
         yield Problem(
@@ -229,14 +245,37 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     )
     unused = {*settings} - {*used}
     in_order = tuple(name for name in values_of(recipe) if name in unused)
-    yield from without_effect(recipe, in_order, f"on {', '.join(names)}")
+    yield from without_effect(recipe, in_order, f"on {', '.join([*names, *programs])}")
+
+
+def _metric_commands(metrics: MetricsConfig) -> Iterator[Problem]:
+    taken = {NONE, *METRICS, *(info.label for info in METRICS.values()), *SCORE_KEYS}
+    seen = set()
+    for value in metrics.metric_command:
+        name, _, command = (part.strip() for part in value.partition("="))
+        text = ""
+        if not re.fullmatch(r"\w[\w.+-]*", name) or not command:
+            text = (
+                "must be NAME=COMMAND, such as comet='./comet.py'; a name has letters, digits and "
+                "the characters . + - _"
+            )
+        elif name in taken:
+            text = f"has the name of a metric or a key of --json, {name}; choose another"
+        elif name in seen:
+            text = f"is the second program with the name {name}; choose another"
+        seen.add(name)
+        if text:
+            yield Problem(
+                ("metric_command",),
+                f"metric_command ({shown(value)}) {text} [metrics.metric_command]",
+            )
 
 
 def _languages(metrics: MetricsConfig) -> Iterator[Problem]:
     pair = metrics.language_pair
     needy = [
         f"metric {name}"
-        for name in metric_names(metrics.metric)
+        for name in built_in_metrics(metrics.metric)
         if name in METRICS and METRICS[name].needs_languages
     ]
     if metrics.test_set:

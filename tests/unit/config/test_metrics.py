@@ -2,7 +2,14 @@ import math
 
 import pytest
 
-from nmtkit.config.metrics import DEFAULT_METRICS, METRICS, cost, metrics_of
+from nmtkit.config.metrics import (
+    DEFAULT_METRICS,
+    METRICS,
+    built_in_metrics,
+    cost,
+    metric_commands,
+    metrics_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,3 +33,13 @@ def test_each_type_of_target_has_a_default_that_compares_it() -> None:
     assert sorted(name for kind in DEFAULT_METRICS for name in metrics_of(kind)) == sorted(METRICS)
     for kind, name in DEFAULT_METRICS.items():
         assert METRICS[name].compares == kind
+
+
+def test_programs_are_named_by_what_precedes_the_first_equals_sign() -> None:
+    commands = metric_commands(["a=./a --b=c", " d = e ", "f"])
+    assert commands == {"a": "./a --b=c", "d": "e", "f": ""}
+
+
+def test_none_names_no_metric() -> None:
+    assert built_in_metrics("none") == []
+    assert built_in_metrics("ter, bleu,ter") == ["ter", "bleu"]

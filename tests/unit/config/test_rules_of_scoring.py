@@ -64,6 +64,39 @@ from nmtkit.errors import ConfigError
             "prm (new.prm) has no effect on bleu; leave it out [metrics.prm]",
         ),
         (
+            {"metric": "none"},
+            "metric ('none') leaves nothing to score by; name a metric, or give --metric-command "
+            "[metrics.metric]",
+        ),
+        (
+            {"metric": "brackets", "metric_command": ("mine=./mine",)},
+            "metric ('brackets'): some metrics compare trees, others text; score each kind ",
+        ),
+        (
+            {"metric": "none", "metric_command": ("a=x", "b=y"), "tokenize": "intl"},
+            "tokenize (intl) has no effect on a, b; leave it out [metrics.tokenize]",
+        ),
+        *(
+            (
+                {"metric_command": (text,)},
+                f"metric_command ('{text}') must be NAME=COMMAND, such as comet='./comet.py'; a "
+                "name has letters, digits and the characters . + - _ [metrics.metric_command]",
+            )
+            for text in ("", "mine", "mine=", "mine= ", "=./mine", "a b=./mine", "-a=b", "a|b=c")
+        ),
+        *(
+            (
+                {"metric_command": (f"{name}=./mine",)},
+                f"metric_command ('{name}=./mine') has the name of a metric or a key of --json, "
+                f"{name}; choose another [metrics.metric_command]",
+            )
+            for name in ("bleu", "BLEU", "chrF2++", "none", "system", "by_length")
+        ),
+        (
+            {"metric_command": ("a=x", "b=y", "a=z")},
+            "metric_command ('a=z') is the second program with the name a; choose another",
+        ),
+        (
             {"paired_bs": True, "paired_ar": True},
             "paired_bs and paired_ar exclude each other; give one of them [significance.paired_bs]",
         ),
@@ -105,6 +138,8 @@ def test_contradictory_settings_of_scoring_are_refused(
         {"metric": "bleu, ter", "lowercase": True, "tokenize": "char"},
         {"metric": "moses-bleu,paper-bleu", "language_pair": "en-de"},
         {"test_set": "wmt17", "language_pair": "en-de", "sentence_level": True},
+        {"metric_command": ("a=x y='z'", "comet-22.da=x"), "by_length": True, "confidence": True},
+        {"metric": "none", "metric_command": (" a = x=y ",), "by_frequency": "train.de"},
         {"metric": "brackets", "prm": "new.prm", "sentence_level": True},
         {"metric": "brackets", "paired_ar": True, "by_length": True},
         {"paired_bs": True, "resamples": 5},

@@ -1,0 +1,252 @@
+"""Programs as metrics: any program that scores segments, run by the shell.
+
+The program reads a line per segment from standard input: source, translation and at least one
+reference, separated by tabs. Missing texts are empty. It writes a number per line to standard
+output. Its messages go to the standard error of this process.
+"""
+
+import math
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
+
+from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, ResourceError
+from nmtkit.text.lines import one_line
+from nmtkit.units import counted
+
+_SHELL = "/bin/sh"
+_NO_PERMISSION, _NOT_FOUND = 126, 127
+"""Exit codes of the shell if it cannot run a program."""
+_KILLED = 128
+"""Exit code of the shell for a program that a signal killed, less the number of the signal."""
+
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+_NUMBER = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+MAX_NUMBER_BYTES = 1000
+"""Longest line that is read as a number."""
+_SHOWN_BYTES = 40
+
+END_TIMEOUT_S = 5.0
+"""A program that is not needed any more is asked to end, and killed after this time.
+
+It may have to end others, as in a container or on another machine.
+"""
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A translation to score.
+
+    Attributes:
+        source: the source text; "" = unknown.
+        translation: the translation.
+        references: any number of references.
+    """
+
+    source: str
+    translation: str
+    references: tuple[str, ...]
+
+
+def run_metric_command(
+    name: str,
+    command: str,
+    segments: Sequence[Segment],
+    on_score: Callable[[], object] | None = None,
+) -> list[float]:
+    """Run a program once and return the scores of segments, in order.
+
+    The program is not run if there are no segments. If this function ends by an exception, such
+    as KeyboardInterrupt, the program and the processes that it started are ended first.
+
+    Args:
+        name: name of the metric in messages.
+        command: the command line, for the shell.
+        segments: tabs and line ends in their texts become spaces.
+        on_score: called for each line that the program has written.
+
+    Raises:
+        ConfigError: the program is not found or not executable.
+        ProgramError: it ends with another exit code than 0, or is killed.
+        DataError: it writes another number of lines, or a line that is no finite number.
+        ResourceError: it cannot be started, or the disk for temporary files is full.
+    """
+    if not segments:
+        return []
+    with _temporary_file(name, segments) as stdin:
+        lines, status = _run(name, command, stdin, len(segments), on_score)
+    if status:
+        raise _failure(name, status)
+    scores = [_number(name, number, line) for number, line in enumerate(lines, 1)]
+    if len(scores) != len(segments):
+        is_more = len(scores) > len(segments)
+        found = "more lines than that" if is_more else counted(len(scores), "lines")
+        raise DataError(
+            f"metric {name}: the program read {counted(len(segments), 'lines')} and wrote {found}; "
+            "it must write one number per line that it reads, and flush its output at the end"
+        )
+    return scores
+
+
+def _temporary_file(name: str, segments: Sequence[Segment]) -> BinaryIO:
+    """Return the lines of segments as a file, which a program reads at any speed, or not at all.
+
+    A pipe would have to be written while the output is read.
+    """
+    try:
+        stream = tempfile.TemporaryFile()  # noqa: SIM115
+        try:
+            stream.writelines(_line(segment).encode() for segment in segments)
+            stream.seek(0)
+        except OSError:
+            with suppress(OSError):  # it would write the rest again
+                stream.close()
+            raise
+    except OSError as error:
+        raise ResourceError(
+            f"metric {name}: its input cannot be written to a temporary file ({error.strerror}); "
+            "free space, or set TMPDIR to another folder"
+        ) from error
+    return stream
+
+
+def _line(segment: Segment) -> str:
+    texts = (segment.source, segment.translation, *(segment.references or ("",)))
+    return "\t".join(one_line(text).replace("\t", " ") for text in texts) + "\n"
+
+
+def _run(
+    name: str,
+    command: str,
+    stdin: BinaryIO,
+    num_lines: int,
+    on_score: Callable[[], object] | None,
+) -> tuple[list[bytes], int]:
+    """Run a command in the shell, in a process group of its own, which has ended on return.
+
+    Returns:
+        At most one line more than expected; its exit code, which is 0 if there is such a line.
+    """
+    reading, writing = os.pipe()
+    processes: list[int] = []
+    with os.fdopen(reading, "rb") as stdout:
+        # A signal raises an exception between any two steps of Python, also where this thread
+        # blocks it and another one does not. If it interrupts the first end, the second one works.
+        try:
+            try:
+                _start(name, command, (stdin.fileno(), writing), processes)
+                return _read(processes[0], stdout, num_lines, on_score)
+            finally:
+                _end(processes)
+        finally:
+            _end(processes)
+
+
+def _read(
+    pid: int, stdout: BinaryIO, num_lines: int, on_score: Callable[[], object] | None
+) -> tuple[list[bytes], int]:
+    """Read the output of a program, and wait for its end; see `_run`."""
+    lines: list[bytes] = []
+    while line := stdout.readline(MAX_NUMBER_BYTES):
+        lines.append(line)
+        if len(lines) > num_lines:  # it may write for ever
+            return lines, 0
+        if on_score is not None:
+            on_score()
+    # Its process id stays reserved, so that its process group can be ended.
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert ended is not None, "it waits without WNOHANG"
+    is_exit = ended.si_code == os.CLD_EXITED
+    return lines, ended.si_status if is_exit else _KILLED + ended.si_status
+
+
+def _end(processes: list[int]) -> None:
+    """End what is left of process groups: ask first, kill after `END_TIMEOUT_S`; empty the list."""
+    has_ended = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    while processes:
+        pid, deadline = processes[0], time.monotonic() + END_TIMEOUT_S
+        with suppress(ChildProcessError):  # it was waited for by an end that was interrupted
+            _signal(pid, signal.SIGTERM)
+            while os.waitid(os.P_PID, pid, has_ended) is None and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+            _signal(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        processes.clear()
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    # Some systems forbid signals to a group whose processes have all ended.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _start(name: str, command: str, streams: tuple[int, int], processes: list[int]) -> None:
+    """Start the shell, and append its process id to a list in the same step.
+
+    Args:
+        name: name of the metric in messages.
+        command: the command.
+        streams: descriptors of its standard input and output; the second one is closed here.
+        processes: receives the process id.
+    """
+    stdin, stdout = streams
+    start = partial(
+        os.posix_spawn,
+        file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)],
+        setpgroup=0,
+        setsigdef=_IGNORED_BY_PYTHON,
+    )
+    try:
+        # `extend` and `map` are no steps of Python: no signal is handled after the start and
+        # before the append.
+        processes.extend(map(start, [_SHELL], [[_SHELL, "-c", command]], [os.environ]))
+    except OSError as error:
+        raise ResourceError(
+            f"metric {name}: {_SHELL} cannot be started ({error.strerror}); end other processes, "
+            "or free memory"
+        ) from error
+    finally:
+        os.close(stdout)
+
+
+def _failure(name: str, status: int) -> NmtkitError:
+    """Return the error of a program that ended with this exit code, which is not 0."""
+    if status == _NOT_FOUND:
+        return ConfigError(
+            f"metric {name}: the shell does not find its program; give the full path of the "
+            "program, or correct PATH [metrics.metric_command]"
+        )
+    if status == _NO_PERMISSION:
+        return ConfigError(
+            f"metric {name}: the shell cannot execute its program; make the file executable, or "
+            "write its interpreter before it [metrics.metric_command]"
+        )
+    how = f"failed with exit code {status}"
+    if status - _KILLED in signal.valid_signals():
+        how = f"was ended by {signal.Signals(status - _KILLED).name}"
+    return ProgramError(
+        f"metric {name}: the program {how}; its own messages are above, and it must read lines of "
+        "source, translation and references, separated by tabs"
+    )
+
+
+def _number(name: str, number: int, line: bytes) -> float:
+    """Read a line of the output as a finite number."""
+    text = line.strip()
+    if _NUMBER.fullmatch(text) and math.isfinite(value := float(text)):
+        return value
+    shown = ascii(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
+    shown += "..." if len(text) > _SHOWN_BYTES else ""
+    raise DataError(
+        f"metric {name}: line {number} of the program's output is {shown}, not a finite number; "
+        "it must write one number per line, and everything else to standard error"
+    )
