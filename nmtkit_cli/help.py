@@ -31,7 +31,8 @@ COMMON: Mapping[str, tuple[str, ...]] = {
     ),
     "score": (
         "reference", "metric", "language_pair", "test_set", "confidence", "paired_bs", "paired_ar",
-        "sentence_level", "model", "source", "max_tokens", "device", "as_json", "config",
+        "sentence_level", "model", "source", "contrastive", "max_tokens", "device", "as_json",
+        "config",
     ),
     "rerank": (
         "features", "weights", "tune", "metric", "samples", "mbr", "metric_command",

@@ -7,7 +7,7 @@ import click
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.command import FILE, PATH
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.scoring import check_usage, score_by_model, score_by_reference
+from nmtkit_cli.scoring import check_usage, score_by_model, score_by_reference, score_contrastive
 
 EXAMPLES = """\
 nmtkit score --reference test.de < translations.de
@@ -48,11 +48,13 @@ def command(
     brackets, lines are bracketed trees, and the score is EVALB's F1.
 
     With --model and --source, prints a line per translation: its natural log-probability, a tab,
-    and the number of its tokens; both include the end symbol. --json adds its perplexity,
-    exp(-log-probability / tokens). The totals and their perplexity go to standard error.
+    and the number of its tokens; both include the end symbol. Totals go to standard error. With
+    --model and --contrastive, prints how often the model prefers right translations to wrong ones.
     """
     check_usage(recipe, systems, reference, model, source)
-    if model and source:
+    if model and recipe.scoring.contrastive:
+        score_contrastive(recipe, model, as_json)
+    elif model and source:
         score_by_model(recipe, systems, model, source, as_json)
     else:
         score_by_reference(recipe, systems, reference, as_json)

@@ -1,4 +1,4 @@
-"""The two modes of `nmtkit score`: against references, and by a model."""
+"""The modes of `nmtkit score`: against references, by a model, and a contrastive suite."""
 
 import json
 import sys
@@ -33,19 +33,34 @@ def check_usage(
     test_set = recipe.metrics.test_set
     given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
+        if recipe.scoring.contrastive:
+            raise click.UsageError("--contrastive needs --model; give both")
         what = "; files without an option are translations" if systems else ""
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
-    if (model is None) != (source is None):
-        raise click.UsageError("--model and --source go together; give both or neither")
+    is_contrastive = bool(model and recipe.scoring.contrastive)
+    if is_contrastive:
+        _refuse_texts(systems, source)
+    elif (model is None) != (source is None):
+        raise click.UsageError(
+            "--model and --source go together; give both or neither, or --contrastive with --model"
+        )
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
-    refuse_without_effect(typed_flags(ScoreRecipe, idle), f"{condition} --model")
-    if flags := idle_flags(recipe, idle):
+    used = ("--sentence-level",) if is_contrastive else ()
+    typed = [flag for flag in typed_flags(ScoreRecipe, idle) if flag not in used]
+    refuse_without_effect(typed, f"{condition} --model")
+    if flags := [flag for flag in idle_flags(recipe, idle) if flag not in used]:
         warn(f"{' and '.join(flags)} of --config: no effect {condition} --model")
     if model is not None and len(systems) > 1:
         raise click.UsageError(
             f"--model scores one file of translations, not {len(systems)}; score each one with "
             "a separate command"
         )
+
+
+def _refuse_texts(systems: Sequence[Path], source: Path | None) -> None:
+    """Raise click.UsageError if texts are given that a contrastive suite has itself."""
+    refuse_without_effect(["--source"] if source else [], "with --contrastive")
+    refuse_without_effect(list(map(str, systems)), "with --contrastive")
 
 
 def score_by_reference(
@@ -136,7 +151,7 @@ def score_by_model(
             decode_lines(translations, name, "error", warn),
             (str(source), name),
         )
-        scorer = load_scorer(model, recipe)
+        scorer = load_scorer(model, recipe.scoring, recipe.runtime)
         total = count_lines(source) if source.is_file() else None
         with line_reporter().counting("scored", "lines", total) as progress:
             for chunk in scorer.score_chunks(pairs, on_batch=progress.add):
@@ -147,3 +162,44 @@ def score_by_model(
         f"log_prob={totals.log_prob:.4f} perplexity={totals.perplexity:.4f} "
         f"word_perplexity={totals.word_perplexity:.4f}"
     )
+
+
+def score_contrastive(recipe: ScoreRecipe, model: Path, as_json: bool) -> None:
+    """Print how often a model is right in the contrastive suite of the recipe, per category.
+
+    Args:
+        recipe: the settings; with sentence_level, a line per example is printed instead, and the
+            accuracy of all as a message.
+        model: the model.
+        as_json: print an object per category, or per example.
+    """
+    from nmtkit.decoding.contrastive import Tally, judge, read_examples
+    from nmtkit.reporting.scores import accuracy_objects, accuracy_text, judgement_lines
+
+    suite = Path(recipe.scoring.contrastive)
+    # A pipe can be read only once.
+    total = sum(1 + len(one.wrong) for one in read_examples(suite)) if suite.is_file() else None
+    if sys.stderr.isatty():
+        say(f"opening {model} (loading PyTorch)")
+    from nmtkit.decoding.loading import load_scorer
+
+    is_by_example = recipe.breakdown.sentence_level
+    tally = Tally()
+    scorer = load_scorer(model, recipe.scoring, recipe.runtime)
+    reporter = line_reporter() if is_by_example else work_reporter()
+    with reporter.counting("scored", "translations", total) as progress:
+        for judgements in judge(scorer, read_examples(suite), progress.add):
+            tally.add(judgements)
+            if is_by_example:
+                write_lines(judgement_lines(judgements, as_json))
+    accuracies = tally.accuracies()
+    if is_by_example:
+        everything = accuracies[-1]
+        say(
+            f"examples={everything.num_examples} right={everything.num_right} "
+            f"accuracy={everything.percent:.2f}"
+        )
+    elif as_json:
+        write_lines(map(json.dumps, accuracy_objects(accuracies)))
+    else:
+        write_lines(accuracy_text(suite.name, accuracies))

@@ -308,7 +308,7 @@ class TranslateRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringConfig(InferenceConfig):
-    """Scoring by a model, with --model."""
+    """Scoring by a model."""
 
     max_length: int = setting(
         4096,
@@ -319,13 +319,25 @@ class ScoringConfig(InferenceConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JudgingConfig(ScoringConfig):
+    """Scoring by a model, with --model."""
+
+    contrastive: str = setting(
+        "",
+        "Contrastive suite to judge, instead of --source: source, right translation, wrong ones "
+        "and category, separated by tabs.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreRecipe:
     """The settings of `nmtkit score`: three sections with --reference, two with --model."""
 
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     significance: SignificanceConfig = field(default_factory=SignificanceConfig)
     breakdown: BreakdownConfig = field(default_factory=BreakdownConfig)
-    scoring: ScoringConfig = field(default_factory=ScoringConfig)
+    scoring: JudgingConfig = field(default_factory=JudgingConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 

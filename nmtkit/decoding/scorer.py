@@ -141,7 +141,7 @@ class Scorer:
             first_line_number: the number of the first line, for messages.
             on_batch: see `score_chunks`.
         """
-        names = [f"line {first_line_number + place}" for place in range(len(pairs))]
+        names = [f"line {number}" for number, _ in enumerate(pairs, first_line_number)]
         return self.score_named(pairs, names, on_batch)
 
     def score_named(
@@ -150,8 +150,14 @@ class Scorer:
         names: Sequence[str],
         on_batch: OnBatch | None = None,
     ) -> list[ScoredLine]:
-        """Score pairs as `score_chunk`; each pair has a name for messages."""
-        encoded = [self._encode(*named) for named in zip(pairs, names, strict=True)]
+        """Score pairs in batches of similar length, as `score_chunk`.
+
+        Args:
+            pairs: see `score_chunk`.
+            names: name of each pair in messages, such as "line 3".
+            on_batch: see `score_chunks`.
+        """
+        encoded = list(map(self._encode, pairs, names))
         not_blank = [pair for pair in encoded if pair != BLANK]
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)

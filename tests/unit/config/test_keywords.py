@@ -30,7 +30,8 @@ COMMAND_ONLY: dict[type[Any], set[str]] = {
     ScoreRecipe: {
         *("test_set", "paired_bs", "paired_ar", "trials"),  # one system, references given
         *("sentence_level", "by_length", "by_frequency", "metric_command"),
-        *("max_tokens", "max_length", "precision", "device", "threads"),  # of a model
+        *("max_tokens", "max_length", "contrastive"),  # of a model
+        *("precision", "device", "threads"),
     },
 }
 KEYWORDS: dict[type[Any], type[Any]] = {
