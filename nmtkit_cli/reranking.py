@@ -86,9 +86,9 @@ def tune_weights(recipe: RerankRecipe, files: Sequence[Path], references: Sequen
     features, reporter = _make_features(recipe), work_reporter()
     dev_set = make_dev_set(lines, right, features, metric, recipe.rerank.chunk_lines, reporter)
     for name, score in zip(features, single_features(dev_set, metric.objective), strict=True):
-        say(f"{metric.name} = {metric.as_score(score):.2f} by {name} alone")
+        say(f"{metric.shown(score)} by {name} alone")
     tuned = tune(dev_set, metric.objective, recipe.tuning.restarts, recipe.seed.seed, reporter)
-    say(f"{metric.name} = {metric.as_score(tuned.score):.2f} tuned, on {len(lines):,} lines")
+    say(f"{metric.shown(tuned.score)} tuned, on {len(lines):,} lines")
     text = dump_weights(dict(zip(features, tuned.weights, strict=True)))
     write_lines(text.removesuffix("\n").split("\n"))
 
