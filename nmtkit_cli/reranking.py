@@ -56,8 +56,8 @@ def rerank_files(recipe: RerankRecipe, files: Sequence[Path]) -> None:
 
     specs, size = feature_specs(recipe.rerank.features), recipe.rerank.chunk_lines
     names = [spec.name for spec in specs]
-    # A program is started for each chunk, so all of them are large.
-    first_size = size if any(spec.kind == "command" for spec in specs) else FIRST_CHUNK_LINES
+    is_slow = any(FEATURES[spec.kind].has_slow_start for spec in specs)
+    first_size = size if is_slow else FIRST_CHUNK_LINES
     weights = dict.fromkeys(names, 1.0)
     if recipe.rerank.weights:
         weights = read_weights(Path(recipe.rerank.weights), names)
@@ -86,9 +86,9 @@ def tune_weights(recipe: RerankRecipe, files: Sequence[Path], references: Sequen
     features, reporter = _make_features(recipe), work_reporter()
     dev_set = make_dev_set(lines, right, features, metric, recipe.rerank.chunk_lines, reporter)
     for name, score in zip(features, single_features(dev_set, metric.objective), strict=True):
-        say(f"{metric.name} = {metric.as_score(score):.2f} by {name} alone")
+        say(f"{metric.shown(score)} by {name} alone")
     tuned = tune(dev_set, metric.objective, recipe.tuning.restarts, recipe.seed.seed, reporter)
-    say(f"{metric.name} = {metric.as_score(tuned.score):.2f} tuned, on {len(lines):,} lines")
+    say(f"{metric.shown(tuned.score)} tuned, on {len(lines):,} lines")
     text = dump_weights(dict(zip(features, tuned.weights, strict=True)))
     write_lines(text.removesuffix("\n").split("\n"))
 

@@ -115,7 +115,7 @@ def score_by_reference(
         return
     metrics = make_metrics(recipe.metrics)
     if page is not None:
-        _check_page(recipe.metrics, page)
+        _check_page(recipe.metrics, texts, page)
     found = _read_texts(recipe, texts)
     config = (recipe.significance, recipe.breakdown)
     if page is None:
@@ -132,8 +132,8 @@ def score_by_reference(
     write_lines(map(json.dumps, objects) if as_json else as_text(evaluation))
 
 
-def _check_page(metrics: MetricsConfig, page: PageFile) -> None:
-    """Raise ConfigError if the file exists and may not be replaced, or lines have no words."""
+def _check_page(metrics: MetricsConfig, texts: TextFiles, page: PageFile) -> None:
+    """Raise ConfigError if the file may not be replaced, or lines have no words."""
     from nmtkit.evaluation.evaluate import line_type
     from nmtkit.reporting.html import check_is_free
 
@@ -143,6 +143,9 @@ def _check_page(metrics: MetricsConfig, page: PageFile) -> None:
             "leave it out, or choose another --metric"
         )
     check_is_free(page.path, page.overwrite)
+    given = [*texts.systems, *texts.references, *([texts.source] if texts.source else [])]
+    if page.path.exists() and any(map(page.path.samefile, given)):
+        raise ConfigError(f"--html {page.path} is one of the texts; choose another file")
 
 
 def _read_texts(recipe: ScoreRecipe, files: TextFiles) -> "Texts":

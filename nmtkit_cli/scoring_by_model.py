@@ -51,13 +51,16 @@ def _score_translations(recipe: ScoreRecipe, texts: TextFiles, model: Path, as_j
             "tokens": scored.tokens,
             "token_log_probs": scored.token_log_probs,
         }
-        return write_object({"schema": SCHEMA, "source": line.source, **line.others, **found})
+        given = {"schema": SCHEMA, "source": line.source}
+        if line.target_prefix:
+            given["target_prefix"] = line.target_prefix
+        return write_object({**given, **line.others, **line.best.values, **found})
 
     totals = Totals()
     system = texts.systems[0] if texts.systems else None
     counted_file = texts.source or system
     with _open_pairs(system, texts.source) as lines:
-        scorer = load_scorer(model, recipe)
+        scorer = load_scorer(model, recipe.scoring, recipe.runtime)
         total = count_lines(counted_file) if counted_file and counted_file.is_file() else None
         with line_reporter().counting("scored", "lines", total) as progress:
             for first, chunk in numbered_chunks(lines, CHUNK_LINES, FIRST_CHUNK_LINES):
@@ -93,7 +96,7 @@ def _score_suite(recipe: ScoreRecipe, _texts: TextFiles, model: Path, as_json: b
 
     is_by_example = recipe.breakdown.sentence_level
     tally = Tally()
-    scorer = load_scorer(model, recipe)
+    scorer = load_scorer(model, recipe.scoring, recipe.runtime)
     reporter = line_reporter() if is_by_example else work_reporter()
     with reporter.counting("scored", "translations", total) as progress:
         for judgements in judge(scorer, read_examples(suite), progress.add):

@@ -38,7 +38,9 @@ def main() -> int:
             )
         kept = indices_of_largest(values, math.ceil(arguments.keep * len(pairs)))
         for side, path in enumerate(arguments.out):
-            path.write_text("".join(f"{pairs[index][side]}\n" for index in kept), "utf-8")
+            whole = path.with_name(f"{path.name}.new")
+            whole.write_text("".join(f"{pairs[index][side]}\n" for index in kept), "utf-8")
+            whole.replace(path)  # another file, where the old one may have a second name
     except NmtkitError as error:
         sys.stderr.write(f"likeliest: error: {error}\n")
         return error.exit_code

@@ -21,11 +21,13 @@ class FeatureInfo:
         argument: what is written after the kind and a colon: "PATH", "NAME"; "" = nothing.
         choices: the permitted arguments; () = any.
         settings: settings that have an effect on it.
+        has_slow_start: it starts something for each chunk, so all chunks are large.
     """
 
     argument: str = ""
     choices: Sequence[str] = ()
     settings: Sequence[str] = ()
+    has_slow_start: bool = False
 
 
 MODEL_SETTINGS = ("max_tokens", "max_length", "precision", "device", "threads")
@@ -36,7 +38,7 @@ FEATURES: dict[str, FeatureInfo] = {
     "forced": FeatureInfo("PATH", settings=MODEL_SETTINGS),
     "backward": FeatureInfo("PATH", settings=MODEL_SETTINGS),
     "right-to-left": FeatureInfo("PATH", settings=MODEL_SETTINGS),
-    "command": FeatureInfo("NAME", settings=("metric_command",)),
+    "command": FeatureInfo("NAME", settings=("metric_command",), has_slow_start=True),
     "mbr": FeatureInfo("UTILITY", UTILITIES, settings=("mbr", "samples")),
 }
 

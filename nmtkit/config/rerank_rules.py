@@ -60,7 +60,7 @@ def _idle(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[Problem]:
 
 def _metric(recipe: RerankRecipe) -> Iterator[Problem]:
     """Yield the problems of the metric that weights are tuned by."""
-    name, *others = metric_names(recipe.metrics.metric)
+    name, *others = metric_names(recipe.metrics.metric) or [recipe.metrics.metric]
     programs = metric_commands(recipe.metrics.metric_command)
     texts = [one for one, info in METRICS.items() if info.compares == "text"]
     text = ""

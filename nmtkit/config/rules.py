@@ -62,7 +62,8 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _languages(recipe.metrics)
         yield from _significance(recipe)
     if isinstance(recipe, RerankRecipe):
-        yield from rerank_problems(recipe)
+        commands = [*metric_command_problems(recipe.metrics.metric_command)]
+        yield from commands or rerank_problems(recipe)
         yield from _languages(recipe.metrics)
     if isinstance(recipe, AttentionRecipe):
         yield from _attention(recipe)

@@ -320,7 +320,7 @@ class ScoreInputConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringConfig(InferenceConfig):
-    """Scoring by a model, with --model."""
+    """Scoring by a model."""
 
     max_length: int = setting(
         4096,
@@ -328,6 +328,12 @@ class ScoringConfig(InferenceConfig):
         unit="tokens",
         minimum=2,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgingConfig(ScoringConfig):
+    """Scoring by a model, with --model."""
+
     contrastive: str = setting(
         "",
         "Contrastive suite to judge, instead of --source: source, right translation, wrong ones "
@@ -344,7 +350,7 @@ class ScoreRecipe:
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     significance: SignificanceConfig = field(default_factory=SignificanceConfig)
     breakdown: BreakdownConfig = field(default_factory=BreakdownConfig)
-    scoring: ScoringConfig = field(default_factory=ScoringConfig)
+    scoring: JudgingConfig = field(default_factory=JudgingConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from nmtkit.config.schema import ScoreRecipe, TranslateRecipe
+from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
@@ -46,19 +46,20 @@ def load_translator(
     return Translator(models, first.codec, recipe, warn, shortlist)
 
 
-def load_scorer(path: Path, recipe: ScoreRecipe) -> Scorer:
+def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> Scorer:
     """Load a model, ready to score.
 
     Args:
         path: path of a model, checkpoint or run.
-        recipe: settings of scoring, device and precision.
+        scoring: batch size, longest line, precision.
+        runtime: device and threads.
 
     Raises:
         ConfigError: the device is missing, or does not support the precision.
         DamagedError: the model is missing or incomplete.
     """
-    loaded = _load_prepared(path, set_up(recipe.runtime), recipe.scoring.precision)
-    return Scorer([loaded.model], loaded.codec, recipe.scoring)
+    loaded = _load_prepared(path, set_up(runtime), scoring.precision)
+    return Scorer([loaded.model], loaded.codec, scoring)
 
 
 def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedModel:

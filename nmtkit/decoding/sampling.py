@@ -189,11 +189,13 @@ def _cut_off(probs: Tensor, epsilon: float) -> Tensor:
 
 def _draw(log_probs: Tensor, config: SamplingConfig, uniform: Tensor) -> Tensor:
     """Draw a token (B, W) from each distribution (B, W, V), by numbers (B, W) in [0, 1)."""
-    if not config.epsilon_cutoff or config.top_k or config.top_p < 1:
-        return _draw_tokens(_sampling_probs(log_probs, config), uniform)
+    num_tokens = log_probs.shape[-1]
     # At most 1 / epsilon tokens are as probable as epsilon: the likeliest of the vocabulary.
+    is_short = config.epsilon_cutoff * (num_tokens - 1) > 1
+    if not is_short or config.top_k or config.top_p < 1:
+        return _draw_tokens(_sampling_probs(log_probs, config), uniform)
+    num_candidates = int(1 / config.epsilon_cutoff) + 1
     scaled = log_probs / config.temperature
-    num_candidates = min(int(1 / config.epsilon_cutoff) + 1, scaled.shape[-1])
     candidates = scaled.topk(num_candidates).indices.sort(-1).values
     probs = scaled.gather(-1, candidates).double() - scaled.logsumexp(-1, keepdim=True)
     kept = _cut_off(probs.exp(), config.epsilon_cutoff)

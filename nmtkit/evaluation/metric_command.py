@@ -5,19 +5,18 @@ reference, separated by tabs. Missing texts are empty. It writes a number per li
 output. Its messages go to the standard error of this process.
 """
 
-import math
 import os
 import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, ResourceError
-from nmtkit.signals import handled_signals
 from nmtkit.text.lines import one_line
 from nmtkit.units import counted
 
@@ -30,6 +29,8 @@ _KILLED = 128
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 _NUMBER = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+LARGEST = 1e30
+"""Sums of as many numbers as a text has lines stay finite, in single precision too."""
 MAX_NUMBER_BYTES = 1000
 """Longest line that is read as a number."""
 _SHOWN_BYTES = 40
@@ -82,15 +83,8 @@ def run_metric_command(
     """
     if not segments:
         return []
-    with _temporary_file(name, segments) as stdin, _running(name, command, stdin) as running:
-        # One line too many is enough for a message; the rest is not read.
-        lines: list[bytes] = []
-        while len(lines) <= len(segments) and (line := running.stdout.readline(MAX_NUMBER_BYTES)):
-            lines.append(line)
-            if on_score is not None:
-                on_score()
-        # A program that writes on would wait for its reader.
-        status = running.wait() if len(lines) <= len(segments) else 0
+    with _temporary_file(name, segments) as stdin:
+        lines, status = _run(name, command, stdin, len(segments), on_score)
     if status:
         raise _failure(name, status)
     scores = [_number(name, number, line) for number, line in enumerate(lines, 1)]
@@ -102,44 +96,6 @@ def run_metric_command(
             "it must write one number per line that it reads, and flush its output at the end"
         )
     return scores
-
-
-@dataclass(frozen=True)
-class _Running:
-    """A program that runs.
-
-    Attributes:
-        pid: its process id, and that of its process group.
-        stdout: what it writes.
-    """
-
-    pid: int
-    stdout: BinaryIO
-
-    def wait(self) -> int:
-        """Wait for its end; return its exit code, or the signal that killed it as the shell does.
-
-        Its process id stays reserved, so that its process group can be ended.
-        """
-        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        assert found is not None, "it waits without WNOHANG"
-        is_exit = found.si_code == os.CLD_EXITED
-        return found.si_status if is_exit else _KILLED + found.si_status
-
-    def end(self) -> None:
-        """End what is left of its process group: ask first, kill after `END_TIMEOUT_S`."""
-        deadline = time.monotonic() + END_TIMEOUT_S
-        self._signal(signal.SIGTERM)
-        ended = os.WEXITED | os.WNOWAIT | os.WNOHANG
-        while os.waitid(os.P_PID, self.pid, ended) is None and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
-        self._signal(signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-
-    def _signal(self, number: signal.Signals) -> None:
-        # Some systems forbid signals to a group whose processes have all ended.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
 
 
 def _temporary_file(name: str, segments: Sequence[Segment]) -> BinaryIO:
@@ -169,48 +125,98 @@ def _line(segment: Segment) -> str:
     return "\t".join(one_line(text).replace("\t", " ") for text in texts) + "\n"
 
 
-@contextmanager
-def _running(name: str, command: str, stdin: BinaryIO) -> Iterator[_Running]:
-    """Run a command in the shell, in a process group of its own; end the group with the context."""
+def _run(
+    name: str,
+    command: str,
+    stdin: BinaryIO,
+    num_lines: int,
+    on_score: Callable[[], object] | None,
+) -> tuple[list[bytes], int]:
+    """Run a command in the shell, in a process group of its own, which has ended on return.
+
+    Returns:
+        At most one line more than expected; its exit code, which is 0 if there is such a line.
+    """
     reading, writing = os.pipe()
+    processes: list[int] = []
     with os.fdopen(reading, "rb") as stdout:
-        # Signals are blocked from before its start until its end is certain, whatever they raise.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, handled_signals())
+        # A signal raises an exception between any two steps of Python, also where this thread
+        # blocks it and another one does not. If it interrupts the first end, the second one works.
         try:
             try:
-                running = _Running(_start(name, command, stdin.fileno(), writing, before), stdout)
+                _start(name, command, (stdin.fileno(), writing), processes)
+                return _read(processes[0], stdout, num_lines, on_score)
             finally:
-                os.close(writing)
-            try:
-                try:
-                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                    yield running
-                finally:
-                    signal.pthread_sigmask(signal.SIG_BLOCK, handled_signals())
-            finally:
-                running.end()
+                _end(processes)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            _end(processes)
 
 
-def _start(name: str, command: str, stdin: int, stdout: int, signal_mask: Collection[int]) -> int:
-    """Start the shell on these descriptors, and return its process id."""
+def _read(
+    pid: int, stdout: BinaryIO, num_lines: int, on_score: Callable[[], object] | None
+) -> tuple[list[bytes], int]:
+    """Read the output of a program, and wait for its end; see `_run`."""
+    lines: list[bytes] = []
+    while line := stdout.readline(MAX_NUMBER_BYTES):
+        lines.append(line)
+        if len(lines) > num_lines:  # it may write for ever
+            return lines, 0
+        if on_score is not None:
+            on_score()
+    # Its process id stays reserved, so that its process group can be ended.
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert ended is not None, "it waits without WNOHANG"
+    is_exit = ended.si_code == os.CLD_EXITED
+    return lines, ended.si_status if is_exit else _KILLED + ended.si_status
+
+
+def _end(processes: list[int]) -> None:
+    """End what is left of process groups: ask first, kill after `END_TIMEOUT_S`; empty the list."""
+    has_ended = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    while processes:
+        pid, deadline = processes[0], time.monotonic() + END_TIMEOUT_S
+        with suppress(ChildProcessError):  # it was waited for by an end that was interrupted
+            _signal(pid, signal.SIGTERM)
+            while os.waitid(os.P_PID, pid, has_ended) is None and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+            _signal(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        processes.clear()
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    # Some systems forbid signals to a group whose processes have all ended.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _start(name: str, command: str, streams: tuple[int, int], processes: list[int]) -> None:
+    """Start the shell, and append its process id to a list in the same step.
+
+    Args:
+        name: name of the metric in messages.
+        command: the command.
+        streams: descriptors of its standard input and output; the second one is closed here.
+        processes: receives the process id.
+    """
+    stdin, stdout = streams
+    start = partial(
+        os.posix_spawn,
+        file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)],
+        setpgroup=0,
+        setsigdef=_IGNORED_BY_PYTHON,
+    )
     try:
-        # Unlike subprocess, it sets the signals that are blocked in the new process.
-        return os.posix_spawn(
-            _SHELL,
-            [_SHELL, "-c", command],
-            os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)],
-            setpgroup=0,
-            setsigmask=signal_mask,
-            setsigdef=_IGNORED_BY_PYTHON,
-        )
+        # `extend` and `map` are no steps of Python: no signal is handled after the start and
+        # before the append.
+        processes.extend(map(start, [_SHELL], [[_SHELL, "-c", command]], [os.environ]))
     except OSError as error:
         raise ResourceError(
             f"metric {name}: {_SHELL} cannot be started ({error.strerror}); end other processes, "
             "or free memory"
         ) from error
+    finally:
+        os.close(stdout)
 
 
 def _failure(name: str, status: int) -> NmtkitError:
@@ -237,11 +243,11 @@ def _failure(name: str, status: int) -> NmtkitError:
 def _number(name: str, number: int, line: bytes) -> float:
     """Read a line of the output as a finite number."""
     text = line.strip()
-    if _NUMBER.fullmatch(text) and math.isfinite(value := float(text)):
+    if _NUMBER.fullmatch(text) and abs(value := float(text)) <= LARGEST:
         return value
     shown = ascii(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
     shown += "..." if len(text) > _SHOWN_BYTES else ""
     raise DataError(
-        f"metric {name}: line {number} of the program's output is {shown}, not a finite number; "
-        "it must write one number per line, and everything else to standard error"
+        f"metric {name}: line {number} of the program's output is {shown}, not a number "
+        "up to 1e30; it must write one number per line, and everything else to standard error"
     )

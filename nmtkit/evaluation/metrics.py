@@ -17,7 +17,7 @@ from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig, metric_nam
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metric import Metric, Score
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
-from nmtkit.evaluation.texts import Texts
+from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb.metric import make_bracket_metrics
 from nmtkit.text.moses import Moses, split_compounds
 
@@ -141,22 +141,37 @@ def _make_command(name: str, command: str, config: MetricsConfig) -> Metric:
     info = MetricInfo(label=name)
     scorer = SegmentScores(command)
     metric = _text_metric(info, config, scorer, scorer)
-    return replace(metric, replace=partial(_scored_by_command, name, command))
+    return replace(metric, replace=partial(_scored_by_command, name, command, {}))
 
 
 def _scored_by_command(
-    name: str, command: str, texts: Texts, on_score: Callable[[], object]
+    name: str,
+    command: str,
+    known: dict[str, Text],
+    texts: Texts,
+    on_score: Callable[[], object],
 ) -> Texts:
-    """Replace the lines of each system by their scores, which a program computes."""
+    """Replace the lines of each system by their scores, which a program computes.
+
+    Args:
+        name, command: the program.
+        known: systems that were scored, by name; the program does not run again for them.
+        texts: systems and references of one evaluation.
+        on_score: called for each score.
+    """
     num_lines = len(texts.references[0].lines)
     sources = texts.source.lines if texts.source else [""] * num_lines
     references = [*zip(*(one.lines for one in texts.references), strict=True)]
     scored = []
     for system in texts.systems:
+        if system.name in known:
+            scored.append(known[system.name])
+            continue
         segments = [*map(Segment, sources, system.lines, references)]
         with system.named_in_errors():
             scores = run_metric_command(name, command, segments, on_score)
-        scored.append(replace(system, lines=[repr(score) for score in scores]))
+        known[system.name] = replace(system, lines=[repr(score) for score in scores])
+        scored.append(known[system.name])
     return replace(texts, systems=scored)
 
 

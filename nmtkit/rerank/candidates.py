@@ -109,3 +109,8 @@ def _check_same_source(lines: Sequence[TranslatedLine]) -> None:
                 f"{other.where}: the source is {shown(other.source)}, and {shown(first.source)} at "
                 f"{first.where}; give files with translations of the same lines"
             )
+        if other.target_prefix != first.target_prefix:
+            raise DataError(
+                f"{other.where}: the target_prefix is {shown(other.target_prefix)}, and "
+                f"{shown(first.target_prefix)} at {first.where}; give files with the same prefixes"
+            )

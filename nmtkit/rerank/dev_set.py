@@ -28,12 +28,18 @@ class TuningMetric:
         is_higher_better: false for an error rate.
         count: returns the statistics of each segment; reports its progress.
         score_sums: returns the score of summed statistics.
+        decimals: number of decimals in text; many programs write numbers from 0 to 1.
     """
 
     name: str
     is_higher_better: bool
     count: Callable[[Sequence[Segment], WorkReporter], Sequence[Sequence[int | float]]]
     score_sums: Callable[[Sums], float]
+    decimals: int
+
+    def shown(self, value: float) -> str:
+        """Return a value of the objective as text, such as "BLEU = 31.20"."""
+        return f"{self.name} = {self.as_score(value):.{self.decimals}f}"
 
     def as_score(self, value: float) -> float:
         """Turn a score into one of which higher is better, or back."""
@@ -73,7 +79,7 @@ def _of_text(metric: Metric) -> TuningMetric:
             translations = (metric.prepare(one.translation) for one in tracked)
             return metric.count(translations, references)
 
-    return TuningMetric(metric.name, metric.is_higher_better, count, metric.score_sums)
+    return TuningMetric(metric.name, metric.is_higher_better, count, metric.score_sums, 2)
 
 
 def _of_program(name: str, command: str) -> TuningMetric:
@@ -87,7 +93,7 @@ def _of_program(name: str, command: str) -> TuningMetric:
             scores = run_metric_command(name, command, segments, lambda: counting.add(1))
         return [(score, 1) for score in scores]
 
-    return TuningMetric(name, True, count, lambda sums: sums[0] / sums[1])
+    return TuningMetric(name, True, count, lambda sums: sums[0] / sums[1], 4)
 
 
 def check_references(name: str, num_lines: int, references: Sequence[Text]) -> None:

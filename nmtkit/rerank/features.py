@@ -13,6 +13,7 @@ from nmtkit.errors import DataError
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
 from nmtkit.rerank.candidates import CandidateList
 from nmtkit.rerank.mbr import expected_utilities
+from nmtkit.text.lines import one_line
 
 MAX_EXACT_PAIRS = 4096
 """Pairs of a line up to which `--mbr auto` is exact: 64 candidates against themselves."""
@@ -139,15 +140,10 @@ def _by_text(score: ScorePairs, lines: Sequence[CandidateList]) -> Values:
     pairs: dict[tuple[str, str], Pair] = {}
     for line in lines:
         for one in line.candidates:
-            pair = Pair(_spaced(line.source), _spaced(one.text), one.where)
+            pair = Pair(one_line(line.source), one_line(one.text), one.where)
             pairs.setdefault((line.source, one.text), pair)
     scores = dict(zip(pairs, score([*pairs.values()]), strict=True)) if pairs else {}
     return [[scores[line.source, one.text] for one in line.candidates] for line in lines]
-
-
-def _spaced(text: str) -> str:
-    """Return text as one line."""
-    return text.replace("\n", " ")
 
 
 Maker = Callable[[FeatureSpec, Resources], Feature]

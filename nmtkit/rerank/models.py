@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmtkit.config.rerank import FeatureSpec
-from nmtkit.config.schema import RuntimeConfig, ScoreRecipe, ScoringConfig
+from nmtkit.config.schema import RuntimeConfig, ScoringConfig
 from nmtkit.decoding.loading import load_scorer
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.errors import ConfigError
@@ -52,7 +52,7 @@ class Models:
             scoring: longest line, size of batches, precision.
             runtime: device and threads.
         """
-        self._recipe = ScoreRecipe(scoring=scoring, runtime=runtime)
+        self._scoring, self._runtime = scoring, runtime
         self._scorers: dict[str, Scorer] = {}
         self._first: tuple[FeatureSpec, TextCodec] | None = None
 
@@ -64,9 +64,10 @@ class Models:
                 the device is missing.
             DamagedError: the model is missing or damaged.
         """
-        if spec.argument not in self._scorers:
-            self._scorers[spec.argument] = load_scorer(Path(spec.argument), self._recipe)
-        scorer, view = self._scorers[spec.argument], VIEWS[spec.kind]
+        name, view = spec.argument, VIEWS[spec.kind]
+        if name not in self._scorers:
+            self._scorers[name] = load_scorer(Path(name), self._scoring, self._runtime)
+        scorer = self._scorers[name]
         self._check_languages(spec, scorer.codec)
 
         def score(pairs: Sequence[Pair]) -> list[float]:

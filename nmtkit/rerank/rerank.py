@@ -1,5 +1,6 @@
 """The flow of `nmtkit rerank`: candidates -> features -> weighted sums -> candidates in order."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmtkit.config.rerank import FeatureSpec, RerankOutputConfig
 from nmtkit.config.schema import RuntimeConfig, ScoringConfig
+from nmtkit.errors import DataError
 from nmtkit.rerank.candidates import CandidateList
 from nmtkit.rerank.features import Feature, ScorePairs, feature_values
 from nmtkit.text.json_lines import write_object
@@ -79,6 +81,12 @@ def _ranked(
         RankedCandidate(candidate, values, _weighted_sum(values, weights))
         for candidate, values in zip(line.candidates, found, strict=True)
     ]
+    for one in ranked:
+        if not math.isfinite(one.score):
+            raise DataError(
+                f"{one.candidate.where}: the weighted sum of features is not finite; use smaller "
+                "weights, or fix the scores"
+            )
     return RankedLine(line, sorted(ranked, key=lambda one: one.score, reverse=True))
 
 

@@ -73,7 +73,7 @@ def check_text(text: str, key: str, where: str) -> None:
 
 def write_object(values: Mapping[str, Any]) -> str:
     """Return an object as one line of UTF-8; escaped halves of characters stay escaped."""
-    return _SURROGATE.sub(_escaped, json.dumps(values, ensure_ascii=False))
+    return _SURROGATE.sub(_escaped, json.dumps(values, ensure_ascii=False, allow_nan=False))
 
 
 def _escaped(half: re.Match[str]) -> str:

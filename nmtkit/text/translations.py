@@ -60,6 +60,7 @@ TRANSLATION_KEYS: dict[str, ValueType] = {
     "translation": _TEXT,
     "score": _NUMBER,
     "log_prob": _NUMBER,
+    "perplexity": _NUMBER,
     "tokens": _TEXTS,
     "token_log_probs": _NUMBERS,
     "alignment": _TEXT,
@@ -196,13 +197,17 @@ def check_schema(values: Mapping[str, Any], where: str) -> None:
 
 def _candidate(values: Mapping[str, Any], where: str, place: str) -> Candidate:
     """Return a translation; `place` is where its keys are in the line."""
-    found = {key: values[key] for key in TRANSLATION_KEYS if key in values}
+    # In a list, an object's other keys are its own; those of the line are the request's.
+    is_own = (
+        (lambda key: key not in ("schema", "n_best")) if place else TRANSLATION_KEYS.__contains__
+    )
+    found = {key: value for key, value in values.items() if is_own(key)}
     candidate = Candidate(found.get("translation", ""), found, where, place)
     if "translation" not in found:
         raise DataError(f"{candidate.named('translation')} is missing; add the text")
-    for key, value in found.items():
-        if not TRANSLATION_KEYS[key].fits(value):
-            raise DataError(f"{candidate.named(key)} is not {TRANSLATION_KEYS[key].name}; fix it")
+    for key, kind in TRANSLATION_KEYS.items():
+        if key in found and not kind.fits(found[key]):
+            raise DataError(f"{candidate.named(key)} is not {kind.name}; fix it")
     check_text(candidate.text, f"{place}translation", where)
     return candidate
 

@@ -209,7 +209,7 @@ def test_a_program_may_be_the_metric(folder: Path) -> None:
     weights.write_text(done.stdout)
     chosen = rerank(folder, features, "--weights", weights, "samples.jsonl")
     mean = sum(len(text.split()) for text in chosen) / len(chosen)
-    assert tuned == f"few = {-mean:.2f} tuned, on {len(chosen)} lines"
+    assert tuned == f"few = {-mean:.4f} tuned, on {len(chosen)} lines"
 
 
 def test_several_references_tune(folder: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 from nmtkit.config.schema import (
     OutputConfig,
     RuntimeConfig,
-    ScoreRecipe,
     ScoringConfig,
     TrainRecipe,
     TranslateRecipe,
@@ -31,8 +30,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def scores_of(path: Path, pairs: list[tuple[str, str]], precision: str) -> list[float]:
-    recipe = ScoreRecipe(scoring=ScoringConfig(precision=precision), runtime=CPU)
-    return [line.log_prob for line in load_scorer(path, recipe).score_chunk(pairs, 1)]
+    scorer = load_scorer(path, ScoringConfig(precision=precision), CPU)
+    return [line.log_prob for line in scorer.score_chunk(pairs, 1)]
 
 
 # bfloat16 has 8 bits, and search and scorer add products up in another order.

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import signal
 import tempfile
 import threading
@@ -12,10 +13,13 @@ import pytest
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, ResourceError
 from nmtkit.evaluation.metric_command import MAX_NUMBER_BYTES, Segment, run_metric_command
+from nmtkit.signals import STOP_SIGNALS, ended_by_signals
 from nmtkit.text.lines import one_line
-from tests.processes import has_ended
 
 TWO = [Segment("s", "t", ("r",)), Segment("s", "u", ("r",))]
+
+
+DEADLINE_S = 10.0
 
 
 def run(command: str, segments: Sequence[Segment] = TWO) -> list[float]:
@@ -26,6 +30,18 @@ def read_by_a_program(folder: Path, segments: Sequence[Segment]) -> bytes:
     path = folder / "read"
     run(f"tee '{path}' | sed 's/.*/0/'", segments)
     return path.read_bytes()
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process ends within the deadline; it was killed already."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], DEADLINE_S)[0])
+    finally:
+        os.close(descriptor)
 
 
 def test_a_program_reads_a_line_of_texts_per_segment_with_tabs_between(tmp_path: Path) -> None:
@@ -164,6 +180,20 @@ def test_a_program_that_fails_is_an_error_of_one_line(
 def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
     run(f"sleep 60 >/dev/null & echo $! > '{tmp_path}/pid'; echo 1; echo 2")
     assert has_ended(int((tmp_path / "pid").read_text("ascii")))
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_signal_ends_the_program_and_what_it_has_started(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """The program sends the signal itself, when it runs."""
+    with pytest.raises(KeyboardInterrupt), ended_by_signals():
+        run(
+            f"sleep 60 & echo $! $$ > '{tmp_path}/pids'; "
+            f"kill -{int(number)} {os.getpid()}; wait; sleep 60"
+        )
+    for pid in (tmp_path / "pids").read_text("ascii").split():
+        assert has_ended(int(pid))
 
 
 def test_a_program_is_asked_to_end_before_it_is_killed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.rerank import FeatureSpec, feature_specs
-from nmtkit.config.schema import RuntimeConfig, ScoreRecipe, ScoringConfig
+from nmtkit.config.schema import RuntimeConfig, ScoringConfig
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.decoding.loading import load_scorer
 from nmtkit.decoding.scorer import Scorer
@@ -58,9 +58,9 @@ def test_each_kind_gives_its_texts_to_the_model(folder: Path) -> None:
 def test_a_model_is_loaded_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[Path] = []
 
-    def load(path: Path, recipe: ScoreRecipe) -> Scorer:
+    def load(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> Scorer:
         loaded.append(path)
-        return load_scorer(path, recipe)
+        return load_scorer(path, scoring, runtime)
 
     monkeypatch.setattr(models, "load_scorer", load)
     under_test = opened()
