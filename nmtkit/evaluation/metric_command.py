@@ -248,6 +248,6 @@ def _number(name: str, number: int, line: bytes) -> float:
     shown = ascii(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
     shown += "..." if len(text) > _SHOWN_BYTES else ""
     raise DataError(
-        f"metric {name}: line {number} of the program's output is {shown}, not a number "
-        "up to 1e30; it must write one number per line, and everything else to standard error"
+        f"metric {name}: line {number} of the program's output is {shown}, not a finite number; "
+        "it must write one number up to 1e30 per line, and everything else to standard error"
     )

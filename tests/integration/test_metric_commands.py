@@ -132,6 +132,19 @@ def test_what_cannot_work_is_one_line(
     assert "Traceback" not in done.stderr
 
 
+def test_a_page_runs_the_program_once_per_system_and_replaces_no_text(texts: Path) -> None:
+    arguments = ("--reference", texts / "reference", "--metric", "none", "--metric-command")
+    counted = f"runs=echo >> '{texts}/runs'; sed s/.*/1/"
+    files = (texts / "system", texts / "other")
+    done = score(*arguments, counted, "--html", texts / "page.html", *files)
+    assert done.returncode == 0, done.stderr
+    assert (texts / "runs").read_text() == "\n\n"
+    done = score(*arguments, counted, "--html", files[0], "--overwrite", *files)
+    assert done.returncode == 2
+    assert f"--html {files[0]} is one of the texts; choose another file" in done.stderr
+    assert files[0].read_text("utf-8").startswith(SYSTEM[0])
+
+
 @pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_signal_ends_the_program_and_what_it_has_started(
     number: signal.Signals, texts: Path

@@ -210,3 +210,17 @@ def test_no_lines_have_no_scores(tmp_path: Path) -> None:
     done = score(tmp_path, b"", "--source", "source")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("lines=0 tokens=0 words=0 log_prob=0.0000 perplexity=1.0000 ")
+
+
+@needs_data
+def test_json_lines_have_their_sources_and_keep_their_keys(real: Real) -> None:
+    line = {"source": "a b", "target_prefix": "b", "translation": "b a", "score": -1.5, "id": 7}
+    done = score(real.folder, text_of([json.dumps(line)]), "--input-format", "json", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {key: found[key] for key in line} == line
+    assert found["schema"] == "nmtkit-translations/1"
+    assert found["perplexity"] == pytest.approx(math.exp(-found["log_prob"] / len(found["tokens"])))
+    (real.folder / "one").write_text("a b\n")
+    plain = score(real.folder, b"b a\n", "--source", "one")
+    assert float(plain.stdout.split("\t")[0]) == pytest.approx(found["log_prob"], abs=1e-6)

@@ -66,6 +66,7 @@ def test_a_setting_without_effect_is_refused(values: dict[str, Any], message: st
     ("metric", "message"),
     [
         ("bleu,chrf", "metric ('bleu,chrf'): weights are tuned by one metric; name one [metrics.m"),
+        ("none", "no metric 'none'; "),
         ("blue", "no metric 'blue'; did you mean 'bleu'? [metrics.metric]"),
         ("brackets", "metric ('brackets') compares no text; tune by one of: bleu, chrf, chrf++"),
         ("moses-bleu", "metric moses-bleu needs the languages; give --language-pair, such as en-"),
@@ -74,6 +75,22 @@ def test_a_setting_without_effect_is_refused(values: dict[str, Any], message: st
 def test_a_metric_that_cannot_tune_is_refused(metric: str, message: str) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
         recipe(metric=metric)
+
+
+@pytest.mark.parametrize(
+    ("commands", "message"),
+    [
+        (("q",), "metric_command ('q') must be NAME=COMMAND"),
+        (("q=a", "q=b"), "metric_command names q twice"),
+        (("bleu=a",), "metric_command: bleu is a metric, or a key of --json"),
+        (("a b=a",), "metric_command: the name 'a b' must be letters"),
+    ],
+)
+def test_programs_without_a_usable_name_are_refused(
+    commands: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+        recipe(metric_command=commands, features="command:q")
 
 
 def test_a_program_may_be_a_feature_or_the_metric() -> None:

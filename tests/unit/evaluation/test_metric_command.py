@@ -147,9 +147,10 @@ def test_each_line_of_the_output_is_counted() -> None:
                 f"printf '1\\n{text}\\n'",
                 DataError,
                 f"metric mine: line 2 of the program's output is {shown}, not a finite number; it "
-                "must write one number per line, and everything else to standard error",
+                "must write one number up to 1e30 per line, and everything else to standard error",
             )
             for text, shown in {
+                "1e31": "'1e31'",
                 "nan": "'nan'",
                 "-inf": "'-inf'",
                 "1e999": "'1e999'",

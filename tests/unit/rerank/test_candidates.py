@@ -41,6 +41,12 @@ def test_the_candidates_of_several_systems_follow_each_other_and_name_theirs() -
     assert line.others == {"id": 1, "more": 3}
 
 
+def test_different_prefixes_are_an_error_that_names_both_lines() -> None:
+    systems = [system("x", LINE | {"target_prefix": "A"}), system("y", LINE)]
+    with pytest.raises(DataError, match=r"^y:1: the target_prefix is '', and 'A' at x:1; give fil"):
+        list(read_candidates(systems, None))
+
+
 def test_samples_are_no_candidates() -> None:
     samples = system("samples", {**LINE, "n_best": [{"translation": one} for one in "BBC"]})
     (line,) = read_candidates([system("x", LINE)], samples)

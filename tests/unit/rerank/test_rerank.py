@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nmtkit.config.fields import fields_of
 from nmtkit.config.rerank import RerankOutputConfig, feature_specs
 from nmtkit.config.schema import RerankRecipe
+from nmtkit.errors import DataError
 from nmtkit.rerank.candidates import CandidateList
 from nmtkit.rerank.features import Resources, make_features
 from nmtkit.rerank.rerank import OUTPUT_FORMATS, RankedLine, model_loader, rerank
@@ -43,6 +44,13 @@ def test_equal_scores_keep_the_order_of_the_input(scores: list[int]) -> None:
     names = [f"{number}" for number in range(len(scores))]
     found = texts(ranked(line_of("a", *names, scores=scores), model=1))
     assert found == sorted(names, key=lambda name: (-scores[int(name)], int(name)))
+
+
+def test_a_sum_that_is_not_finite_is_an_error_that_names_the_line() -> None:
+    line = line_of("a", "A", scores=[1.7e308])
+    message = r": the weighted sum of features is not finite; use smaller weights, or fix the s"
+    with pytest.raises(DataError, match=message):
+        ranked(line, model=10)
 
 
 def test_the_candidates_of_a_blank_line_stay() -> None:

@@ -15,6 +15,7 @@ from nmtkit.text.translations import (
 EXAMPLES: dict[str, object] = {
     "translation": "A",
     "score": -1,
+    "perplexity": 2.5,
     "log_prob": -1.5,
     "tokens": ["A", "</s>"],
     "token_log_probs": [-1.0, -0.5],
@@ -46,6 +47,12 @@ def test_a_line_has_texts_candidates_and_other_keys() -> None:
         others={"id": [1], "text": "t"},
     )
     assert line.candidates == line.n_best
+
+
+def test_keys_of_its_own_stay_with_a_candidate_of_a_list() -> None:
+    line = read(id=1, n_best=[{"translation": "A", "id": 2, "schema": "x"}])
+    assert line.n_best[0].values == {"translation": "A", "id": 2}
+    assert (line.best.values, line.others) == ({"translation": "A"}, {"id": 1})
 
 
 def test_a_candidate_names_its_keys() -> None:

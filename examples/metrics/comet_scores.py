@@ -1,10 +1,12 @@
 """COMET as a metric (Rei et al. 2020, https://arxiv.org/abs/2009.09025), by its own package.
 
     nmtkit score --reference test.de --source test.en \
-      --metric-command comet='comet-env/bin/python comet.py' < test.out.de
+      --metric-command comet='comet-env/bin/python comet_scores.py' < test.out.de
 
 NOT TESTED HERE: the package and its models, gigabytes that it downloads at the first use, are no
 part of nmtkit. README.md has the commands that make an environment of its own.
+
+Its name is not comet.py, because Python would import that instead of the package.
 
 It reads lines of source, translation and references, separated by tabs, and writes 100 x the score
 of each. Models without references ignore them; of several references, the first is used.
