@@ -151,14 +151,23 @@ def _check_page(metrics: MetricsConfig, texts: TextFiles, page: PageFile) -> Non
 def _read_texts(recipe: ScoreRecipe, files: TextFiles) -> "Texts":
     """Read and check systems, references and source; warn about suspicious texts."""
     from nmtkit.evaluation.evaluate import line_type
-    from nmtkit.evaluation.texts import Texts, common_source, read_test_set, read_text
+    from nmtkit.evaluation.texts import (
+        Texts,
+        common_source,
+        read_test_set,
+        read_test_source,
+        read_text,
+    )
 
     metrics = recipe.metrics
     references = [read_text(path) for path in files.references]
     if metrics.test_set:
         references = read_test_set(metrics.test_set, metrics.language_pair)
     systems, sources = _read_systems(recipe.input.input_format, files.systems)
-    sources += [read_text(files.source)] if files.source else []
+    if files.source:
+        sources = [read_text(files.source)]
+    elif metrics.test_set and metrics.metric_command and not sources:
+        sources = [read_test_source(metrics.test_set, metrics.language_pair)]
     texts = Texts(systems, references, common_source(sources) if sources else None)
     texts.check()
     for warning in line_type(metrics).input_warnings(texts):

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from nmtkit.config.problems import suggestion
 from nmtkit.errors import ConfigError, DataError, ResourceError
 from nmtkit.text.lines import read_lines
 from nmtkit.text.translations import read_translations
+
+if TYPE_CHECKING:
+    from sacrebleu.dataset.base import Dataset
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,21 @@ def read_test_set(test_set: str, language_pair: str) -> list[Text]:
         ConfigError: the test set does not exist, or lacks these languages.
         ResourceError: it is not cached and cannot be downloaded.
     """
+    return _read_parts(test_set, language_pair, lambda known, pair: known.get_reference_files(pair))
+
+
+def read_test_source(test_set: str, language_pair: str) -> Text:
+    """Read the source of a test set; see `read_test_set`."""
+    (source,) = _read_parts(
+        test_set, language_pair, lambda known, pair: [known.get_source_file(pair)]
+    )
+    return source
+
+
+def _read_parts(
+    test_set: str, language_pair: str, files_of: "Callable[[Dataset, str], list[str]]"
+) -> list[Text]:
+    """Read files of a test set, given a function from sacreBLEU's object and the languages."""
     from sacrebleu.dataset import DATASETS
 
     if test_set not in DATASETS:
@@ -162,7 +180,7 @@ def read_test_set(test_set: str, language_pair: str) -> list[Text]:
             f"{suggestion(language_pair, pairs)} [metrics.language_pair]"
         )
     try:
-        paths: list[str] = DATASETS[test_set].get_reference_files(language_pair)
+        paths = files_of(DATASETS[test_set], language_pair)
     # sacreBLEU exits if a certificate or a check sum is wrong.
     except (OSError, SystemExit) as error:
         raise ResourceError(

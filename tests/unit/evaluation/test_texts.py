@@ -1,10 +1,20 @@
+import io
+import json
 from pathlib import Path
 
 import pytest
 from sacrebleu.dataset import DATASETS
 
 from nmtkit.errors import ConfigError, DataError, ResourceError
-from nmtkit.evaluation.texts import Text, Texts, read_test_set, read_text
+from nmtkit.evaluation.texts import (
+    Text,
+    Texts,
+    common_source,
+    read_test_set,
+    read_test_source,
+    read_text,
+    read_translated,
+)
 
 ONE, TWO = Text("one", ["a"]), Text("two", ["a", "b"])
 
@@ -104,3 +114,38 @@ def test_a_failed_download_of_a_test_set_is_an_error(
     )
     with pytest.raises(ResourceError, match=message):
         read_test_set("wmt17", "en-de")
+
+
+def test_the_source_of_a_test_set_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "source"
+    path.write_text("a\nb\n", "utf-8")
+    monkeypatch.setattr(DATASETS["wmt17"], "get_source_file", lambda _: str(path))
+    assert read_test_source("wmt17", "en-de") == Text("wmt17", ["a", "b"])
+
+
+def test_the_source_has_as_many_lines_and_is_selected_but_not_prepared() -> None:
+    texts = Texts([Text("x", ["A", "B"])], [Text("r", ["C", "D"])], Text("s", ["e", "f"]))
+    texts.check()
+    assert texts.map(str.lower).source == Text("s", ["e", "f"])
+    assert texts.map(str.lower).systems == [Text("x", ["a", "b"])]
+    assert texts.select([1]) == Texts([Text("x", ["B"])], [Text("r", ["D"])], Text("s", ["f"]))
+    message = r"^x has 2 lines and s has 1; give one translation per source line, in the same orde"
+    with pytest.raises(DataError, match=message):
+        Texts(texts.systems, texts.references, Text("s", ["e"])).check()
+
+
+def test_objects_give_sources_and_translations() -> None:
+    lines = [
+        {"source": "a", "translation": "A", "n_best": [{"translation": "other"}]},
+        {"schema": "nmtkit-translations/1", "source": "", "translation": ""},
+    ]
+    stream = io.BytesIO("".join(f"{json.dumps(one)}\n" for one in lines).encode())
+    assert read_translated(stream, "x") == (Text("x", ["a", ""]), Text("x", ["A", ""]))
+
+
+def test_systems_of_one_source_have_it_and_others_are_refused() -> None:
+    same = [Text("x", ["a", "b"]), Text("y", ["a", "b"])]
+    assert common_source(same) == same[0]
+    message = r"^z:2: another source than x:2; give translations of the same text$"
+    with pytest.raises(DataError, match=message):
+        common_source([*same, Text("z", ["a", "c"])])
