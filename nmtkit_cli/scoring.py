@@ -49,6 +49,8 @@ def check_usage(
             raise click.UsageError("--contrastive needs --model; give both")
         what = "; files without an option are translations" if systems else ""
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
+    if page is not None and (model is not None or recipe.breakdown.sentence_level):
+        refuse_without_effect(["--html"], f"with {'--model' if model else '--sentence-level'}")
     is_contrastive = bool(model and recipe.scoring.contrastive)
     if is_contrastive:
         _refuse_texts(recipe, systems, source)
@@ -60,8 +62,6 @@ def check_usage(
     refuse_without_effect(typed, f"{condition} --model")
     if flags := [flag for flag in idle_flags(recipe, idle) if flag not in used]:
         warn(f"{' and '.join(flags)} of --config: no effect {condition} --model")
-    if page is not None and (model is not None or recipe.breakdown.sentence_level):
-        refuse_without_effect(["--html"], f"with {'--model' if model else '--sentence-level'}")
     if model is not None and len(systems) > 1:
         raise click.UsageError(
             f"--model scores one file of translations, not {len(systems)}; score each one with "

@@ -3,6 +3,7 @@
 Text is UTF-8 in every locale, and LF ends a line.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,14 +27,17 @@ def standard_input() -> BinaryIO:
 
 @contextmanager
 def open_text(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a text, gzipped or not, or standard input (None); yield it with its name in messages."""
+    """Open a text, gzipped or not, or standard input (None); yield it with its name.
+
+    The name has U+FFFD for what is not UTF-8.
+    """
     from nmtkit.text.lines import open_bytes
 
     if path is None:
         yield standard_input(), "standard input"
     else:
         with open_bytes(path) as stream:
-            yield stream, str(path)
+            yield stream, os.fsencode(path).decode(errors="replace")
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -141,7 +141,16 @@ def test_frozen_json_lines_are_read(name: str) -> None:
     else:
         (reranked,) = others
         assert reranked.best.values == reranked.candidates[0].values == RERANKED
-        assert {*first.best.values, *RERANKED} == {*TRANSLATION_KEYS}
+        assert {*first.best.values, *RERANKED, "perplexity"} == {*TRANSLATION_KEYS}
+
+
+def test_frozen_scores_of_a_model_are_read() -> None:
+    with FROZEN_JSON_LINES.joinpath("scored.jsonl").open("rb") as stream:
+        scored, blank, forced, _ = read_translations(stream, "scored")
+    assert (scored.source, scored.best.text, scored.others) == ("a b c", "A B C", {"id": 1})
+    assert scored.best.values["perplexity"] == 1.4392818729648709
+    assert (blank.best.text, blank.best.values["tokens"]) == ("", [])
+    assert forced.target_prefix == "D"
 
 
 def test_frozen_weights_of_features_are_read() -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from tests.processes import has_ended
 from tests.tiny import write_lines
 
 ROOT = Path(__file__).parents[2]
-RATIO = f"ratio={sys.executable} {ROOT / 'examples' / 'metrics' / 'length_ratio.py'}"
+RATIO = f"ratio={shlex.join([sys.executable, f'{ROOT}/examples/metrics/length_ratio.py'])}"
 COLUMNS = "columns=awk -F '\\t' '{ print NF }'"
 SOURCE = ["Good.", "A\tcat.", "I am here now."]
 REFERENCE = ["Gut.", "Eine Katze.", "Ich bin jetzt hier."]

@@ -162,7 +162,7 @@ def test_suspect_text_is_scored_with_warnings(tmp_path: Path) -> None:
         ("--reference r --test-set wmt17 --language-pair en-de", "--reference and --test-set excl"),
         ("--model m --source s --confidence sys", "--confidence has no effect with --model; leave"),
         ("--reference r --max-length 5", "--max-length has no effect without --model; leave it"),
-        ("--reference r --source s", "--model and --source go together; give both or neither"),
+        ("--reference r --source s", "--source has no effect without --model, --metric-command or"),
         ("--test-set wmt17", "test_set needs the languages; give --language-pair"),
         ("--reference none", "none: No such file or directory; give a text file that can be read"),
     ],

@@ -104,7 +104,7 @@ def test_a_page_is_not_replaced_unasked(folder: Path) -> None:
         ("--reference trees --metric brackets --html p trees", 2,
          "--html compares texts word by word, which the lines of brackets are not; leave it out, "),
         ("--reference ref.en --html p --source short old.en", 3,
-         "short has 1 lines and ref.en has 3; give the source of each reference, in the same ord"),
+         "old.en has 3 lines and short has 1; give one translation per source line, in the same o"),
         ("--reference ref.en --html p --source none old.en", 2, "none: No such file or directory"),
         ("--reference short --html p old.en", 3, "old.en has 3 lines and short has 1; give one tr"),
     ],
