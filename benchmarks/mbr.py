@@ -8,7 +8,6 @@ exact utility of the exact choice minus that of the aggregated one.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from statistics import fmean, median
 from benchmarks.common import print_json, print_table
 from nmtkit.rerank.mbr import UTILITIES, expected_utilities
 from nmtkit.text.lines import open_bytes
+from nmtkit.text.translations import read_translations
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def main() -> None:
 def read_samples(path: Path, num_samples: int | None) -> Iterator[list[str]]:
     """Yield the texts of `n_best` of each line."""
     with open_bytes(path) as stream:
-        for line in stream:
-            yield [one["translation"] for one in json.loads(line)["n_best"][:num_samples]]
+        for line in read_translations(stream, str(path)):
+            yield [one.text for one in line.candidates[:num_samples]]
 
 
 def compare(utility: str, texts: list[str]) -> Line:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import select
 import signal
 import tempfile
 import threading
@@ -15,11 +14,9 @@ from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, Res
 from nmtkit.evaluation.metric_command import MAX_NUMBER_BYTES, Segment, run_metric_command
 from nmtkit.signals import STOP_SIGNALS, ended_by_signals
 from nmtkit.text.lines import one_line
+from tests.processes import has_ended
 
 TWO = [Segment("s", "t", ("r",)), Segment("s", "u", ("r",))]
-
-
-DEADLINE_S = 10.0
 
 
 def run(command: str, segments: Sequence[Segment] = TWO) -> list[float]:
@@ -30,18 +27,6 @@ def read_by_a_program(folder: Path, segments: Sequence[Segment]) -> bytes:
     path = folder / "read"
     run(f"tee '{path}' | sed 's/.*/0/'", segments)
     return path.read_bytes()
-
-
-def has_ended(pid: int) -> bool:
-    """Return whether a process ends within the deadline; it was killed already."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], DEADLINE_S)[0])
-    finally:
-        os.close(descriptor)
 
 
 def test_a_program_reads_a_line_of_texts_per_segment_with_tabs_between(tmp_path: Path) -> None:
