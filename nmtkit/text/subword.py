@@ -232,7 +232,7 @@ def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProces
 def normalized(processor: sentencepiece.SentencePieceProcessor, line: str) -> str:
     """Return a line as a model normalises it, with plain spaces and none at the ends."""
     text: str = processor.normalize(line)
-    text = text.replace(SPACE_SYMBOL, " ").removeprefix(" ")
+    text = text.replace(SPACE_SYMBOL, " ").lstrip(" ")
     # Decoding restores U+2581 if the model has the rule, and only then.
     literal: str = processor.decode_pieces([_ESCAPED_SPACE_SYMBOL])
     return text.replace(_ESCAPED_SPACE_SYMBOL, literal)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,9 @@ from pathlib import Path
 import pytest
 
 import nmtkit
-from nmtkit.config.schema import (
-    TrainRecipe,
-)
+from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
+from nmtkit.progress import counting
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
@@ -55,6 +55,8 @@ class Command:
     def end(self, *arguments: object, lines: list[str] = LINES) -> tuple[int, str, str]:
         data = "".join(f"{line}\n" for line in lines).encode()
         self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        # However slow the machine is, short work is not reported.
+        self.monkeypatch.setattr(counting, "FIRST_REPORT_S", math.inf)
         code = command_line.run(["translate", *map(str, arguments)])
         captured = self.capfd.readouterr()
         return code, captured.out, captured.err
