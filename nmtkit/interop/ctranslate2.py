@@ -5,6 +5,7 @@ that no weight is missing. The comparison of scores needs the library, too.
 Source: CTranslate2, python/ctranslate2/specs/transformer_spec.py.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
+from nmtkit.config.schema import SearchConfig
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop.formats import (
     NUM_POSITIONS,
@@ -33,7 +35,7 @@ from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
 
 _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8
-"""Sentences per batch; CTranslate2 keeps the logits of all their tokens in memory."""
+"""Sentences scored per batch; CTranslate2 keeps the logits of all their tokens in memory."""
 
 _ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
 _PRE_NORM = {"post": False, "pre": True}
@@ -52,8 +54,13 @@ def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
         )
 
 
-def write(loaded: LoadedModel, folder: Path) -> None:
-    """Write a model that CTranslate2 supports into an empty folder.
+def write(loaded: LoadedModel, folder: Path, quantization: str | None = None) -> None:
+    """Write a model that CTranslate2 supports into a folder, over one that was written before.
+
+    Args:
+        loaded: the model, on the CPU.
+        folder: the folder.
+        quantization: the type of its weights, such as int8; None for float32.
 
     Raises:
         ConfigError: the library is not installed.
@@ -70,7 +77,7 @@ def write(loaded: LoadedModel, folder: Path) -> None:
     _set_vocabularies(spec, loaded.codec)
     spec.config.layer_norm_epsilon = config.norm_epsilon
     spec.validate()
-    spec.optimize()
+    spec.optimize(quantization)
     spec.save(str(folder))
     write_sentencepiece(loaded.codec, folder)
 
@@ -78,11 +85,14 @@ def write(loaded: LoadedModel, folder: Path) -> None:
 def open_peer(folder: Path, codec: TextCodec) -> Peer:
     """Load a folder that `write` wrote; the codec turns ids into the tokens that it reads.
 
+    It computes in the type of its weights, or in float32 where the processor lacks that.
+
     Raises:
         ConfigError: the library is not installed.
     """
     library = import_extra(_LIBRARY, _EXTRA)
-    translator = library.Translator(str(folder), device="cpu", compute_type="float32")
+    library.set_log_level(logging.ERROR)  # it warns of float16, which processors lack
+    translator = library.Translator(str(folder), device="cpu")
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         sources = [_tokens(codec.source, pair.source_ids) for pair in pairs]
@@ -92,7 +102,23 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
         )
         return [sum(result.log_probs) for result in results]
 
-    return Peer(name_of(_LIBRARY), NUM_POSITIONS, score)
+    def translate(lines: Sequence[str], search: SearchConfig) -> list[str]:
+        sources = [codec.encode_source(line) for line in lines]
+        longest = max(map(len, sources)) * search.max_length_ratio + search.max_length_offset
+        results = translator.translate_batch(
+            [_tokens(codec.source, ids) for ids in sources],
+            beam_size=search.beam,
+            length_penalty=search.length_penalty,
+            max_decoding_length=min(int(longest), NUM_POSITIONS),
+            max_batch_size=4 * _BATCH_SENTENCES,
+            max_input_length=0,
+            suppress_sequences=[[codec.target.piece(BOS_ID)]],
+        )
+        found = [[ids_of[piece] for piece in result.hypotheses[0]] for result in results]
+        return [codec.decode_target(ids) for ids in found]
+
+    ids_of = {entry: index for index, entry in enumerate(_entries(codec.target))}
+    return Peer(name_of(_LIBRARY), NUM_POSITIONS, score, translate)
 
 
 def _set_weights(spec: Any, model: Transformer) -> None:
@@ -175,4 +201,5 @@ def _tokens(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:
-    return tensor.detach().numpy()
+    """Return a copy, because the library quantises weights in place."""
+    return tensor.detach().numpy().copy()

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from nmtkit.config.schema import SearchConfig
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.formats import num_positions
@@ -58,6 +59,9 @@ class Pair:
 Scorer = Callable[[Sequence[Pair]], list[float]]
 """Pairs -> the score of each."""
 
+Translate = Callable[[Sequence[str], SearchConfig], list[str]]
+"""Lines, and beam size and length penalty -> the translation of each."""
+
 
 @dataclass(frozen=True)
 class Peer:
@@ -67,11 +71,13 @@ class Peer:
         library: name and version of the library.
         num_positions: the longest sequence that it can read or write.
         score: returns the scores of pairs.
+        translate: translates lines, if the format has quantised models to compare.
     """
 
     library: str
     num_positions: int
     score: Scorer
+    translate: Translate | None = None
 
 
 def import_extra(library: str, extra: str) -> Any:

@@ -100,6 +100,24 @@ def test_ctranslate2_translates_an_exported_model_as_nmtkit_does(
     check_export("ctranslate2", CTRANSLATE2_SETTINGS[name], make_codec(), tmp_path)
 
 
+@pytest.mark.parametrize(("name", "limit"), [("int8", 0.5), ("float16", 0.05)])
+def test_ctranslate2_reads_a_quantised_model_and_its_cost_is_reported(
+    name: str, limit: float, tmp_path: Path
+) -> None:
+    write_random_model(tmp_path / "own", shared_codec(), {})
+    for side in ("en", "de"):
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    test_set = ("--source", tmp_path / "en", "--reference", tmp_path / "de")
+    arguments = ("export", tmp_path / "own", "ctranslate2", tmp_path / "out")
+    _, message = run(PEER, "nmtkit_cli", *arguments, "--quantization", name, *test_set)
+    assert largest_difference(message) < TOLERANCE  # before weights are quantised
+    (average,) = re.findall(rf"{name}: .* differ by (\S+) on average", message)
+    assert 0 < float(average) < limit
+    assert f"{len(LINES)} lines with beam 4" in message
+    found = ask_peer("translate-ctranslate2", tmp_path / "out", MAX_LENGTH_OFFSET, lines=SOURCES)
+    assert len(found) == len(SOURCES)
+
+
 @pytest.mark.parametrize("make_codec", [shared_codec, separate_codec])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_transformers_translates_an_exported_model_as_nmtkit_does(
