@@ -121,7 +121,7 @@ def export(
 def _quantize(
     loaded: LoadedModel, folder: Path, exact: Peer, quantization: Quantization
 ) -> Iterator[str]:
-    """Write a model of CTranslate2 again, quantised; yield lines that tell what that costs."""
+    """Write a model of CTranslate2 again, quantised; yield lines on what that changes."""
     codec, search = loaded.codec, loaded.recipe.search
     longest = min(num_positions(loaded.model.config), exact.num_positions)
     trial = (

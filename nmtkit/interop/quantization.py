@@ -1,4 +1,4 @@
-"""What a quantised export costs: its scores and BLEU beside those of its float32 weights."""
+"""What quantisation changes in an export: its size, its scores, its BLEU."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
