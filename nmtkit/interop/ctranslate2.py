@@ -93,6 +93,7 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
     library = import_extra(_LIBRARY, _EXTRA)
     library.set_log_level(logging.ERROR)  # it warns of float16, which processors lack
     translator = library.Translator(str(folder), device="cpu")
+    ids_of = {entry: index for index, entry in enumerate(_entries(codec.target))}
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         sources = [_tokens(codec.source, pair.source_ids) for pair in pairs]
@@ -117,7 +118,6 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
         found = [[ids_of[piece] for piece in result.hypotheses[0]] for result in results]
         return [codec.decode_target(ids) for ids in found]
 
-    ids_of = {entry: index for index, entry in enumerate(_entries(codec.target))}
     return Peer(name_of(_LIBRARY), NUM_POSITIONS, score, translate)
 
 

@@ -52,6 +52,11 @@ def use_fake(monkeypatch: pytest.MonkeyPatch, difference: float = 0.0) -> list[S
     return searches
 
 
+def export_refused(model: Path, quantization: Quantization) -> None:
+    """Export a model next to it; nothing may be reported."""
+    export(model, "ctranslate2", model.parent / "out", False, pytest.fail, quantization)
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     write_random_model(tmp_path / "own", shared_codec(), {})
@@ -110,7 +115,7 @@ def test_a_conversion_that_is_wrong_in_float32_is_refused(
 ) -> None:
     use_fake(monkeypatch, difference=0.002)
     with pytest.raises(DamagedError, match="not written, because the two models differ"):
-        export(model, "ctranslate2", model.parent / "out", False, pytest.fail, Quantization("int8"))
+        export_refused(model, Quantization("int8"))
     assert names_in(model.parent) == ["own"]
 
 
@@ -141,14 +146,7 @@ def test_a_bad_test_set_is_refused_and_nothing_is_written(
     source.write_bytes(b"" if not lines else b"\n\n")
     reference.write_bytes(lines)
     with pytest.raises(DataError, match=message):
-        export(
-            model,
-            "ctranslate2",
-            model.parent / "out",
-            False,
-            pytest.fail,
-            Quantization("int8", (source, reference)),
-        )
+        export_refused(model, Quantization("int8", (source, reference)))
     assert names_in(model.parent) == ["own", "test.de", "test.en"]
 
 
@@ -156,14 +154,7 @@ def test_a_missing_test_set_is_named(model: Path, monkeypatch: pytest.MonkeyPatc
     use_fake(monkeypatch)
     files = (model.parent / "nothing", model.parent / "nothing")
     with pytest.raises(ConfigError, match="nothing: No such file"):
-        export(
-            model,
-            "ctranslate2",
-            model.parent / "out",
-            False,
-            pytest.fail,
-            Quantization("int8", files),
-        )
+        export_refused(model, Quantization("int8", files))
 
 
 @pytest.mark.parametrize(
