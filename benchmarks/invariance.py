@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.common import print_json, print_table
-from nmtkit.config.schema import OutputConfig, RuntimeConfig, TranslateRecipe, TranslationConfig
+from nmtkit.config.schema import RuntimeConfig, TranslateRecipe
+from nmtkit.config.translation import OutputConfig, TranslationConfig
 from nmtkit.decoding.answers import Answer, Translation
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.workers import open_translator

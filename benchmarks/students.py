@@ -22,12 +22,8 @@ import torch
 
 from benchmarks.common import print_json, print_table
 from nmtkit.config.metrics import MetricsConfig
-from nmtkit.config.schema import (
-    RuntimeConfig,
-    SearchConfig,
-    TranslateRecipe,
-    TranslationConfig,
-)
+from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.loading import load_translator
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus

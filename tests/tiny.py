@@ -129,17 +129,24 @@ def prepared(
 # ------------------------------------------------------------------------------------- models
 
 
-def tiny_model(codec: TextCodec, seed: int = 1) -> Transformer:
-    """Return an untrained model whose translations differ, in evaluation mode."""
+def tiny_model(codec: TextCodec, seed: int = 1, **shape: Any) -> Transformer:
+    """Return an untrained model whose translations differ, in evaluation mode.
+
+    Args:
+        codec: of its vocabulary.
+        seed: of its weights.
+        shape: settings of `ModelConfig` that differ from those here.
+    """
     torch.manual_seed(seed)
-    config = ModelConfig(
-        encoder_layers=2,
-        decoder_layers=2,
-        model_size=16,
-        feed_forward_size=32,
-        heads=2,
-        tie_embeddings=False,
-    )
+    usual: dict[str, Any] = {
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "model_size": 16,
+        "feed_forward_size": 32,
+        "heads": 2,
+        "tie_embeddings": False,
+    }
+    config = ModelConfig(**(usual | shape))
     model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared)
     # With weights as they are drawn, most sources would get one and the same translation.
     for name, parameter in model.named_parameters():

@@ -29,19 +29,18 @@ from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.rerank_rules import rerank_problems
 from nmtkit.config.schema import (
     LENGTH_PENALTIES,
-    OUTPUT_FORMATS,
     SEARCH_SETTINGS,
     AttentionRecipe,
     PreprocessRecipe,
     Recipe,
     RerankRecipe,
-    SamplingConfig,
     ScoreRecipe,
     SearchConfig,
     TrainRecipe,
     TranslateRecipe,
 )
 from nmtkit.config.training_rules import training_problems
+from nmtkit.config.translation import OUTPUT_FORMATS, SamplingConfig
 
 SAMPLING_SETTINGS = tuple(one.name for one in fields(SamplingConfig) if one.name != "sample")
 SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
@@ -90,9 +89,31 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
             "them to its candidates; leave out --token-scores or --shortlist "
             "[output.token_scores]",
         )
+    if recipe.translation.draft:
+        yield from _draft(recipe)
+    else:
+        yield from without_effect(recipe, ("draft_tokens",), "without --draft")
     if recipe.translation.stream:
         yield from without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     yield from _search(recipe, search)
+
+
+def _draft(recipe: TranslateRecipe) -> Iterator[Problem]:
+    """Yield the settings with which a draft does not work."""
+    is_greedy = recipe.search.beam == 1 and not recipe.sampling.sample
+    if not is_greedy:
+        yield Problem(
+            ("draft", "beam", "sample"),
+            f"draft ({recipe.translation.draft}) proposes tokens for greedy search only; give "
+            "--beam 1 without --sample [translation.draft]",
+        )
+    if recipe.constraints.no_repeat_ngram:
+        yield Problem(
+            ("draft", "no_repeat_ngram"),
+            f"no_repeat_ngram ({recipe.constraints.no_repeat_ngram}) needs whole prefixes, and "
+            "with --draft the model reads several tokens at a time; leave out one of them "
+            "[constraints.no_repeat_ngram]",
+        )
 
 
 def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:

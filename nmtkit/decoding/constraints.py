@@ -67,21 +67,25 @@ class Constraints:
         """
         position = prefixes.shape[2]
         forced = self._forced(sums, position)
-        for token in self._banned:
-            sums[:, :, token] = IMPOSSIBLE
-        if self._min_lengths is not None:
-            is_early = position + 1 < self._min_lengths
-            sums[:, :, EOS_ID].masked_fill_(is_early[:, None], IMPOSSIBLE)
+        self._forbid(sums, position)
         if 0 < self._no_repeat_ngram <= position:
             _forbid_repeats(sums, prefixes, self._no_repeat_ngram)
         if self._form is not None:
             sums.masked_fill_(~self._form.permitted(prefixes), IMPOSSIBLE)
-        if forced is not None:
-            is_forced, tokens, kept = forced
-            sums.masked_fill_(is_forced[:, None, None], IMPOSSIBLE)
-            sums.scatter_(
-                2, tokens, torch.where(is_forced[:, None, None], kept, sums.gather(2, tokens))
-            )
+        _force(sums, forced)
+
+    def apply_at(self, sums: Tensor, positions: Tensor) -> None:
+        """Do as `apply` at several positions of a sentence; n-grams and forms are not supported.
+
+        Args:
+            sums: (B, T, V) of T next tokens of each sentence.
+            positions: (B, T) int64, their indices in the hypothesis, from 0.
+        """
+        assert not self._no_repeat_ngram, "n-grams need prefixes"
+        assert self._form is None, "forms need prefixes"
+        forced = self._forced(sums, positions)
+        self._forbid(sums, positions)
+        _force(sums, forced)
 
     def keep(self, sentences: Tensor) -> None:
         """Continue with these sentences only; sentences (B',) int64."""
@@ -92,13 +96,37 @@ class Constraints:
         if self._form is not None:
             self._form.keep(sentences)
 
-    def _forced(self, sums: Tensor, position: int) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Return the mask (B,) of forced sentences, their tokens (B, W, 1) and sums (B, W, 1)."""
-        if self._forced_prefixes is None or position >= self._forced_prefixes.shape[1]:
+    def _forbid(self, sums: Tensor, position: int | Tensor) -> None:
+        """Forbid banned tokens, and the end symbol before the shortest hypothesis has ended."""
+        for token in self._banned:
+            sums[:, :, token] = IMPOSSIBLE
+        if self._min_lengths is not None:
+            is_early = position + 1 < self._min_lengths[:, None]
+            sums[:, :, EOS_ID].masked_fill_(is_early, IMPOSSIBLE)
+
+    def _forced(self, sums: Tensor, position: int | Tensor) -> tuple[Tensor, ...] | None:
+        """Return the forced tokens: mask (B, 1 or T, 1), tokens and sums (B, W or T, 1)."""
+        forced = self._forced_prefixes
+        if forced is None or not forced.shape[1]:
             return None
-        column = self._forced_prefixes[:, position]
-        tokens = column.clamp(min=0)[:, None, None].expand(-1, sums.shape[1], 1)
-        return column != NO_TOKEN, tokens, sums.gather(2, tokens)
+        if isinstance(position, int):
+            if position >= forced.shape[1]:
+                return None
+            columns = forced[:, position, None]
+        else:
+            is_inside = position < forced.shape[1]
+            columns = forced.gather(1, position.clamp(max=forced.shape[1] - 1))
+            columns = columns.where(is_inside, NO_TOKEN)
+        tokens = columns.clamp(min=0)[:, :, None].expand(-1, sums.shape[1], 1)
+        return (columns != NO_TOKEN)[:, :, None], tokens, sums.gather(2, tokens)
+
+
+def _force(sums: Tensor, forced: tuple[Tensor, ...] | None) -> None:
+    """Forbid all other tokens where one is forced; `forced` is from `Constraints._forced`."""
+    if forced is not None:
+        is_forced, tokens, kept = forced
+        sums.masked_fill_(is_forced, IMPOSSIBLE)
+        sums.scatter_(2, tokens, torch.where(is_forced, kept, sums.gather(2, tokens)))
 
 
 def _forbid_repeats(sums: Tensor, prefixes: Tensor, size: int) -> None:

@@ -21,7 +21,8 @@ from nmtkit.storage.manifest import Json, hash_of_content
 from nmtkit.text.lines import TextFacts, facts_of, open_bytes, raw_lines
 
 FREE_SETTINGS = (
-    *("device", "threads", "devices", "max_tokens", "batch_size"),  # equal up to rounding
+    # Equal up to rounding.
+    *("device", "threads", "devices", "max_tokens", "batch_size", "draft", "draft_tokens"),
     *("stream", "shortlist"),  # without effect; recorded by its hash
 )
 """Settings that may differ when a translation continues."""

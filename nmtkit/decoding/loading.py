@@ -29,7 +29,7 @@ def load_translator(
         warn: takes one-line warnings.
 
     Raises:
-        ConfigError: the vocabularies differ, or the device is missing.
+        ConfigError: the vocabularies differ, the draft does not fit, or the device is missing.
         DamagedError: a model or the shortlist is missing or incomplete.
     """
     device = set_up(recipe.runtime)
@@ -43,7 +43,17 @@ def load_translator(
             )
     models = [one.model for one in loaded]
     shortlist = _load_shortlist(recipe.translation.shortlist, paths[0], first.codec)
-    return Translator(models, first.codec, recipe, warn, shortlist)
+    draft = None
+    if recipe.translation.draft:
+        path = Path(recipe.translation.draft)
+        proposer = _load_prepared(path, device, recipe.translation.precision)
+        if proposer.codec.fingerprint != first.codec.fingerprint:
+            raise ConfigError(
+                f"{path}: its vocabulary differs from that of {paths[0]}, so it cannot be its "
+                "draft; train it on data from `nmtkit preprocess --vocabulary-of`"
+            )
+        draft = proposer.model
+    return Translator(models, first.codec, recipe, warn, shortlist, draft)
 
 
 def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> Scorer:

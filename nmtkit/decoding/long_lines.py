@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from nmtkit.config.schema import TranslationConfig
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.answers import BatchResult
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from nmtkit.config.schema import OutputConfig
+from nmtkit.config.translation import OutputConfig
 from nmtkit.decoding.answers import Answer, Translation
 from nmtkit.decoding.attention import pharaoh
 from nmtkit.text.json_lines import write_object
@@ -87,5 +87,5 @@ OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {
 }
 """Functions from the settings, an answer and its line's number from 0, to output lines.
 
-`OUTPUT_FORMATS` in nmtkit/config/schema.py has the settings of each.
+`OUTPUT_FORMATS` in nmtkit/config/translation.py has the settings of each.
 """

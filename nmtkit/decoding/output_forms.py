@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.metrics import CONSTRAINT_SETTINGS, TargetType
-from nmtkit.config.schema import ConstraintsConfig
+from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.decoding.constraints import FormConstraint
 from nmtkit.errors import ConfigError
 from nmtkit.parsing.well_formed import TreeForm
@@ -21,11 +21,13 @@ class OutputForm(Protocol):
     """The form of all outputs of a type of target.
 
     Attributes:
-        no_shortlist, no_prefix: why a shortlist, or a forced prefix, is refused; "" = it is not.
+        no_shortlist, no_prefix, no_draft: why a shortlist, a forced prefix, or a draft is refused;
+            "" = it is not.
     """
 
     no_shortlist: str
     no_prefix: str
+    no_draft: str
 
     def fewest_tokens(self, ids: list[int], line: str) -> int:
         """Return the length of the shortest output of a source, its end symbol counted.

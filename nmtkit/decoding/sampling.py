@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.config.schema import SamplingConfig, SearchConfig
+from nmtkit.config.schema import SearchConfig
+from nmtkit.config.translation import SamplingConfig
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
 from nmtkit.decoding.search import (
     NO_PROBABILITIES,

@@ -24,6 +24,7 @@ from nmtkit.decoding.answers import (
 )
 from nmtkit.decoding.batching import batches_by_length, longest_translation, scale_limit
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
+from nmtkit.decoding.draft import Draft, draft_search
 from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.long_lines import LineSplitter, with_warnings
@@ -70,6 +71,7 @@ class Translator:
         recipe: TranslateRecipe,
         warn: Callable[[str], None],
         shortlist: Shortlist | None = None,
+        draft: Transformer | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -79,12 +81,14 @@ class Translator:
             recipe: settings of search, output and long lines.
             warn: takes one-line warnings of `answer_all` and `translate`.
             shortlist: candidates for each source token; None = the whole vocabulary.
+            draft: a faster model of the same vocabulary, which proposes tokens; None = none.
 
         Raises:
-            ConfigError: a shortlist or a setting does not fit the type of the target.
+            ConfigError: the shortlist, the draft or a setting does not fit the models.
         """
         self._models = models
         self._stepper = Stepper(models, shortlist)
+        self._draft = None if draft is None else Stepper([draft], shortlist)
         self._codec = codec
         self._recipe = recipe
         self._warn = warn
@@ -94,6 +98,8 @@ class Translator:
         self._form = output_form(codec, recipe.constraints, device)
         if shortlist is not None and self._form is not None and self._form.no_shortlist:
             raise ConfigError(f"--shortlist: {self._form.no_shortlist}; leave it out")
+        if draft is not None:
+            self._check_draft(draft)
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """Translate lines lazily; yield one translation per line.
@@ -234,6 +240,13 @@ class Translator:
             keys = torch.tensor([part.key for part in parts], device=device)
             spec = SamplingSpec(recipe.sampling, recipe.seed.seed, keys, recipe.output.n_best)
             found = sample(stepper.step, state, longest, spec, recipe.search, constraints)
+        elif self._draft is not None:
+            proposer = Draft(
+                self._draft.step,
+                self._draft.start(sources, forced_prefixes),
+                recipe.translation.draft_tokens,
+            )
+            found = draft_search(stepper.step, state, proposer, longest, recipe.search, constraints)
         else:
             found = beam_search(
                 stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
@@ -252,6 +265,21 @@ class Translator:
         ]
         annotations = iter(self._annotate(pairs))
         return [[self._translation(one, next(annotations)) for one in of_one] for of_one in found]
+
+    def _check_draft(self, draft: Transformer) -> None:
+        """Raise ConfigError for a draft, or models, with which drafting does not work."""
+        if self._form is not None and self._form.no_draft:
+            raise ConfigError(f"--draft: {self._form.no_draft}; leave it out")
+        if any(model.config.window for model in [*self._models, draft]):
+            raise ConfigError(
+                "--draft: a model has restricted attention (--window), which cannot go back; leave "
+                "--draft out"
+            )
+        if draft.config.longest_sequence < self._num_positions:
+            raise ConfigError(
+                f"--draft: it has {draft.config.longest_sequence} learned positions, fewer than "
+                "the model; train a draft with as many, or with --positions sinusoidal"
+            )
 
     def _annotate(self, pairs: Sequence[tuple[Ids, Ids]]) -> Iterable[Annotations]:
         """Return the requested annotations of each pair of source and translation."""

@@ -6,11 +6,18 @@ Expanding and reordering rows changes only the mask: no keys or values are copie
 all rows of a sentence is one matrix product. When the storage is full, dead entries are removed:
 those in no row's prefix, and those that have left the window of self-attention.
 
-Shapes: L layers, B sentences, W rows of a sentence, H heads, K and U key and value size of a head,
-C capacity in entries, n entries stored, S longest source.
+A state with one row per sentence can also read several tokens of each row in a step, and remove the
+last ones again: a number of its own for each sentence.
+
+Shapes: L layers, B sentences, W rows of a sentence, T tokens of a step (W, or several of one row),
+H heads, K and U key and value size of a head, C capacity in entries, n entries stored, S longest
+source.
 """
 
+from collections.abc import Sequence
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 ENTRY_BLOCK = 32
@@ -26,13 +33,15 @@ MASKED = float("-inf")
 class DecoderState:
     """Keys and values of a decoder for B sentences, W rows each.
 
-    `Transformer.start` builds it with one row per sentence; a step appends W entries. It returns
+    `Transformer.start` builds it with one row per sentence; a step appends T entries. It returns
     keys and values as views for batched products: BH matrices, one per head of a sentence.
 
     Attributes:
-        position: index, from 0, of the tokens that the step reads; -1 before the first step.
+        longest: number of tokens that the longest row has read.
+        positions: (T,) indices, from 0, of the tokens that the step reads; (B, T) once sentences
+            have read different numbers of tokens.
         memory_bias: (BH, 1, S) added to the scores of the source's positions.
-        prefix_bias: (BH, W, n) added to the scores of the entries.
+        prefix_bias: (BH, T, n) added to the scores of the entries.
     """
 
     def __init__(
@@ -61,9 +70,13 @@ class DecoderState:
         self._bias = _masked_bias(self._keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._window = window
-        # (B, C) position of each entry; used only with a window.
-        self._positions = memory_mask.new_zeros(sentences, ENTRY_BLOCK, dtype=torch.int64)
-        self.position = -1
+        # (B, C) position of each entry. With one row and no window it is the entry's index, until
+        # tokens are removed; with several rows and no window it is not used.
+        indices = torch.arange(ENTRY_BLOCK, device=memory_mask.device)
+        self._positions = indices.repeat(sentences, 1)
+        # (B, 1) tokens that each sentence's row has read, once tokens have been removed.
+        self._lengths: Tensor | None = None
+        self.longest = 0
         self._own_bias = self._own_row_bias(1)
         self._view_memory()
 
@@ -105,22 +118,56 @@ class DecoderState:
         self._values = self._values.index_select(1, sentences)
         self._bias = self._bias.index_select(0, sentences)
         self._positions = self._positions.index_select(0, sentences)
+        if self._lengths is not None:
+            self._lengths = self._lengths.index_select(0, sentences)
+            self.longest = int(self._lengths.max())
         self._view_memory()
 
-    def begin_step(self) -> None:
-        """Add one entry per row, visible to that row only, and mask entries outside the window."""
-        if self._num_entries + self.width > self._bias.shape[2]:
-            self._make_room()
-        first, last = self._num_entries, self._num_entries + self.width
-        self._bias[:, :, first:last] = self._own_bias
+    def remove_last(self, counts: Sequence[int]) -> None:
+        """Remove the last tokens of each sentence's only row.
+
+        Args:
+            counts: B numbers of tokens to remove, fewer than the row has.
+        """
+        assert self.width == 1, f"only a single row can be shortened, not {self.width}"
+        assert not self._window, "entries outside the window are lost"
+        removed = torch.tensor(counts, device=self._bias.device)[:, None]
+        if self._lengths is None:
+            self._lengths = removed.new_full(removed.shape, self.longest)
+        self._lengths = self._lengths - removed
+        self.longest = int(self._lengths.max())
+        # The last entries of all sentences are tokens that are removed from all.
+        self._num_entries -= min(counts)
+        is_removed = self._positions >= self._lengths
+        self._bias.masked_fill_(is_removed[:, None], MASKED)
+
+    def begin_step(self, num_tokens: int) -> None:
+        """Add an entry per token, and mask entries outside the window.
+
+        Args:
+            num_tokens: T. Each of W rows reads one token, which only this row sees; or a single
+                row reads several, each of which sees those before it.
+        """
+        is_sequence = num_tokens > self.width
+        assert not is_sequence or self.width == 1, f"{num_tokens} tokens of {self.width} rows"
+        assert not is_sequence or not self._window, "each token would have a window of its own"
+        if self._num_entries + num_tokens > self._bias.shape[2]:
+            self._make_room(num_tokens)
+        first, last = self._num_entries, self._num_entries + num_tokens
         self._num_entries = last
-        self.position += 1
+        self._advance_positions(num_tokens if is_sequence else 1)
+        if self._window or self._lengths is not None:
+            self._positions[:, first:last] = self.positions
+        self._bias[:, :, first:last] = 0.0 if is_sequence else self._own_bias
         if self._window:
-            self._positions[:, first:last] = self.position
-            is_behind = self._positions <= self.position - self._window
+            is_behind = self._positions <= self.positions - self._window
             self._bias.masked_fill_(is_behind[:, None], MASKED)
+        bias = self._bias[:, :, :last]
+        if is_sequence:
+            bias = bias.repeat(1, num_tokens, 1)
+            bias[:, :, first:] = _masked_bias(bias, (num_tokens, num_tokens)).triu_(1)
         heads = self._keys.shape[2]
-        self.prefix_bias = self._bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
+        self.prefix_bias = bias[:, None].expand(-1, heads, -1, -1).flatten(0, 1)
         self._new_keys = self._keys[:, :, :, first:last].unbind()
         self._new_values = self._values[:, :, :, first:last].unbind()
         self._all_keys = self._keys[:, :, :, :last].flatten(1, 2).mT.unbind()
@@ -145,6 +192,16 @@ class DecoderState:
         """Return the source's keys (BH, K, S) and values (BH, S, U) for one layer."""
         return self._memory[layer]
 
+    def _advance_positions(self, num_new: int) -> None:
+        """Set the positions of the next tokens of each row."""
+        self.positions = torch.arange(num_new, device=self._bias.device)
+        if self._lengths is None:
+            self.positions += self.longest
+        else:
+            self.positions = self._lengths + self.positions
+            self._lengths = self._lengths + num_new
+        self.longest += num_new
+
     def _own_row_bias(self, width: int) -> Tensor:
         """Return the bias (W, W) of W new entries, each visible to its own row only."""
         return _masked_bias(self._keys, (width, width)).fill_diagonal_(0.0)
@@ -154,7 +211,7 @@ class DecoderState:
         self._memory = list(zip(keys.unbind(), values.unbind(), strict=True))
         self.memory_bias = self._memory_bias.flatten(0, 1)[:, None]
 
-    def _make_room(self) -> None:
+    def _make_room(self, num_tokens: int) -> None:
         """Remove dead entries if there are many; then make room for as many as are stored."""
         is_live = (self._bias[:, :, : self._num_entries] == 0).any(1)  # (B, n)
         num_live = int(is_live.sum(1).max())
@@ -168,13 +225,14 @@ class DecoderState:
             self._bias = self._bias.gather(2, index)
             self._positions = self._positions.gather(1, order)
             self._num_entries = num_live
-        room = max(ENTRY_BLOCK, self.width, self._num_entries)
+        room = max(ENTRY_BLOCK, num_tokens, self._num_entries)
         self._keys = _enlarge(self._keys, self._num_entries, room)
         self._values = _enlarge(self._values, self._num_entries, room)
         bias = self._bias[:, :, : self._num_entries]
-        self._bias = torch.nn.functional.pad(bias, (0, room), value=MASKED)
-        positions = self._positions[:, : self._num_entries]
-        self._positions = torch.nn.functional.pad(positions, (0, room))
+        self._bias = F.pad(bias, (0, room), value=MASKED)
+        new = torch.arange(self._num_entries, self._num_entries + room, device=bias.device)
+        known = self._positions[:, : self._num_entries]
+        self._positions = torch.cat([known, new.expand(len(known), -1)], 1)
 
 
 def _masked_bias(like: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -124,22 +124,22 @@ class Transformer(nn.Module):
         return DecoderState((keys, values), memory.layout.mask, sizes, self.config.window)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Read one more token of each row and predict the next.
+        """Read one more token of each row, or several of a single row, and predict the next.
 
         Args:
-            tokens: (B, W) int64; the begin symbol in the first step.
+            tokens: (B, W) int64, one per row, or (B, T), the next tokens of the only row; the first
+                token is the begin symbol.
             state: of the tokens read so far; the step changes it.
 
         Returns:
-            logits (B, W, V).
+            logits (B, W, V) or (B, T, V), of the token after each.
         """
         return self.logits(self.advance(tokens, state))
 
     def advance(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Run a step without the output projection; return the hidden vectors (B, W, D)."""
-        state.begin_step()
-        position = torch.full((), state.position, device=tokens.device)
-        x = self.target_embedding(tokens, position, state.position + 1)
+        """Run a step without the output projection; return hidden vectors (B, W or T, D)."""
+        state.begin_step(tokens.shape[1])
+        x = self.target_embedding(tokens, state.positions, state.longest)
         for index, layer in enumerate(self.decoder):
             x = layer(
                 x,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.config.schema import ConstraintsConfig
+from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.parsing.linearize import is_closing, is_opening
 from nmtkit.parsing.trees import split_words
 from nmtkit.parsing.vocabulary import TreeTokens
@@ -33,6 +33,7 @@ class TreeForm:
 
     no_shortlist = "the model is a parser, whose vocabulary is small"
     no_prefix = "for a parser, whose output is a whole tree"
+    no_draft = "the model is a parser, whose search needs whole prefixes"
 
     def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
         """Classify the tokens of a codec with trees as target."""

@@ -23,8 +23,9 @@ from nmtkit.config.metrics import (
     metrics_of,
     not_validated,
 )
-from nmtkit.config.schema import SearchConfig, TranslateRecipe, TranslationConfig
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.training import ValidationConfig
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import batch_by_length

@@ -17,6 +17,7 @@ TESTED_ELSEWHERE = {
     "nmtkit/config/attention.py": "settings without code; tests/unit/config/test_fields.py",
     "nmtkit/config/engine.py": "settings without code; tests/unit/config/test_fields.py",
     "nmtkit/config/schema.py": "settings without code; tests/unit/config/test_fields.py",
+    "nmtkit/config/translation.py": "settings without code; tests/unit/config/test_fields.py",
     "nmtkit/decoding/workers.py": "processes; tests/integration/test_translate_workers.py",
     "nmtkit/evaluation/metric.py": "tests/unit/evaluation/test_metrics.py",
     "nmtkit/interop/marian_files.py": "tests/unit/interop/test_marian_reading.py",

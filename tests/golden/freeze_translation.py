@@ -5,7 +5,8 @@ Run once, as `python -m tests.golden.freeze_translation`; see freeze.py.
 
 from pathlib import Path
 
-from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe, TranslationConfig
+from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation
 from nmtkit.decoding.corpus_plan import CorpusFiles, open_input, plan_of, read_input
 from nmtkit.decoding.input_formats import Request

@@ -6,7 +6,8 @@ by `nmtkit translate` before objects had the key `schema`.
 
 from pathlib import Path
 
-from nmtkit.config.schema import OutputConfig, RuntimeConfig, SearchConfig, TranslateRecipe
+from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe
+from nmtkit.config.translation import OutputConfig
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.output_formats import make_writer

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import SearchConfig, TranslateRecipe, TranslationConfig
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.translator import Translator
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import count_lines, decode_lines, open_bytes

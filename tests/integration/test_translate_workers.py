@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import OutputConfig, SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.config.translation import OutputConfig
 from nmtkit.decoding.answers import Answer, BatchResult
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_translator

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nmtkit.config.schema import OutputConfig, TranslateRecipe, TranslationConfig
+from nmtkit.config.schema import TranslateRecipe
+from nmtkit.config.translation import OutputConfig, TranslationConfig
 from nmtkit.decoding.answers import Answer
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.long_lines import split_text

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from nmtkit.config.fields import recipe_of
-from nmtkit.config.schema import RuntimeConfig, TranslateRecipe, TranslationConfig
+from nmtkit.config.schema import RuntimeConfig, TranslateRecipe
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding import workers
 from nmtkit.decoding.answers import BLANK, Answer
 from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation, translate_file

@@ -4,14 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import (
-    OutputConfig,
-    RuntimeConfig,
-    ScoringConfig,
-    TrainRecipe,
-    TranslateRecipe,
-    TranslationConfig,
-)
+from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TrainRecipe, TranslateRecipe
+from nmtkit.config.translation import OutputConfig, TranslationConfig
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
 from nmtkit.storage.model_folder import write_model

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.schema import TranslationConfig
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.long_lines import LineSplitter, split_text
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec

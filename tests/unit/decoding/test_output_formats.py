@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import OutputConfig, TranslateRecipe
+from nmtkit.config.schema import TranslateRecipe
 from nmtkit.config.toml import build
+from nmtkit.config.translation import OutputConfig
 from nmtkit.decoding.annotations import Annotations
 from nmtkit.decoding.answers import Answer, Translation
 from nmtkit.decoding.input_formats import INPUT_FORMATS, InputFormat, Request

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.metrics import TargetType
-from nmtkit.config.schema import ConstraintsConfig, TranslateRecipe
+from nmtkit.config.schema import TranslateRecipe
+from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.constraints import FormConstraint
 from nmtkit.decoding.input_formats import Request
@@ -65,6 +66,7 @@ class Echo:
 class EchoForm:
     no_shortlist = "an echo is short"
     no_prefix = "comes before an echo"
+    no_draft = "an echo is its own draft"
 
     def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
         pass
@@ -95,6 +97,8 @@ def test_a_form_is_an_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
         translator.answer([Request("a", target_prefix="b")], 7)
     with pytest.raises(ConfigError, match=r"^--shortlist: an echo is short; leave it out"):
         Translator([model], codec, recipe, lambda _: None, Shortlist.__new__(Shortlist))
+    with pytest.raises(ConfigError, match=r"^--draft: an echo is its own draft; leave it out"):
+        Translator([model], codec, recipe, lambda _: None, draft=model)
 
 
 def test_a_setting_of_another_type_of_target_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.config.schema import SamplingConfig, SearchConfig
+from nmtkit.config.schema import SearchConfig
+from nmtkit.config.translation import SamplingConfig
 from nmtkit.decoding.constraints import Constraints
 from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.search import Hypothesis

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmtkit.config.schema import (
-    OutputConfig,
-    SearchConfig,
-    TranslateRecipe,
-    TranslationConfig,
-)
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.config.translation import OutputConfig, TranslationConfig
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.answers import Answer
 from nmtkit.decoding.input_formats import Request

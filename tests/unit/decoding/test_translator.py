@@ -5,15 +5,14 @@ from itertools import count
 import pytest
 import torch
 
-from nmtkit.config.schema import (
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.config.training import ModelConfig
+from nmtkit.config.translation import (
     ConstraintsConfig,
     OutputConfig,
     SamplingConfig,
-    SearchConfig,
-    TranslateRecipe,
     TranslationConfig,
 )
-from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.answers import Answer
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.long_lines import split_text

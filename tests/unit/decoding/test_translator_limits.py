@@ -4,12 +4,11 @@ from itertools import count
 
 import pytest
 
-from nmtkit.config.schema import (
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.config.translation import (
     ConstraintsConfig,
     OutputConfig,
     SamplingConfig,
-    SearchConfig,
-    TranslateRecipe,
     TranslationConfig,
 )
 from nmtkit.decoding.input_formats import Request

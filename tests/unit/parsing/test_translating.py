@@ -5,14 +5,8 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import (
-    ConstraintsConfig,
-    OutputConfig,
-    ScoringConfig,
-    SearchConfig,
-    TranslateRecipe,
-    TranslationConfig,
-)
+from nmtkit.config.schema import ScoringConfig, SearchConfig, TranslateRecipe
+from nmtkit.config.translation import ConstraintsConfig, OutputConfig, TranslationConfig
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.decoding.input_formats import Request
