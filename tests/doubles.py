@@ -95,5 +95,5 @@ def pretend_flash(monkeypatch: pytest.MonkeyPatch) -> None:
     def is_supported(_device: object, _dtype: object, _sizes: object, dropout: float) -> bool:
         return dropout == 0
 
-    monkeypatch.setattr(flash, "varlen_attn", varlen_attn)
+    monkeypatch.setattr(flash, "_varlen_attn", lambda: varlen_attn)
     monkeypatch.setattr(flash, "is_supported", is_supported)

@@ -6,7 +6,7 @@ folders. Weights are never read from a pickle.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps
@@ -146,9 +147,34 @@ def make_model(
             f"{folder / TENSORS}: does not fit {CONFIG}: {found:,} parameters, where the model has "
             f"{expected:,}; {RESTORE}"
         )
-    model = Transformer(*shape)
+    with _Undrawn():
+        model = Transformer(*shape)
     restore_parameters(model, tensors, folder)
     return LoadedModel(model.to(device).eval(), codec, described.recipe, described.manifest)
+
+
+_DRAWING = {"normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_"}
+"""Names of the functions of tensors and of `torch.nn.init` that draw parameters."""
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves parameters as they are where they would be drawn: they will be overwritten.
+
+    Drawing takes longer than reading, and memory is not used before it is written.
+    """
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call a function of torch, except those that draw."""
+        kwargs = kwargs or {}
+        if function.__name__ in _DRAWING:
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **kwargs)
 
 
 def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder: Path) -> None:

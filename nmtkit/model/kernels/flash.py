@@ -7,12 +7,13 @@ Shapes: X, Y packed tokens of keys and of queries; B sentences; H heads; K, U ke
 """
 
 import inspect
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.varlen import varlen_attn
 
 from nmtkit.model.kernels.window import Window
 from nmtkit.packed import Layout
@@ -79,7 +80,7 @@ def attend(
     size = max(key_size, value_size)
     query_layout, key_layout = layouts
     # Zeros add nothing to a product of query and key, and columns of zeros to the context.
-    context = varlen_attn(
+    context = _varlen_attn()(
         _pad_heads(query, size),
         _pad_heads(key, size),
         _pad_heads(value, size),
@@ -100,12 +101,20 @@ def _pad_heads(values: Tensor, size: int) -> Tensor:
 
 
 @cache
+def _varlen_attn() -> Callable[..., Any]:
+    """Return torch's function. Its module imports torch's compiler: 800 modules, 70 MiB."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    return varlen_attn
+
+
+@cache
 def _max_head_size(device: torch.device) -> int:
     """Return the largest head size; 0 if the GPU, or this torch, has no flash attention."""
     capability = torch.cuda.get_device_capability(device)
     is_built = torch.backends.cuda.is_flash_attention_available()
     # The first torch with this function had no windows.
-    has_windows = {"scale", "window_size"} <= set(inspect.signature(varlen_attn).parameters)
+    has_windows = {"scale", "window_size"} <= set(inspect.signature(_varlen_attn()).parameters)
     if capability < MIN_CAPABILITY or not is_built or not has_windows:
         return 0
     return MAX_LARGE_HEAD_SIZE if capability in LARGE_HEAD_CAPABILITIES else MAX_HEAD_SIZE

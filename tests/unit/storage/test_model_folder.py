@@ -64,6 +64,18 @@ def encoded(model: Transformer) -> Tensor:
 # ---------------------------------------------------------------------------------- round trip
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_reading_a_model_draws_no_weights(tmp_path: Path, positions: str) -> None:
+    model = tiny_model(tiny_codec(), positions=positions)
+    write(tmp_path / "model", model, model.state_dict())
+    before = torch.get_rng_state()
+    loaded = read_model(tmp_path / "model", CPU).model
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(encoded(loaded), encoded(model))
+    Transformer(model.config, 5, 5, is_shared=True)
+    assert not torch.equal(torch.get_rng_state(), before)
+
+
 def test_a_model_read_back_computes_the_same(tmp_path: Path) -> None:
     model = write_tiny_model(tmp_path / "model")
     loaded = read_model(tmp_path / "model", CPU)

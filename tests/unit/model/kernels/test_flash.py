@@ -1,5 +1,7 @@
 """Flash attention over packed tokens equals attention in a padded block."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -182,7 +184,7 @@ def test_the_largest_head_size_depends_on_the_gpu(
 def test_it_is_not_supported_by_a_torch_without_windows(
     parameters: str, expected: bool, gpu: pytest.MonkeyPatch
 ) -> None:
-    gpu.setattr(flash, "varlen_attn", eval(f"lambda {parameters}: None"))
+    gpu.setattr(flash, "_varlen_attn", lambda: eval(f"lambda {parameters}: None"))
     assert flash.is_supported(GPU, torch.bfloat16, (64, 64), 0.0) is expected
 
 
@@ -225,3 +227,12 @@ def test_results_are_equal_on_gpu_and_cpu(kind: str, sizes: tuple[int, int]) -> 
         # bfloat16 has 8 bits, and gradients are sums of some tens of such products.
         error = (actual - expected).abs().max() / expected.abs().max()
         assert error.item() < 2**-5
+
+
+def test_a_process_that_translates_or_trains_on_a_cpu_does_not_import_the_compiler() -> None:
+    program = """
+import sys
+import nmtkit.decoding.translator, nmtkit.training.run
+print("torch._dynamo" in sys.modules)"""
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert found.stdout.strip() == b"False"
