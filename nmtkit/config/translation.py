@@ -130,8 +130,8 @@ class TranslationConfig(InferenceConfig):
     )
     draft: str = setting(
         "",
-        "With --beam 1, a faster model with the same vocabulary, whose proposals the model "
-        "verifies; the translations stay the same.",
+        "Faster model of the same vocabulary that proposes tokens, with --beam 1; the "
+        "translations stay the same.",
         metavar="MODEL",
         on_resume="free",
     )

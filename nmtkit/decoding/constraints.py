@@ -75,7 +75,7 @@ class Constraints:
         _force(sums, forced)
 
     def apply_at(self, sums: Tensor, positions: Tensor) -> None:
-        """Do as `apply` at several positions of a sentence; n-grams and forms are not supported.
+        """Apply the constraints at several positions of a sentence, except n-grams and forms.
 
         Args:
             sums: (B, T, V) of T next tokens of each sentence.

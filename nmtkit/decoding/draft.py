@@ -12,9 +12,9 @@ For each sentence of a batch, in every round:
     draft      reads what it has not read, and proposes p1 ... pk
     model      reads y p1 ... pk, and chooses t1 ... tk+1
     result     t1 ... ta+1, where a is the number of leading proposals with p = t
-    both       remove the k - a tokens that they have read in vain
+    both       remove the last k - a tokens that they have read
 
-The draft then has not read the last two tokens, y and its successor, in whichever sentence.
+In every sentence the draft then has not read the last two tokens of the result.
 
 Source: Stern et al. 2018 (https://arxiv.org/abs/1811.03115), section 4, for verifying in parallel;
 Xia et al. 2023 (https://arxiv.org/abs/2203.16487) and Leviathan et al. 2023
@@ -31,7 +31,7 @@ from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
-from nmtkit.decoding.search import NO_PROBABILITIES, Hypothesis, Step, length_penalty
+from nmtkit.decoding.search import NO_PROBABILITIES, Hypothesis, Step, length_penalty, row_topk
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 
@@ -118,10 +118,10 @@ def draft_search(
             rows.keep(live, kept)
             state.keep(kept)
             draft.state.keep(kept)
-        num_vain = [count - num_right[index] for index in live]
-        if any(num_vain):
-            state.remove_last(num_vain)
-            draft.state.remove_last(num_vain)
+        num_rejected = [count - num_right[index] for index in live]
+        if any(num_rejected):
+            state.remove_last(num_rejected)
+            draft.state.remove_last(num_rejected)
 
 
 def _propose(draft: Draft[S], rows: "_Rows", num_unread: int, count: int) -> Tensor:
@@ -180,7 +180,8 @@ class _Rows:
         if self._constraints:
             self._constraints.apply_at(log_probs, positions)
         log_probs[:, :, BOS_ID] = IMPOSSIBLE
-        best, tokens = log_probs.max(-1)
+        # As `beam_search` does it, which matters if two tokens are equally likely.
+        best, tokens = (one.view(ends.shape) for one in row_topk(log_probs.flatten(0, 1), 1))
         is_end = is_last | (log_probs[:, :, EOS_ID] >= best)
         return tokens.masked_fill(is_end, EOS_ID), torch.where(is_last, ends, best)
 

@@ -194,8 +194,10 @@ class Translator:
         return Answer(request, translations, warning)
 
     def _width(self) -> int:
-        """Return the number of hypotheses per sentence."""
+        """Return the number of tokens per sentence that a step reads."""
         recipe = self._recipe
+        if self._draft is not None:
+            return recipe.translation.draft_tokens + 1
         return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
     def _parts(
@@ -277,9 +279,11 @@ class Translator:
             )
         if draft.config.longest_sequence < self._num_positions:
             raise ConfigError(
-                f"--draft: it has {draft.config.longest_sequence} learned positions, fewer than "
-                "the model; train a draft with as many, or with --positions sinusoidal"
+                f"--draft: it has only {draft.config.longest_sequence} learned positions, and the "
+                "model can write longer translations; give a draft with --positions sinusoidal"
             )
+        assert self._recipe.search.beam == 1, "a draft proposes tokens for greedy search"
+        assert not self._recipe.sampling.sample, "a draft proposes tokens for greedy search"
 
     def _annotate(self, pairs: Sequence[tuple[Ids, Ids]]) -> Iterable[Annotations]:
         """Return the requested annotations of each pair of source and translation."""

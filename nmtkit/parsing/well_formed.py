@@ -33,7 +33,7 @@ class TreeForm:
 
     no_shortlist = "the model is a parser, whose vocabulary is small"
     no_prefix = "for a parser, whose output is a whole tree"
-    no_draft = "the model is a parser, whose search needs whole prefixes"
+    no_draft = "a parser checks whole prefixes"
 
     def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
         """Classify the tokens of a codec with trees as target."""

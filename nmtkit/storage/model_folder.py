@@ -147,7 +147,7 @@ def make_model(
             f"{folder / TENSORS}: does not fit {CONFIG}: {found:,} parameters, where the model has "
             f"{expected:,}; {RESTORE}"
         )
-    with _Undrawn():
+    with _SkipInitialization():
         model = Transformer(*shape)
     restore_parameters(model, tensors, folder)
     return LoadedModel(model.to(device).eval(), codec, described.recipe, described.manifest)
@@ -157,8 +157,8 @@ _DRAWING = {"normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_"}
 """Names of the functions of tensors and of `torch.nn.init` that draw parameters."""
 
 
-class _Undrawn(TorchFunctionMode):
-    """Leaves parameters as they are where they would be drawn: they will be overwritten.
+class _SkipInitialization(TorchFunctionMode):
+    """Leaves parameters unchanged where they would be drawn, because they will be overwritten.
 
     Drawing takes longer than reading, and memory is not used before it is written.
     """

@@ -6,6 +6,7 @@ compiles them on a batch of end symbols, so no update waits for the compiler. If
 the functions stay eager.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from subprocess import SubprocessError
@@ -84,7 +85,11 @@ def choose_execution(
     training = recipe.training
     num_tokens = min(training.max_tokens or training.update_tokens, TRIAL_TOKENS)
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        # torch's compiler makes use of what torch itself warns of.
+        with (
+            torch.random.fork_rng([device] if device.type == "cuda" else []),
+            warnings.catch_warnings(action="ignore"),
+        ):
             _compile(_small_objective(recipe, target_size, device, execution), num_tokens, device)
     except NmtkitError:
         raise

@@ -28,7 +28,9 @@ from tests.training import last_model
 # torch's compiler makes use of what torch itself warns of.
 pytestmark = [
     pytest.mark.filterwarnings(
-        "ignore:The .grad attribute of a Tensor", "ignore:`torch.jit:DeprecationWarning"
+        "ignore:The .grad attribute of a Tensor",
+        "ignore:`torch.jit:DeprecationWarning",
+        "ignore:TensorFloat32 tensor cores",
     ),
     pytest.mark.skipif(
         " " in torch.__file__, reason="torch's compiler cannot link where its path has a space"

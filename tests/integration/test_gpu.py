@@ -16,6 +16,11 @@ from tests.tiny import tiny_dataset, tiny_train_recipe
 from tests.training import run_context, trainer_of
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Synchronization debug mode",
+    "ignore:The .grad attribute of a Tensor",
+    "ignore:TensorFloat32 tensor cores",
+)
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU to wait for")
 @pytest.mark.parametrize("precision", ["bfloat16", "float32"], ids=["flash", "padded"])
 @pytest.mark.parametrize("compile", ["off", "on"])

@@ -23,6 +23,7 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec
+from tests.doubles import watch_embedding
 from tests.tiny import WORDS, tiny_codec, tiny_model
 from tests.unit.decoding.tables import Tables, TableState, random_tables, table_step
 
@@ -185,16 +186,35 @@ def answers(
     return Translator(models, codec, recipe, print, shortlist, draft).answer(requests, 1)
 
 
-def same(found: list[Answer], expected: list[Answer]) -> bool:
+def same(found: list[Answer], expected: list[Answer], tolerance: float = 1e-4) -> bool:
     """Compare texts and scores."""
     pairs = [
         (one.translations[0], other.translations[0])
         for one, other in zip(found, expected, strict=True)
     ]
     assert [one.log_prob for one, _ in pairs] == pytest.approx(
-        [other.log_prob for _, other in pairs], abs=1e-4
+        [other.log_prob for _, other in pairs], abs=tolerance
     )
     return [one.text for one, _ in pairs] == [other.text for _, other in pairs]
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_translations_of_prepared_models_stay_the_same(precision: torch.dtype) -> None:
+    models = [tiny_model(CODEC, seed) for seed in (0, 7)]
+    for model in models:
+        model.prepare(precision)
+    plain = answers(models[:1], None)
+    assert same(answers(models[:1], models[1]), plain, tolerance=0.05)
+
+
+def test_a_step_of_more_tokens_has_fewer_sentences() -> None:
+    batches: list[tuple[int, ...]] = []
+    model = tiny_model(CODEC, 0)
+    watch_embedding(model.source_embedding, batches)
+    for num_proposed, largest in ((3, 8), (7, 4), (15, 2), (63, 1)):
+        batches.clear()
+        answers([model], tiny_model(CODEC, 1), batch_size=8, draft_tokens=num_proposed)
+        assert max(map(len, batches)) == largest
 
 
 @pytest.mark.parametrize("batch_size", [1, 5, 64])
@@ -245,7 +265,7 @@ def test_lines_that_fill_all_learned_positions_stay_the_same() -> None:
     [
         ({"window": 3}, {}, "restricted attention"),
         ({}, {"window": 3}, "restricted attention"),
-        ({}, {"positions": "learned", "max_positions": 9}, "9 learned positions"),
+        ({}, {"positions": "learned", "max_positions": 9}, "only 9 learned positions"),
     ],
 )
 def test_a_draft_that_does_not_fit_is_refused(
