@@ -140,6 +140,7 @@ def test_json_has_the_score_of_each_token(real: Real) -> None:
         assert "<0x" in spelled or spelled == real.vocabulary.normalize(target)
 
 
+@needs_data
 def test_translations_of_a_file_have_the_scores_of_standard_input(
     real: Real, tmp_path: Path
 ) -> None:
