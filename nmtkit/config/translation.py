@@ -136,8 +136,8 @@ class TranslationConfig(InferenceConfig):
         on_resume="free",
     )
     draft_tokens: int = setting(
-        4,
-        "Tokens that --draft proposes at a time.",
+        3,
+        "Tokens that --draft proposes at a time; on a CPU 1, 3 or 7 are fastest.",
         unit="tokens",
         minimum=1,
         maximum=64,
