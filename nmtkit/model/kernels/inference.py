@@ -85,7 +85,8 @@ def _packed_linear_function(weight: Tensor, bias: Tensor | None) -> Function:
         padding = padded_size(len(last), INFERENCE_SIZES) - len(last)
         products = [multiply(block) for block in blocks]
         products.append(multiply(F.pad(last, (0, 0, 0, padding)))[: len(last)])
-        product: Tensor = torch.cat(products) if blocks else products[0]
-        return product.unflatten(0, x.shape[:-1])
+        joined = torch.cat(products) if blocks else products[0]
+        product: Tensor = joined.unflatten(0, x.shape[:-1])
+        return product
 
     return apply
