@@ -31,22 +31,20 @@ from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
-from nmtkit.decoding.search import NO_PROBABILITIES, Hypothesis, Step, length_penalty, row_topk
+from nmtkit.decoding.search import (
+    NO_PROBABILITIES,
+    Hypothesis,
+    State,
+    Step,
+    length_penalty,
+    row_topk,
+)
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 
 
-class ShorteningState(Protocol):
+class ShorteningState(State, Protocol):
     """State of a step function that reads T tokens of B sentences, one row each, in a step."""
-
-    def expand(self, width: int) -> None:
-        """Repeat each row; not used."""
-
-    def reorder(self, parents: Tensor) -> None:
-        """Change the order of rows; not used."""
-
-    def keep(self, sentences: Tensor) -> None:
-        """Keep only these sentences, in this order; sentences (B',) int64."""
 
     def remove_last(self, counts: Sequence[int]) -> None:
         """Remove the last counts[b] tokens of each sentence."""

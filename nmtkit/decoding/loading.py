@@ -9,10 +9,12 @@ from pathlib import Path
 import torch
 
 from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TranslateRecipe
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
+from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.storage.model_folder import LoadedModel, load_model
 from nmtkit.text.codec import TextCodec
@@ -43,16 +45,7 @@ def load_translator(
             )
     models = [one.model for one in loaded]
     shortlist = _load_shortlist(recipe.translation.shortlist, paths[0], first.codec)
-    draft = None
-    if recipe.translation.draft:
-        path = Path(recipe.translation.draft)
-        proposer = _load_prepared(path, device, recipe.translation.precision)
-        if proposer.codec.fingerprint != first.codec.fingerprint:
-            raise ConfigError(
-                f"{path}: its vocabulary differs from that of {paths[0]}, so it cannot be its "
-                "draft; train it on data from `nmtkit preprocess --vocabulary-of`"
-            )
-        draft = proposer.model
+    draft = _load_draft(recipe.translation, device, paths[0], first.codec)
     return Translator(models, first.codec, recipe, warn, shortlist, draft)
 
 
@@ -77,6 +70,21 @@ def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedMo
     loaded = load_model(path, device)
     loaded.model.prepare(choose_precision(precision, device, trained_size=None) or torch.float32)
     return loaded
+
+
+def _load_draft(
+    config: TranslationConfig, device: torch.device, model: Path, codec: TextCodec
+) -> Transformer | None:
+    if not config.draft:
+        return None
+    path = Path(config.draft)
+    draft = _load_prepared(path, device, config.precision)
+    if draft.codec.fingerprint != codec.fingerprint:
+        raise ConfigError(
+            f"{path}: its vocabulary differs from that of {model}, so it cannot be its "
+            "draft; train it on data from `nmtkit preprocess --vocabulary-of`"
+        )
+    return draft.model
 
 
 def _load_shortlist(folder: str, model: Path, codec: TextCodec) -> Shortlist | None:

@@ -194,11 +194,11 @@ class DecoderState:
 
     def _advance_positions(self, num_new: int) -> None:
         """Set the positions of the next tokens of each row."""
-        self.positions = torch.arange(num_new, device=self._bias.device)
+        device = self._bias.device
         if self._lengths is None:
-            self.positions += self.longest
+            self.positions = torch.arange(self.longest, self.longest + num_new, device=device)
         else:
-            self.positions = self._lengths + self.positions
+            self.positions = self._lengths + torch.arange(num_new, device=device)
             self._lengths = self._lengths + num_new
         self.longest += num_new
 
