@@ -14,7 +14,8 @@ H heads, K and U key and value size of a head, C capacity in entries, n entries 
 source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -63,11 +64,13 @@ class DecoderState:
         layers, sentences, heads = self._memory_keys.shape[:3]
         bias = _masked_bias(self._memory_keys, memory_mask.shape).masked_fill_(memory_mask, 0.0)
         self._memory_bias = bias[:, None].repeat(1, heads, 1)  # (B, H, S)
-        # Entries are written before they are read, so they need no initial value.
-        capacity = (layers, sentences, heads, ENTRY_BLOCK)
-        self._keys = self._memory_keys.new_empty(*capacity, sizes[0])
-        self._values = self._memory_keys.new_empty(*capacity, sizes[1])
-        self._bias = _masked_bias(self._keys, (sentences, 1, ENTRY_BLOCK))
+        # Entries are written before they are read, so they need no initial value. A tensor per
+        # layer: when the capacity grows, one layer at a time is stored twice.
+        capacity = (sentences, heads, ENTRY_BLOCK)
+        self._keys, self._values = (
+            [self._memory_keys.new_empty(*capacity, size) for _ in range(layers)] for size in sizes
+        )
+        self._bias = _masked_bias(self._memory_keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._window = window
         # (B, C) position of each entry. With one row and no window it is the entry's index, until
@@ -114,8 +117,7 @@ class DecoderState:
         self._memory_keys = self._memory_keys.index_select(1, sentences)
         self._memory_values = self._memory_values.index_select(1, sentences)
         self._memory_bias = self._memory_bias.index_select(0, sentences)
-        self._keys = self._keys.index_select(1, sentences)
-        self._values = self._values.index_select(1, sentences)
+        self._replace_stored(lambda stored: stored.index_select(0, sentences))
         self._bias = self._bias.index_select(0, sentences)
         self._positions = self._positions.index_select(0, sentences)
         if self._lengths is not None:
@@ -166,12 +168,9 @@ class DecoderState:
         if is_sequence:
             bias = bias.repeat(1, num_tokens, 1)
             bias[:, :, first:] = _masked_bias(bias, (num_tokens, num_tokens)).triu_(1)
-        heads = self._keys.shape[2]
+        heads = self._memory_bias.shape[1]
         self.prefix_bias = bias[:, None].expand(-1, heads, -1, -1).flatten(0, 1)
-        self._new_keys = self._keys[:, :, :, first:last].unbind()
-        self._new_values = self._values[:, :, :, first:last].unbind()
-        self._all_keys = self._keys[:, :, :, :last].flatten(1, 2).mT.unbind()
-        self._all_values = self._values[:, :, :, :last].flatten(1, 2).unbind()
+        self._new = slice(first, last)
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store one layer's new entries.
@@ -184,9 +183,11 @@ class DecoderState:
         Returns:
             keys (BH, K, n), scaled by K^-1/2, and values (BH, n, U) of all entries so far.
         """
-        torch.mul(keys, keys.shape[-1] ** -0.5, out=self._new_keys[layer])
-        self._new_values[layer].copy_(values)
-        return self._all_keys[layer], self._all_values[layer]
+        stored_keys, stored_values, new = self._keys[layer], self._values[layer], self._new
+        torch.mul(keys, keys.shape[-1] ** -0.5, out=stored_keys[:, :, new])
+        stored_values[:, :, new] = values
+        all_keys, all_values = stored_keys[:, :, : new.stop], stored_values[:, :, : new.stop]
+        return all_keys.flatten(0, 1).mT, all_values.flatten(0, 1)
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
         """Return the source's keys (BH, K, S) and values (BH, S, U) for one layer."""
@@ -204,7 +205,13 @@ class DecoderState:
 
     def _own_row_bias(self, width: int) -> Tensor:
         """Return the bias (W, W) of W new entries, each visible to its own row only."""
-        return _masked_bias(self._keys, (width, width)).fill_diagonal_(0.0)
+        return _masked_bias(self._memory_keys, (width, width)).fill_diagonal_(0.0)
+
+    def _replace_stored(self, replace: Callable[[Tensor], Tensor]) -> None:
+        """Replace the keys and the values of each layer (B, H, C, size)."""
+        for stored in (self._keys, self._values):
+            for layer, tensor in enumerate(stored):
+                stored[layer] = replace(tensor)
 
     def _view_memory(self) -> None:
         keys, values = self._memory_keys.flatten(1, 2), self._memory_values.flatten(1, 2)
@@ -219,15 +226,13 @@ class DecoderState:
             # Live entries first, oldest first.
             order = is_live.to(torch.int8).argsort(dim=1, descending=True, stable=True)
             order = order[:, :num_live]
-            self._keys = _select_entries(self._keys, order)
-            self._values = _select_entries(self._values, order)
+            self._replace_stored(partial(_select_entries, order=order))
             index = order[:, None, :].expand(-1, self.width, -1)
             self._bias = self._bias.gather(2, index)
             self._positions = self._positions.gather(1, order)
             self._num_entries = num_live
         room = max(ENTRY_BLOCK, num_tokens, self._num_entries)
-        self._keys = _enlarge(self._keys, self._num_entries, room)
-        self._values = _enlarge(self._values, self._num_entries, room)
+        self._replace_stored(partial(_enlarge, num_entries=self._num_entries, room=room))
         bias = self._bias[:, :, : self._num_entries]
         self._bias = F.pad(bias, (0, room), value=MASKED)
         new = torch.arange(self._num_entries, self._num_entries + room, device=bias.device)
@@ -240,16 +245,16 @@ def _masked_bias(like: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _select_entries(stored: Tensor, order: Tensor) -> Tensor:
-    """Select entries `order` (B, n): stored (L, B, H, C, size) -> (L, B, H, n, size)."""
-    layers, sentences, heads, capacity, size = stored.shape
+    """Select entries `order` (B, n): stored (B, H, C, size) -> (B, H, n, size)."""
+    sentences, heads, capacity, size = stored.shape
     starts = torch.arange(sentences * heads, device=order.device).view(sentences, heads) * capacity
     rows = (order[:, None] + starts[:, :, None]).flatten()
-    selected = stored.view(layers, -1, size).index_select(1, rows)
-    return selected.view(layers, sentences, heads, -1, size)
+    selected = stored.view(-1, size).index_select(0, rows)
+    return selected.view(sentences, heads, -1, size)
 
 
 def _enlarge(stored: Tensor, num_entries: int, room: int) -> Tensor:
-    """Copy the first entries of stored (L, B, H, C, size) to a storage with `room` more."""
-    larger = stored.new_empty(*stored.shape[:3], num_entries + room, stored.shape[4])
-    larger[:, :, :, :num_entries] = stored[:, :, :, :num_entries]
+    """Copy the first entries of stored (B, H, C, size) to a storage with `room` more."""
+    larger = stored.new_empty(*stored.shape[:2], num_entries + room, stored.shape[3])
+    larger[:, :, :num_entries] = stored[:, :, :num_entries]
     return larger
