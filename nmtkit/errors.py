@@ -84,8 +84,10 @@ _OUT_OF_MEMORY = (
     "can't start new thread",
     "failed to map segment",
     "Cannot allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
 )
-"""What torch, Python's threads and the dynamic linker report when memory is short."""
+"""What torch, CUDA, Python's threads and the dynamic linker report when memory is short."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -97,3 +97,4 @@ def pretend_flash(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(flash, "_varlen_attn", lambda: varlen_attn)
     monkeypatch.setattr(flash, "is_supported", is_supported)
+    monkeypatch.setattr(flash, "MAX_PADDED_LENGTH", 0)

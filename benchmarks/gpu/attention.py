@@ -3,7 +3,7 @@
     python -m benchmarks.gpu.attention
 
 Self-attention over sentences of one length, in bfloat16. nmtkit uses packed flash attention on a
-GPU, and padded blocks with a mask elsewhere. Columns:
+GPU for long sentences, and padded blocks with a mask elsewhere. Columns:
 
     error       the gradient's difference from plain products in float32, relative to its norm
     equal_bits  equal backward passes have equal gradients

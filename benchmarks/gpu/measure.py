@@ -4,11 +4,13 @@ Launches, kernel times and synchronisations exist only on a GPU; tables of a CPU
 """
 
 import argparse
+import ctypes
 import math
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import TracebackType
 
 import torch
@@ -24,6 +26,10 @@ Work = Callable[[], object]
 MILLI, GIB = 1e3, 2**30
 SYNCHRONIZATION = "called a synchronizing CUDA operation"
 """Words of torch's warning of an operation for which the host waits."""
+
+COUNTING_RUNTIME = "libcudart.so.13"
+CALLS = ("launches", "syncs", "mallocs", "to_device", "to_host", "on_device")
+"""The runtime that may count its calls, and what it counts, in its order."""
 
 NAME_LENGTH = 90
 """Characters of a kernel's name that are printed."""
@@ -89,15 +95,16 @@ def kernels(work: Work, device: torch.device, num_printed: int = 0) -> dict[str,
         num_printed: kernels to print, the longest first.
 
     Returns:
-        Milliseconds of its kernels, copies and fills; their number; both nan where the profiler
-        (CUPTI) is missing. And the operations for which the host waits.
+        Milliseconds of its kernels, copies and fills, and their number: nan, or a count of kernels
+        by the runtime, where the profiler (CUPTI) is missing. And the operations for which the host
+        waits.
     """
     if device.type != "cuda":
         return {}
     profiled(work)
     spent = profiled(work)
     if spent is None:
-        gpu_ms = launches = math.nan
+        gpu_ms, launches = math.nan, (calls(work) or {}).get("launches", math.nan)
     else:
         gpu_ms = sum(ms for times in spent.values() for ms in times)
         launches = sum(map(len, spent.values()))
@@ -105,6 +112,31 @@ def kernels(work: Work, device: torch.device, num_printed: int = 0) -> dict[str,
         for name, ms in totals.most_common(num_printed):
             print(f"    {ms:7.3f} ms {len(spent[name]):5d} x {name}")
     return {"gpu_ms": gpu_ms, "launches": launches, "syncs": synchronizations(work)}
+
+
+@cache
+def counting_runtime() -> ctypes.CDLL | None:
+    """Return the CUDA runtime if it is a stand-in that counts its calls; None = it is not.
+
+    It computes nothing. From now on the host reads zeros from it, and not what memory held.
+    """
+    try:
+        runtime = ctypes.CDLL(COUNTING_RUNTIME)
+        runtime.fake_total.restype = ctypes.c_long
+    except (OSError, AttributeError):
+        return None
+    runtime.fake_read_zeros(1)
+    return runtime
+
+
+def calls(work: Work) -> dict[str, int] | None:
+    """Return the calls of the CUDA runtime by kind; None if it does not count them."""
+    runtime = counting_runtime()
+    if runtime is None:
+        return None
+    runtime.fake_reset(0)
+    work()
+    return {name: runtime.fake_total(index) for index, name in enumerate(CALLS)}
 
 
 def profiled(work: Work) -> dict[str, list[float]] | None:

@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from benchmarks.gpu.workload import (
     VOCABULARY,
     draw_pairs,
     open_device,
-    padded_attention,
+    padded_up_to,
     repeat,
     share_of_peak,
     training,
@@ -47,6 +46,7 @@ from benchmarks.gpu.workload import (
 from benchmarks.updates import Workbench
 from nmtkit.config.fields import Values
 from nmtkit.errors import NmtkitError
+from nmtkit.model.kernels import flash
 from nmtkit.runtime.memory import reset_peak_memory
 
 
@@ -57,18 +57,20 @@ class Way:
     Attributes:
         settings: settings of the recipe.
         entries: size of the vocabulary, as a function of --vocabulary.
-        is_padded: attention does not use the kernels for packed tokens.
+        longest_padded: longest sequences for which attention is computed in padded blocks, and
+            not by the kernels for packed tokens.
     """
 
     settings: Values = field(default_factory=dict)
     entries: Callable[[int], int] = int
-    is_padded: bool = False
+    longest_padded: int = flash.MAX_PADDED_LENGTH
 
 
 BY_LENGTH = {
     "compiled": Way({"compile": "on"}),
     "eager": Way(),
-    "padded": Way(is_padded=True),
+    "flash": Way(longest_padded=0),
+    "padded": Way(longest_padded=sys.maxsize),
     "float32": Way({"precision": "float32"}),
 }
 """The ways that are measured with sentences of each length."""
@@ -131,7 +133,8 @@ def measure(name: str, folder: Path, options: argparse.Namespace, table: Table) 
     dataset = words_dataset(folder, vocabulary, options.tokens)
     settings = {"compile": "off", **way.settings, "device": options.device}
     start = time.perf_counter()
-    with attention(way), training(options.shape, options.tokens, settings, dataset) as bench:
+    run = training(options.shape, options.tokens, settings, dataset)
+    with padded_up_to(way.longest_padded), run as bench:
         opened_s = time.perf_counter() - start
         for length in lengths:
             repeat(bench, draw_pairs(length, options.tokens, vocabulary))
@@ -165,11 +168,6 @@ def measure_update(bench: Workbench, num_updates: int, num_kernels: int) -> dict
         "loss": record.loss,
         "norm": record.gradient_norm,
     }
-
-
-def attention(way: Way) -> AbstractContextManager[None]:
-    """Return a context manager in which a way is measured."""
-    return padded_attention() if way.is_padded else nullcontext()
 
 
 if __name__ == "__main__":

@@ -148,21 +148,14 @@ def share_of_peak(bench: Workbench, seconds: float) -> float | None:
 
 
 @contextmanager
-def padded_attention() -> Iterator[None]:
-    """Make attention unpack its tokens to padded blocks, as without flash attention."""
-    is_supported, num_refused = flash.is_supported, 0
-
-    def refuse(*_: object, **__: object) -> bool:
-        nonlocal num_refused
-        num_refused += 1
-        return False
-
-    flash.is_supported = refuse
+def padded_up_to(length: int) -> Iterator[None]:
+    """Make attention pad batches of sequences of up to a length, and use flash attention above."""
+    before = flash.MAX_PADDED_LENGTH
+    flash.MAX_PADDED_LENGTH = length
     try:
         yield
     finally:
-        flash.is_supported = is_supported
-    assert num_refused, "nothing asked whether flash attention is supported"
+        flash.MAX_PADDED_LENGTH = before
 
 
 def make_model(shape: str, vocabulary: int, precision: str, device: torch.device) -> Transformer:
@@ -171,7 +164,7 @@ def make_model(shape: str, vocabulary: int, precision: str, device: torch.device
     Args:
         shape: a preset.
         vocabulary: entries, shared by both sides.
-        precision: precision of matrix products, except the output projection's.
+        precision: precision of matrix products.
         device: the device of the model.
     """
     torch.manual_seed(1)

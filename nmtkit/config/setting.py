@@ -60,10 +60,11 @@ class InferenceConfig(PrecisionConfig):
     """Batches in translation and scoring."""
 
     max_tokens: int = setting(
-        4096,
+        0,
         "Largest batch: source tokens and, if the target is given, target tokens, with padding. "
-        "It bounds memory use. With W > 4 hypotheses per sentence, the limit is 4/W of it.",
+        "It bounds memory use. With W > 4 hypotheses per sentence, the limit is 4/W of it. "
+        "0 = 4096 on a CPU, 16384 on a GPU.",
         unit="tokens",
-        minimum=1,
+        minimum=0,
         on_resume="free",
     )

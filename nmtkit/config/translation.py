@@ -110,10 +110,11 @@ class TranslationConfig(InferenceConfig):
     """Batches and input lines."""
 
     batch_size: int = setting(
-        64,
-        "Largest number of sentences per batch; with W > 4 hypotheses per sentence, 4/W of it.",
+        0,
+        "Largest number of sentences per batch; with W > 4 hypotheses per sentence, 4/W of it. "
+        "0 = 64 on a CPU, 256 on a GPU.",
         unit="sentences",
-        minimum=1,
+        minimum=0,
         on_resume="free",
     )
     chunk_lines: int = setting(

@@ -4,6 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from nmtkit.config.schema import SearchConfig
 
+BATCH_SIZES = {"cpu": 64, "cuda": 256}
+BATCH_TOKENS = {"cpu": 4096, "cuda": 16_384}
+"""Limits of a batch if --batch-size or --max-tokens is 0, by device type.
+
+A GPU needs many rows to be busy.
+"""
+
 _USUAL_WIDTH = 4
 """Hypotheses per sentence for which batch limits are meant; wider beams get smaller batches."""
 

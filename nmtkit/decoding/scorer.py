@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmtkit.config.schema import ScoringConfig
+from nmtkit.decoding.batching import BATCH_TOKENS
 from nmtkit.decoding.forced import ForcedScore, OnBatch, score_by_ensemble
 from nmtkit.errors import DataError
 from nmtkit.model.likelihood import perplexity
@@ -161,7 +162,8 @@ class Scorer:
         not_blank = [pair for pair in encoded if pair != BLANK]
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)
-        max_tokens = self._config.max_tokens
+        device = self._models[0].output_weight.device
+        max_tokens = self._config.max_tokens or BATCH_TOKENS[device.type]
         layers = [None] * len(self._models)
         scores = iter(score_by_ensemble(self._models, not_blank, max_tokens, layers, on_batch))
         return [

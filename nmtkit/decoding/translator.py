@@ -22,7 +22,13 @@ from nmtkit.decoding.answers import (
     Translation,
     join_n_best,
 )
-from nmtkit.decoding.batching import batches_by_length, longest_translation, scale_limit
+from nmtkit.decoding.batching import (
+    BATCH_SIZES,
+    BATCH_TOKENS,
+    batches_by_length,
+    longest_translation,
+    scale_limit,
+)
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
 from nmtkit.decoding.draft import Draft, draft_search
 from nmtkit.decoding.forced import Ids
@@ -94,8 +100,8 @@ class Translator:
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
         self._splitter = LineSplitter(codec, recipe.translation, self._num_positions)
-        device = models[0].output_weight.device
-        self._form = output_form(codec, recipe.constraints, device)
+        self._device = models[0].output_weight.device
+        self._form = output_form(codec, recipe.constraints, self._device)
         if shortlist is not None and self._form is not None and self._form.no_shortlist:
             raise ConfigError(f"--shortlist: {self._form.no_shortlist}; leave it out")
         if draft is not None:
@@ -162,7 +168,8 @@ class Translator:
         yield answers.add_blank()
         config, width = self._recipe.translation, self._width()
         lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
-        limits = scale_limit(config.max_tokens, width), scale_limit(config.batch_size, width)
+        batch_size = config.batch_size or BATCH_SIZES[self._device.type]
+        limits = scale_limit(self._max_tokens(), width), scale_limit(batch_size, width)
         for batch in batches_by_length(lengths, *limits):
             yield answers.add(batch, self._translate([parts[index] for index in batch]))
 
@@ -192,6 +199,10 @@ class Translator:
             text, is_repaired = self._codec.complete(one.text, request.source)
             translations.append(replace(one, text=text, is_repaired=is_repaired))
         return Answer(request, translations, warning)
+
+    def _max_tokens(self) -> int:
+        """Return the largest number of tokens per batch."""
+        return self._recipe.translation.max_tokens or BATCH_TOKENS[self._device.type]
 
     def _width(self) -> int:
         """Return the number of tokens per sentence that a step reads."""
@@ -233,7 +244,7 @@ class Translator:
     def _translate(self, parts: list[_SourcePart]) -> list[list[Translation]]:
         """Translate a batch; return the n best translations of each part."""
         recipe, stepper = self._recipe, self._stepper
-        device = self._models[0].output_weight.device
+        device = self._device
         sources = pack_sequences([part.ids for part in parts], device)
         forced_prefixes = _padded([part.forced_prefix for part in parts], device)
         state = stepper.start(sources, forced_prefixes)
@@ -294,7 +305,7 @@ class Translator:
             self._models,
             self._codec,
             pairs,
-            self._recipe.translation.max_tokens,
+            self._max_tokens(),
             has_attention=output.alignments or output.attention,
         )
 
@@ -318,7 +329,7 @@ class Translator:
             longest.append(limit)
             minimum = int(config.min_length_ratio * (size - 1)) + config.min_length_offset + 1
             shortest.append(min(minimum, limit))
-        device = self._models[0].output_weight.device
+        device = self._device
         max_lengths = torch.tensor(longest, device=device)
         fewest = [part.fewest_tokens for part in parts]
         form = self._form.constraint(fewest, max_lengths) if self._form else None

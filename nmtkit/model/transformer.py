@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from nmtkit.config.training import NORMS, ModelConfig
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
+from nmtkit.model.kernels.low_precision import call_with_rounded_weights
 from nmtkit.model.layers import (
     EAGER,
     DecoderLayer,
@@ -176,8 +177,8 @@ class Transformer(nn.Module):
         """Convert the weights to the fastest form for inference; this cannot be undone.
 
         Results stay the same up to rounding, but the model can no longer be trained or saved. The
-        output projection keeps the precision of the model: rounded to eight bits, the logits of
-        good candidates would often be equal.
+        logits keep the precision of the model: rounded to eight bits, those of good candidates
+        would often be equal. GPUs compute them from rounded factors.
 
         Args:
             dtype: of the other matrix products. bfloat16 takes half the memory, and about half the
@@ -185,10 +186,12 @@ class Transformer(nn.Module):
         """
         self.eval().requires_grad_(requires_grad=False)
         weight = self.output_weight
-        self.prepared_output = InferenceLinear(weight, self.output_bias, weight.dtype)
+        product = dtype if weight.is_cuda else weight.dtype
+        self.prepared_output = InferenceLinear(weight, self.output_bias, product, weight.dtype)
         replace_linears(self, dtype)
 
     def _run(self, layer: nn.Module, x: Tensor, *functions: Function) -> Tensor:
+        call = partial(call_with_rounded_weights, layer)
         if self._activation_checkpointing and torch.is_grad_enabled():
-            return cast(Tensor, checkpoint(layer, x, *functions, use_reentrant=False))
-        return cast(Tensor, layer(x, *functions))
+            return cast(Tensor, checkpoint(call, x, *functions, use_reentrant=False))
+        return call(x, *functions)

@@ -17,6 +17,15 @@ Linear layers use the same shapes again; attention has new shapes in each update
 default of 1024, a small model needs half a gigabyte more and is not faster.
 """
 
+GPU_ALLOCATOR = "expandable_segments:True"
+"""Setting of torch's allocator for GPUs: blocks grow in place.
+
+Updates differ in their sizes. Blocks that cannot grow would leave gaps, too small for later ones.
+"""
+
+_ALLOCATOR_SETTINGS = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}
+"""Variables of the user's own settings; torch reads them at the first allocation on a GPU."""
+
 PROCESSOR = Path("/proc/cpuinfo")
 """The file that lists the model and the instructions of the CPU."""
 
@@ -38,6 +47,8 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
         ConfigError: a GPU is requested and none is usable, or there are more processes than GPUs.
     """
     keep_freed_memory()
+    if not _ALLOCATOR_SETTINGS & os.environ.keys():
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = GPU_ALLOCATOR
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", NUM_CACHED_KERNELS)
     if runtime.threads:
         torch.set_num_threads(runtime.threads)
@@ -114,6 +125,8 @@ def make_deterministic() -> None:
     """Make equal computations on GPUs give equal bits; call it before the first computation."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(mode=True)
+    # Every element is written before it is read, so filling new tensors would only take time.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def _description(processor: Path) -> str:

@@ -2,7 +2,8 @@
 
 Both are chosen before the model is built. The residual tails of layers and the softmax of the loss
 are compiled; matrix products and attention are kernels already. A small model of the same widths
-compiles them on a batch of end symbols, so no update waits for the compiler. If compiling fails,
+compiles them on batches of end symbols, of the largest and of a small size, so no update waits for
+the compiler. If compiling fails,
 the functions stay eager.
 """
 
@@ -27,11 +28,12 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.training.memory_search import fits
 from nmtkit.training.objective import Objective, softmax_in_place
 
-TRIAL_TOKENS = 4096
-"""Largest number of tokens per side of the batch that the functions are compiled with."""
-
 MIN_TRIAL_TOKENS = 64
-"""Tokens per side of the smallest batch tried where larger ones do not fit into memory."""
+"""Tokens per side of the smallest batch that the functions are compiled with.
+
+The largest has as many as a micro-batch: compiled code holds for a range of sizes, and these two
+are its ends.
+"""
 
 TRIAL_LENGTH = 32
 """Tokens per sentence of these batches, or the model's positions if these are fewer."""
@@ -83,7 +85,7 @@ def choose_execution(
     tail = ResidualTail(compiled(add_and_norm), compiled(add_norm_feed_forward))
     execution = replace(eager, tail=tail, softmax=compiled(softmax_in_place))
     training = recipe.training
-    num_tokens = min(training.max_tokens or training.update_tokens, TRIAL_TOKENS)
+    num_tokens = training.max_tokens or training.update_tokens
     try:
         # torch's compiler makes use of what torch itself warns of.
         with (
@@ -155,6 +157,8 @@ def _compile(objective: Objective, num_tokens: int, device: torch.device) -> Non
                 "a larger machine"
             )
         num_tokens = max(num_tokens // 2, MIN_TRIAL_TOKENS)
+    if num_tokens > MIN_TRIAL_TOKENS:
+        fits(objective, iter([eos_batch(MIN_TRIAL_TOKENS, longest, device)]))
 
 
 def eos_batch(num_tokens: int, longest: int, device: torch.device) -> Batch:

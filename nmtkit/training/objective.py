@@ -14,13 +14,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmtkit.data.batch import Batch
-from nmtkit.model.kernels.logit_chunks import chunk_size
+from nmtkit.model.kernels.logit_chunks import chunk_size, row_length
 from nmtkit.model.kernels.low_precision import is_low_precision_on_cpu, pad_rows
 from nmtkit.model.kernels.row_padding import TRAINING_SIZES, padded_size
 from nmtkit.model.transformer import Transformer
+
+BIAS_COLUMNS = 8
+"""Columns by which the output bias widens the output projection in the loss."""
 
 
 class Losses(NamedTuple):
@@ -90,9 +94,11 @@ class Objective(nn.Module):
             memory = self.model.encode(batch.source)
             hidden = self.model.decode(batch.target_in, memory)
         if self.model.output_bias is not None:
-            # A bias is one more column of weights, for a hidden feature that is always 1.
-            weight = torch.cat([weight, self.model.output_bias[:, None]], 1)
-            hidden = torch.cat([hidden, hidden.new_ones(hidden.shape[0], 1)], 1)
+            # A bias is one more column of weights, for a hidden feature that is always 1. Columns
+            # of zeros keep rows aligned for tensor cores.
+            bias = self.model.output_bias[:, None]
+            weight = torch.cat([weight, F.pad(bias, (0, BIAS_COLUMNS - 1))], 1)
+            hidden = F.pad(hidden, (0, BIAS_COLUMNS), value=1.0)
         return smoothed_cross_entropy(
             hidden if self.low_precision is None else hidden.to(self.low_precision),
             weight,
@@ -167,7 +173,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             # Smoothing subtracts s/V times the sum of hidden vectors from each row.
             weight_gradient = (hidden_sum * (-smoothing / weight.shape[0])).repeat(len(weight), 1)
         factor = weight.to(hidden.dtype)
-        block = hidden.new_empty(num_rows(min(chunk, len(hidden))), len(weight))
+        row = row_length(len(weight), hidden.device.type)
+        block = hidden.new_empty(num_rows(min(chunk, len(hidden))), row)[:, : len(weight)]
         for first in range(0, len(hidden), chunk):
             span = slice(first, first + chunk)
             num_tokens = len(targets[span])

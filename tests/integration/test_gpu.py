@@ -9,6 +9,7 @@ import torch
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import make_batch
 from nmtkit.data.binary import Dataset, Sequences
+from nmtkit.model.kernels import flash
 from nmtkit.training.compiling import choose_execution
 from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.optimizer import normalize_and_clip_gradients
@@ -22,12 +23,21 @@ from tests.training import run_context, trainer_of
     "ignore:TensorFloat32 tensor cores",
 )
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU to wait for")
-@pytest.mark.parametrize("precision", ["bfloat16", "float32"], ids=["flash", "padded"])
+@pytest.mark.parametrize(
+    ("precision", "longest_padded"),
+    [("bfloat16", 0), ("bfloat16", 64), ("float32", 64)],
+    ids=["flash", "padded", "float32"],
+)
 @pytest.mark.parametrize("compile", ["off", "on"])
 def test_an_update_does_not_wait_for_the_device(
-    compile: str, precision: str, tmp_path: Path
+    compile: str,
+    precision: str,
+    longest_padded: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     device = torch.device("cuda")
+    monkeypatch.setattr(flash, "MAX_PADDED_LENGTH", longest_padded)
     dataset = Dataset.open(tiny_dataset(tmp_path))
     recipe = tiny_train_recipe(max_updates=1, dropout=0.1)
     recipe = replace(

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from benchmarks.gpu import __main__ as runner
-from benchmarks.gpu import attention, decoding, limits, ranks, updates
+from benchmarks.gpu import attention, budgets, decoding, limits, ranks, updates
 from tests.recipes import ROOT
 
 MAINS = {
+    "budgets": budgets.main,
     "updates": updates.main,
     "attention": attention.main,
     "decoding": decoding.main,
@@ -94,6 +95,27 @@ def test_a_way_that_fails_does_not_stop_the_others(
     error, *_, line = capsys.readouterr().out.split("\n")[:-1]
     assert error.startswith("padded: learning_rate (-1.0)")
     assert [row["way"] for row in json.loads(line)["rows"]] == ["window 16"]
+
+
+def test_updates_and_steps_are_compared_with_budgets(tables: dict[str, Rows]) -> None:
+    rows = tables["budgets"]
+    assert columns(rows) == ["work", "graphs", "host_ms"]  # a CPU launches nothing
+    compiled = "update, compiled"
+    assert [row["work"] for row in rows] == [
+        name for name in [*budgets.UPDATES, *budgets.STEPS] if name != compiled
+    ]
+
+
+def test_a_count_above_its_budget_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(budgets, "count", lambda *_: {"launches": 1100.0, "graphs": 7.0})
+    with pytest.raises(SystemExit) as exceeded:
+        budgets.main(["--dry-run", "--shape", "base"])
+    assert str(exceeded.value) == (
+        "benchmarks.gpu.budgets: exceeded: update, float32: 1100 launches, at most 1090"
+    )
+    assert "update, bfloat16" in capsys.readouterr().out
 
 
 def test_attention_is_the_same_by_any_kernel(tables: dict[str, Rows]) -> None:

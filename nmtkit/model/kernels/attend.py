@@ -1,8 +1,8 @@
 """Attention between packed sequences, softmax(Q K^T / sqrt(K)) V, by the fastest suitable kernel.
 
-Source: paper, section 3.2.1, equation 1. On GPUs that support it, flash attention reads packed
-tokens (flash.py). Within a window, attention runs over blocks of packed tokens (windowed.py).
-Otherwise tokens are unpacked to a padded block (padded.py).
+Source: paper, section 3.2.1, equation 1. On GPUs that support it, flash attention reads the packed
+tokens of long sentences (flash.py). Within a window, attention runs over blocks of packed tokens
+(windowed.py). Otherwise tokens are unpacked to a padded block (padded.py).
 
 Shapes: X, Y packed tokens of keys and of queries; B sentences; W rows of a sentence; T, S longest
 sequence of queries and of keys; H heads; K, U key and value size of a head; C positions of a step.
@@ -74,8 +74,11 @@ def attend(projections: Sequence[Projection], heads: int, window: Window, dropou
     """
     queries, values = projections[0], projections[-1]
     head_sizes = queries.sizes[0] // heads, values.sizes[-1] // heads  # K, U
-    if flash.is_supported(queries.values.device, queries.values.dtype, head_sizes, dropout):
-        layouts = queries.layout, values.layout
+    layouts = queries.layout, values.layout
+    is_flash = flash.is_supported(
+        queries.values.device, queries.values.dtype, head_sizes, dropout
+    ) and (window.is_limited or flash.is_faster(layouts))
+    if is_flash:
         context = flash.attend(*_by_head(projections, heads), layouts, window)
     elif window.is_limited:
         context = windowed.attend(*_by_head(projections, heads), queries.layout, window, dropout)

@@ -21,20 +21,28 @@ PACKED_DTYPES = (torch.float32, torch.bfloat16)
 
 
 class InferenceLinear(nn.Module):
-    """x W^T + b without gradients, computed and returned in a given type."""
+    """x W^T + b without gradients, computed in a given type."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        dtype: torch.dtype,
+        result: torch.dtype | None = None,
+    ) -> None:
         """Prepare a matrix; the layer may share memory with it and with the bias.
 
         Args:
             weight: (outputs, inputs).
             bias: (outputs,), or None.
-            dtype: of the product.
+            dtype: of the factors.
+            result: of the product, on GPUs only if it differs; None = that of the factors.
         """
         super().__init__()
         self.dtype = dtype
-        bias = None if bias is None else bias.detach().to(dtype)
-        self._multiply = _linear_function(weight.detach().to(dtype), bias)
+        result = result or dtype
+        bias = None if bias is None else bias.detach().to(result)
+        self._multiply = _linear_function(weight.detach().to(dtype), bias, result)
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute (..., outputs) from x (..., inputs)."""
@@ -50,11 +58,22 @@ def replace_linears(module: nn.Module, dtype: torch.dtype) -> None:
             replace_linears(child, dtype)
 
 
-def _linear_function(weight: Tensor, bias: Tensor | None) -> Function:
+def _linear_function(weight: Tensor, bias: Tensor | None, result: torch.dtype) -> Function:
     dtype = weight.dtype
+    if result != dtype:
+        return partial(_multiply_exactly, weight=weight, bias=bias, result=result)
     if weight.device.type == "cpu" and dtype in PACKED_DTYPES and _supports_packed(dtype):
         return _packed_linear_function(weight, bias)
     return partial(F.linear, weight=weight, bias=bias)
+
+
+def _multiply_exactly(
+    x: Tensor, weight: Tensor, bias: Tensor | None, result: torch.dtype
+) -> Tensor:
+    """Multiply on a GPU, which adds in float32, without rounding the sums to the factors' type."""
+    product: Tensor = torch.mm(x.flatten(0, -2), weight.T, out_dtype=result)
+    product = product.unflatten(0, x.shape[:-1])
+    return product if bias is None else product.add_(bias)
 
 
 @cache

@@ -13,8 +13,20 @@ On a GPU that is about 7000 tokens with 37 000 entries: enough that kernels run 
 launch takes.
 """
 
+LOGIT_ALIGNMENT = {"cpu": 1, "cuda": 64}
+"""The length of a row of logits in memory is a multiple of this, by device type.
+
+Tensor cores read rows in aligned blocks; from a vocabulary of odd size they would read slowly.
+"""
+
 MIN_CHUNK_TOKENS = 256
 """Smallest number of tokens per chunk, however large the vocabulary."""
+
+
+def row_length(vocabulary_size: int, device: str) -> int:
+    """Return the length in memory of a row of logits on a device type, at least the vocabulary."""
+    alignment = LOGIT_ALIGNMENT[device]
+    return -(-vocabulary_size // alignment) * alignment
 
 
 def chunk_size(vocabulary_size: int, device: str) -> int:

@@ -84,7 +84,7 @@ TRANSLATE = [
     ("constraints", "max_output_length", "1_000_000_000", "a whole number from 0 to 1000000"),
     ("constraints", "min_length_offset", "1_000_000_000", "a whole number from 0 to 1000000"),
     ("search", "max_length_offset", "0", "a whole number from 1 to 1000000"),
-    ("translation", "batch_size", "0", "a whole number of at least 1"),
+    ("translation", "batch_size", "-1", "a whole number of at least 0"),
     ("translation", "max_source_length", "1", "a whole number of at least 2"),
     ("translation", "on_too_long", '"cut"', "one of: split, truncate, error"),
     ("translation", "on_too_long", '"errors"', "truncate, error; did you mean 'error'?"),

@@ -11,6 +11,7 @@ from nmtkit.config.translation import (
     SamplingConfig,
     TranslationConfig,
 )
+from nmtkit.decoding import translator as translator_module
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.translator import Translator
 from tests.doubles import watch_embedding
@@ -47,6 +48,23 @@ def test_batches_hold_fewer_sentences_of_wider_beams(
     batches: list[tuple[int, ...]] = []
     list(translator(recipe, batches).translate(["a b"] * 7))
     assert list(map(len, batches)) == [3, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes"),
+    [
+        ({"BATCH_SIZES": {"cpu": 3}}, [3, 3, 1]),
+        ({"BATCH_TOKENS": {"cpu": 12}}, [4, 3]),  # "a b" and its end symbol
+    ],
+)
+def test_without_limits_those_of_the_device_hold(
+    limits: dict[str, dict[str, int]], sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, values in limits.items():
+        monkeypatch.setattr(translator_module, name, values)
+    batches: list[tuple[int, ...]] = []
+    list(translator(TranslateRecipe(), batches).translate(["a b"] * 7))
+    assert list(map(len, batches)) == sizes
 
 
 def test_forced_prefixes_count_as_sources_do() -> None:

@@ -57,8 +57,26 @@ def test_deterministic_means_that_torch_refuses_kernels_that_are_not(
         assert torch.are_deterministic_algorithms_enabled()
         assert not torch.is_deterministic_algorithms_warn_only_enabled()
         assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+        assert not torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     finally:
         torch.use_deterministic_algorithms(was)
+        torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"])
+def test_blocks_of_gpu_memory_grow_unless_the_user_sets_the_allocator(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.setenv(variable, "")  # restored after the test
+        monkeypatch.delenv(variable)
+    runtime.set_up(RuntimeConfig(device="cpu"))
+    assert os.environ.pop("PYTORCH_CUDA_ALLOC_CONF") == "expandable_segments:True"
+    monkeypatch.setenv(name, "max_split_size_mb:64")
+    runtime.set_up(RuntimeConfig(device="cpu"))
+    assert (
+        os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64") == "max_split_size_mb:64"
+    )
 
 
 def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def test_the_trial_batch_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch
     tried = tokens_tried(300, monkeypatch)
     random_state = torch.get_rng_state()
     execution = choose_execution(recipe_of(2048), SIZE, CPU, pytest.fail)
-    assert tried == [2048, 1024, 512, 256]
+    assert tried == [2048, 1024, 512, 256, 64]
     assert execution.tail != EAGER.tail
     assert execution.softmax != EAGER.softmax
     assert torch.equal(torch.get_rng_state(), random_state)
@@ -99,13 +99,15 @@ def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried == [192, 96, 64]
 
 
-@pytest.mark.parametrize(("max_tokens", "expected"), [(0, 2000), (500, 500), (1, 2), (10**6, 4096)])
-def test_the_trial_batch_has_the_size_of_a_micro_batch(
-    max_tokens: int, expected: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("max_tokens", "expected"), [(0, [2000, 64]), (500, [500, 64]), (1, [2]), (10**5, [10**5, 64])]
+)
+def test_the_trial_batches_have_the_size_of_a_micro_batch_and_a_small_one(
+    max_tokens: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = tokens_tried(10**6, monkeypatch)
     choose_execution(recipe_of(max_tokens), SIZE, CPU, pytest.fail)
-    assert tried == [pytest.approx(expected, rel=0.02)]
+    assert tried == [pytest.approx(size, rel=0.02) for size in expected]
 
 
 def test_the_trial_model_has_one_layer_per_stack_with_the_recipes_widths(

@@ -1,12 +1,15 @@
 """Loss and gradients with activation checkpointing and in low precision."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch
+from nmtkit.model.kernels import low_precision
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.training.objective import Objective
@@ -111,3 +114,44 @@ def test_products_are_computed_in_low_precision() -> None:
     layer.register_forward_hook(lambda _module, _inputs, output: seen.append(output.dtype))
     objective(ragged_batch())
     assert seen == [torch.bfloat16]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_weights_that_are_rounded_together_give_the_same_gradients_to_the_bit(
+    norm: str, checkpointing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trained(frozen: str) -> dict[str, torch.Tensor]:
+        config = replace(MODEL, norm=norm, dropout=0.1, output_bias=True)
+        objective = objective_of(config, torch.bfloat16, checkpointing)
+        for name, parameter in objective.named_parameters():
+            parameter.requires_grad_(not name.startswith(f"model.{frozen}"))
+        return gradients(objective)
+
+    # On a GPU autocast computes torch's own linear layers.
+    monkeypatch.setattr(low_precision, "is_low_precision_on_cpu", lambda *_: False)
+    for frozen in ("nothing", "encoder.0", "decoder.1.self_attention"):
+        with monkeypatch.context() as patch:
+            patch.setattr(low_precision, "_rounds_together", lambda _: True)
+            with CountedCasts() as together:
+                own = trained(frozen)
+        with CountedCasts() as alone:
+            expected = trained(frozen)
+        assert together.number < alone.number
+        assert own.keys() == expected.keys()
+        for name, gradient in expected.items():
+            assert torch.equal(own[name], gradient), name
+
+
+class CountedCasts(TorchDispatchMode):
+    """Counts conversions of tensors to another type."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.number = 0
+
+    def __torch_dispatch__(
+        self, function: Any, _types: Any, arguments: Any = (), named: Any = None
+    ) -> Any:
+        self.number += function is torch.ops.aten._to_copy.default
+        return function(*arguments, **(named or {}))

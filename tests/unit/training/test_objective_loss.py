@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.products import record
+from nmtkit.training import objective
 from nmtkit.training.objective import Losses, smoothed_cross_entropy, softmax_in_place
 from tests.doubles import LargestTensor
 
@@ -99,6 +100,20 @@ def test_the_loss_does_not_depend_on_the_chunk_size(
         gradients(whole.loss, hidden, weight),
         rtol=0.0,
         atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_loss_does_not_depend_on_the_alignment_of_logits(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden, weight, targets = random_problem(3.0, dtype)
+    plain = smoothed_cross_entropy(hidden, weight, targets, 0.1, 7)
+    monkeypatch.setattr(objective, "row_length", lambda size, _: size + 51)
+    aligned = smoothed_cross_entropy(hidden, weight, targets, 0.1, 7)
+    torch.testing.assert_close(aligned, plain)
+    torch.testing.assert_close(
+        gradients(aligned.loss, hidden, weight), gradients(plain.loss, hidden, weight)
     )
 
 

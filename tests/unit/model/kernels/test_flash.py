@@ -143,10 +143,33 @@ def test_it_is_supported_on_gpus_for_some_types_and_sizes(
     assert not flash.is_supported(CPU, dtype, sizes, dropout)
 
 
-def test_it_is_not_supported_with_deterministic_algorithms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flash, "_max_head_size", lambda _: 256)
-    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
-    assert not flash.is_supported(GPU, torch.bfloat16, (64, 64), 0.0)
+@pytest.mark.parametrize("is_cross", [False, True])
+@pytest.mark.parametrize(
+    ("longest", "window", "expected"), [(64, 0, False), (65, 0, True), (3, 2, True)]
+)
+def test_batches_of_short_sequences_are_padded_unless_a_window_limits_attention(
+    longest: int, window: int, expected: bool, is_cross: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_cross and window:
+        pytest.skip("attention to the memory has no window")
+    limit = flash.MAX_PADDED_LENGTH
+    pretend_flash(monkeypatch)
+    monkeypatch.setattr(flash, "MAX_PADDED_LENGTH", limit)
+    computed: list[Tensor] = []
+
+    def attend(query: Tensor, *_: object) -> Tensor:
+        computed.append(query)
+        return query
+
+    monkeypatch.setattr(flash, "attend", attend)
+    layout = Layout([2, longest], CPU)
+    x = torch.randn(layout.num_tokens, MODEL_SIZE)
+    if is_cross:  # the longer side decides
+        short, y = Layout([2, 1], CPU), torch.randn(3, MODEL_SIZE)
+        CrossAttention(MODEL_SIZE, HEADS, 3, 3, 0.0)(y, short, Packed(x, layout))
+    else:
+        SelfAttention(MODEL_SIZE, HEADS, 3, 3, 0.0, window)(x, layout, is_causal=True)
+    assert bool(computed) is expected
 
 
 @pytest.fixture

@@ -1,0 +1,167 @@
+"""What an update and a step of a search ask of a GPU, compared with budgets.
+
+    python -m benchmarks.gpu.budgets
+
+The exit code is 1 if a count exceeds its budget. The counts are those of the CUDA runtime, if it
+counts its calls, as a stand-in that computes nothing (`measure.counting_runtime`) and needs no GPU.
+Elsewhere only waits are counted. Columns:
+
+    launches    kernels that are launched
+    syncs       calls for which the host waits
+    mallocs     blocks of memory that the runtime allocates
+    to_device, to_host, on_device
+                copies; those to the device include the copies of the next batch
+    graphs      compiled graphs, the trial's counted
+    host_ms     processor time of all threads; it has no budget
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch._dynamo.utils import counters
+
+from benchmarks.gpu.measure import (
+    MILLI,
+    Table,
+    calls,
+    counting_runtime,
+    host_seconds,
+    read_options,
+    synchronizations,
+)
+from benchmarks.gpu.workload import (
+    LENGTH,
+    VOCABULARY,
+    draw_pairs,
+    make_model,
+    open_device,
+    repeat,
+    training,
+    words_dataset,
+)
+from nmtkit.config.schema import SearchConfig
+from nmtkit.decoding.search import beam_search
+from nmtkit.model.state import DecoderState
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.symbols import EOS_ID
+
+Counts = Mapping[str, float]
+
+UPDATE: Counts = {"syncs": 1, "mallocs": 0, "to_device": 1, "to_host": 1, "on_device": 10}
+STEP: Counts = {"syncs": 1.2, "mallocs": 0, "to_device": 0, "to_host": 1.2, "on_device": 7.5}
+"""Budgets that updates have in common, and steps, whose storage grows in some of them."""
+
+UPDATES: Mapping[str, tuple[Mapping[str, str], Counts]] = {
+    "update, bfloat16": ({"compile": "off"}, {"launches": 1190, **UPDATE}),
+    "update, compiled": ({"compile": "on"}, {"launches": 1100, "graphs": 6, **UPDATE}),
+    "update, float32": (
+        {"compile": "off", "precision": "float32"},
+        {"launches": 1090, **UPDATE},
+    ),
+}
+STEPS: Mapping[str, tuple[str, Counts]] = {
+    "step, bfloat16": ("bfloat16", {"launches": 262, **STEP}),
+    "step, float32": ("float32", {"launches": 230, **STEP}),
+}
+"""Settings or precision, and budget, of what is counted, by name."""
+
+NUM_WARM_UP, NUM_COUNTED = 3, 2
+"""Calls before, and in, a count of updates; the first ones allocate memory and fill caches."""
+
+DRY_RUN = {"shape": "small", "tokens": 40, "vocabulary": 100, "sentences": 2, "steps": 3}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Count everything."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
+    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
+    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
+    parser.add_argument("--sentences", type=int, default=64, help="of a search")
+    parser.add_argument("--steps", type=int, default=20, help="of a search")
+    options = read_options(parser, arguments, DRY_RUN)
+    device = open_device(options.device)
+    counting_runtime()
+    exceeded = []
+    with tempfile.TemporaryDirectory() as folder, Table("budgets", options, width=17) as table:
+        for name, counts, budget in counted(Path(folder), options, device):
+            table.add({"work": name, **counts})
+            exceeded += [
+                f"{name}: {counts[key]:g} {key}, at most {most:g}"
+                for key, most in budget.items()
+                if counts.get(key, 0) > most
+            ]
+    if exceeded and options.shape == "base":
+        sys.exit(f"benchmarks.gpu.budgets: exceeded: {'; '.join(exceeded)}")
+
+
+def counted(
+    folder: Path, options: argparse.Namespace, device: torch.device
+) -> Iterator[tuple[str, Counts, Counts]]:
+    """Yield the name of each piece of work, its counts, and its budget."""
+    dataset = words_dataset(folder, options.vocabulary, options.tokens)
+    for name, (settings, budget) in UPDATES.items():
+        if options.dry_run and settings["compile"] == "on":
+            continue  # compiling takes longer than all else
+        counters.clear()
+        own = {**settings, "device": options.device}
+        with training(options.shape, options.tokens, own, dataset) as bench:
+            repeat(bench, draw_pairs(LENGTH, options.tokens, options.vocabulary))
+            bench.run(NUM_WARM_UP)
+            counts = count(partial(bench.run, 1), device, NUM_COUNTED)
+        yield name, counts, budget
+    for name, (precision, budget) in STEPS.items():
+        model = make_model(options.shape, options.vocabulary, precision, device)
+        num_tokens = options.sentences * LENGTH
+        sources, _ = draw_pairs(LENGTH, num_tokens, options.vocabulary)
+        search(model, sources, options.steps)
+        first, all_steps = (
+            count(partial(search, model, sources, num_steps), device, 1)
+            for num_steps in (1, options.steps)
+        )
+        num_others = options.steps - 1
+        yield name, {key: (all_steps[key] - first[key]) / num_others for key in first}, budget
+
+
+@torch.inference_mode()
+def search(model: Transformer, sources: Sequence[Sequence[int]], num_steps: int) -> None:
+    """Begin a search with beam 4, and leave it after some steps."""
+    device = model.output_weight.device
+    steps = 0
+
+    def step(tokens: Tensor, state: DecoderState) -> Tensor:
+        nonlocal steps
+        if steps == num_steps:
+            raise StopIteration
+        steps += 1
+        logits = model.step(tokens, state)
+        logits[:, :, EOS_ID] = -math.inf
+        return logits
+
+    state = model.start(model.encode(pack_sequences(sources, device)))
+    longest = torch.full((len(sources),), num_steps + 2, device=device)
+    with suppress(StopIteration):
+        beam_search(step, state, longest, SearchConfig(beam=4))
+
+
+def count(work: Callable[[], object], device: torch.device, num_calls: int) -> Counts:
+    """Return the counts per call of a function."""
+    made = calls(lambda: [work() for _ in range(num_calls)]) if device.type == "cuda" else {}
+    if made is None:
+        made = {"syncs": num_calls * synchronizations(work)}
+    per_call = {name: number / num_calls for name, number in made.items()}
+    graphs = counters["stats"]["unique_graphs"]
+    return {**per_call, "graphs": graphs, "host_ms": MILLI * host_seconds(work, device)}
+
+
+if __name__ == "__main__":
+    main()
