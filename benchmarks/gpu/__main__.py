@@ -26,7 +26,7 @@ PARTS = {
     "limits": 4.0,
     "ranks": 3.0,
 }
-"""The parts, the most important first, with their limits in minutes."""
+"""The parts, with their limits in minutes."""
 
 SECONDS_PER_MINUTE = 60
 TO_END_S = 20.0
