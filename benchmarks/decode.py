@@ -3,6 +3,8 @@ r"""Decoding speed of nmtkit and its peers: sentences per second and peak memory
     python -m benchmarks.decode --shape small --save MODEL && nmtkit export MODEL ctranslate2 FOLDER
     python -m benchmarks.decode --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON \
         --ctranslate2 FOLDER
+    python -m benchmarks.decode --corpus CORPUS --shape small --peer-python PYTHON \
+        --ctranslate2 FOLDER --precisions float32 --threads 1 --beam 1 --batch-sizes 1 8 32 128
     python -m benchmarks.decode --corpus CORPUS --shape small --growth
     python -m benchmarks.decode --corpus CORPUS --shape small --beam 21 --batch-sizes 12 \
         --sentences 24 --lengths 50 100 200 300
@@ -10,9 +12,10 @@ r"""Decoding speed of nmtkit and its peers: sentences per second and peak memory
 CORPUS is a folder with test.src, segmented into words w00000, w00001, ... Weights are random, and
 equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decoded, then single
 sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end symbol, which is
-impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, the others in
-float32. --growth prints the time of a step by position, and of its self-attention. --lengths prints
-time and memory by length of the hypotheses, each length in a separate process.
+impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, CTranslate2 in
+float32 and in int8, the others in float32. PYTHON is an interpreter with the requirements of nmtkit
+and of the peers. --growth prints the time of a step by position, and of its self-attention.
+--lengths prints time and memory by length of the hypotheses, each length in a separate process.
 """
 
 import argparse
@@ -58,6 +61,8 @@ FIRST_WORD_ID = EOS_ID + 1
 GROWTH_LENGTH = 210
 GROWTH_POSITIONS = (10, 25, 50, 100, 150, 200)
 PRECISIONS = ("float32", "bfloat16")
+COMPUTE_TYPES = ("float32", "int8")
+"""Those of CTranslate2."""
 SLOWER_ALONE = 10
 """Single sentences are this many times fewer."""
 WINDOW = 10
@@ -88,10 +93,12 @@ def main() -> None:
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 1])
     parser.add_argument("--length", type=int, default=30, help="forced tokens")
     parser.add_argument("--lengths", type=int, nargs="+", help="time and memory by forced tokens")
-    parser.add_argument("--beam", type=int, default=4, help="beam of nmtkit; the peers have 4")
+    parser.add_argument("--beam", type=int, default=4, help="beam; that of --peers is 4")
     parser.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0])
+    parser.add_argument("--precisions", choices=PRECISIONS, nargs="+", default=list(PRECISIONS))
     parser.add_argument("--ctranslate2", type=Path, help="exported model; default: left out")
     parser.add_argument("--save", type=Path, help="only write the model with random weights")
+    parser.add_argument("--compute-type", choices=COMPUTE_TYPES, help="with --one: CTranslate2's")
     parser.add_argument("--one", action="store_true", help="measure nmtkit only, once")
     parser.add_argument("--growth", action="store_true", help="time of a step by position")
     options = parser.parse_args()
@@ -101,6 +108,8 @@ def main() -> None:
         show_growth(options)
     elif options.lengths:
         show_lengths(options)
+    elif options.one and options.compute_type:
+        decode_by_ctranslate2(options)
     elif options.one:
         decode_once(options)
     else:
@@ -114,11 +123,9 @@ def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
     amounts = ["--n", num_sentences, "--bs", batch_size, "--len", options.length]
     theirs = ["decode", "--shape", options.shape, "--data", options.corpus, *amounts]
     sizes = (num_sentences, batch_size, options.length)
-    found = [own(options, precision, *sizes) for precision in PRECISIONS]
+    found = [own(options, precision, *sizes) for precision in options.precisions]
     if options.ctranslate2:
-        source = options.corpus / "test.src"
-        threads = ["--intra", options.threads]
-        found += peer("ct2.py", [options.ctranslate2, source, *amounts, *threads], options)
+        found += [ctranslate2_of(options, kind, *sizes) for kind in COMPUTE_TYPES]
     found += peer("hf.py", theirs, options)
     found += peer("floor.py", theirs, options)
     return found + peer("floor.py", [*theirs, "--fullbf16"], options, "floor bfloat16")
@@ -133,6 +140,15 @@ def own(
     arguments += ["--threads", options.threads, "--precision", precision]
     name = OWN_NAME if precision == PRECISIONS[0] else f"{OWN_NAME} {precision}"
     return Contender(name, module("benchmarks.decode", arguments))
+
+
+def ctranslate2_of(
+    options: argparse.Namespace, compute_type: str, num_sentences: int, batch_size: int, length: int
+) -> Contender:
+    """Return one measurement of CTranslate2 as a contender; arguments as for `own`."""
+    _, *rest = own(options, PRECISIONS[0], num_sentences, batch_size, length).command
+    extra = ["--ctranslate2", str(options.ctranslate2), "--compute-type", compute_type]
+    return Contender(f"CTranslate2 {compute_type}", [options.peer_python, *rest, *extra])
 
 
 def show_lengths(options: argparse.Namespace) -> None:
@@ -168,6 +184,31 @@ def decode_once(options: argparse.Namespace) -> None:
     seconds = time.perf_counter() - start
     num_sentences = sum(map(len, batches))
     print_measurement(f"decode {options.shape}", num_sentences / seconds, UNIT)
+
+
+def decode_by_ctranslate2(options: argparse.Namespace) -> None:
+    """Translate all sentences by CTranslate2 and print the rate."""
+    import ctranslate2  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    translator = ctranslate2.Translator(
+        str(options.ctranslate2),
+        compute_type=options.compute_type,
+        inter_threads=1,
+        intra_threads=options.threads,
+    )
+    batches = [
+        [[f"w{number - FIRST_WORD_ID:05d}" for number in ids[:-1]] + ["</s>"] for ids in batch]
+        for batch in read_batches(options)
+    ]
+    length = options.length
+    search = {"min_decoding_length": length, "max_decoding_length": length}
+    translator.translate_batch(batches[0], beam_size=options.beam, **search)
+    start = time.perf_counter()
+    for batch in batches:
+        translator.translate_batch(batch, beam_size=options.beam, **search)
+    seconds = time.perf_counter() - start
+    num_sentences = sum(map(len, batches))
+    print_measurement(f"CTranslate2 {options.shape}", num_sentences / seconds, UNIT)
 
 
 def save_model(options: argparse.Namespace) -> None:
