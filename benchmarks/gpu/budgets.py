@@ -4,7 +4,7 @@
 
 The exit code is 1 if a count exceeds its budget. The counts are those of the CUDA runtime, if it
 counts its calls, as a stand-in that computes nothing (`measure.counting_runtime`) and needs no GPU.
-Elsewhere only waits are counted. Columns:
+Elsewhere only waits and graphs are counted, and compared. Columns:
 
     launches    kernels that are launched
     syncs       calls for which the host waits

@@ -63,7 +63,8 @@ class InferenceConfig(PrecisionConfig):
         0,
         "Largest batch: source tokens and, if the target is given, target tokens, with padding. "
         "It bounds memory use. With W > 4 hypotheses per sentence, the limit is 4/W of it. "
-        "0 = 4096 on a CPU, 16384 on a GPU.",
+        "auto = 4096 on a CPU, 16384 on a GPU.",
+        zero="auto",
         unit="tokens",
         minimum=0,
         on_resume="free",

@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+import torch
+
 from nmtkit.config.schema import SearchConfig
+from nmtkit.config.setting import InferenceConfig
+from nmtkit.config.translation import TranslationConfig
 
 BATCH_SIZES = {"cpu": 64, "cuda": 256}
 BATCH_TOKENS = {"cpu": 4096, "cuda": 16_384}
@@ -26,6 +30,7 @@ def batches_by_length(
             a longer sequence is a batch alone.
         batch_size: largest number of sequences per batch.
     """
+    assert batch_tokens > 0 < batch_size, "limits of 0 stand for those of a device"
     order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     start = 0
     while start < len(order):
@@ -33,6 +38,16 @@ def batches_by_length(
         size = max(1, min(num_fitting, batch_size))
         yield order[start : start + size]
         start += size
+
+
+def max_tokens_of(config: InferenceConfig, device: torch.device) -> int:
+    """Return the largest number of tokens per batch on a device."""
+    return config.max_tokens or BATCH_TOKENS[device.type]
+
+
+def batch_size_of(config: TranslationConfig, device: torch.device) -> int:
+    """Return the largest number of sentences per batch on a device."""
+    return config.batch_size or BATCH_SIZES[device.type]
 
 
 def scale_limit(limit: int, width: int) -> int:

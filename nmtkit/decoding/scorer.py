@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmtkit.config.schema import ScoringConfig
-from nmtkit.decoding.batching import BATCH_TOKENS
+from nmtkit.decoding.batching import max_tokens_of
 from nmtkit.decoding.forced import ForcedScore, OnBatch, score_by_ensemble
 from nmtkit.errors import DataError
 from nmtkit.model.likelihood import perplexity
@@ -162,8 +162,7 @@ class Scorer:
         not_blank = [pair for pair in encoded if pair != BLANK]
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)
-        device = self._models[0].output_weight.device
-        max_tokens = self._config.max_tokens or BATCH_TOKENS[device.type]
+        max_tokens = max_tokens_of(self._config, self._models[0].output_weight.device)
         layers = [None] * len(self._models)
         scores = iter(score_by_ensemble(self._models, not_blank, max_tokens, layers, on_batch))
         return [

@@ -23,10 +23,10 @@ from nmtkit.decoding.answers import (
     join_n_best,
 )
 from nmtkit.decoding.batching import (
-    BATCH_SIZES,
-    BATCH_TOKENS,
+    batch_size_of,
     batches_by_length,
     longest_translation,
+    max_tokens_of,
     scale_limit,
 )
 from nmtkit.decoding.constraints import NO_TOKEN, Constraints
@@ -166,11 +166,10 @@ class Translator:
 
         answers = ChunkAnswers([*map(len, parts_of_lines)], complete)
         yield answers.add_blank()
-        config, width = self._recipe.translation, self._width()
+        config, device, width = self._recipe.translation, self._device, self._width()
         lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
-        batch_size = config.batch_size or BATCH_SIZES[self._device.type]
-        limits = scale_limit(self._max_tokens(), width), scale_limit(batch_size, width)
-        for batch in batches_by_length(lengths, *limits):
+        limits = max_tokens_of(config, device), batch_size_of(config, device)
+        for batch in batches_by_length(lengths, *(scale_limit(one, width) for one in limits)):
             yield answers.add(batch, self._translate([parts[index] for index in batch]))
 
     def scorer(self, config: ScoringConfig) -> Scorer:
@@ -199,10 +198,6 @@ class Translator:
             text, is_repaired = self._codec.complete(one.text, request.source)
             translations.append(replace(one, text=text, is_repaired=is_repaired))
         return Answer(request, translations, warning)
-
-    def _max_tokens(self) -> int:
-        """Return the largest number of tokens per batch."""
-        return self._recipe.translation.max_tokens or BATCH_TOKENS[self._device.type]
 
     def _width(self) -> int:
         """Return the number of tokens per sentence that a step reads."""
@@ -305,7 +300,7 @@ class Translator:
             self._models,
             self._codec,
             pairs,
-            self._max_tokens(),
+            max_tokens_of(self._recipe.translation, self._device),
             has_attention=output.alignments or output.attention,
         )
 

@@ -72,6 +72,7 @@ class DecoderState:
         )
         self._bias = _masked_bias(self._memory_keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
+        self._new = slice(0, 0)  # the entries of the current step
         self._window = window
         # (B, C) position of each entry. With one row and no window it is the entry's index, until
         # tokens are removed; with several rows and no window it is not used.

@@ -170,6 +170,8 @@ class Transformer(nn.Module):
         """
         weight = self.output_weight[entries]
         bias = None if self.output_bias is None else self.output_bias[entries]
+        if self.prepared_output is not None and weight.is_cuda:
+            return InferenceLinear(weight, bias, self.prepared_output.dtype, weight.dtype)
         # Not prepared: it serves one batch only, and oneDNN would compile code for its shape.
         return partial(nn.functional.linear, weight=weight, bias=bias)
 

@@ -47,8 +47,6 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
         ConfigError: a GPU is requested and none is usable, or there are more processes than GPUs.
     """
     keep_freed_memory()
-    if not _ALLOCATOR_SETTINGS & os.environ.keys():
-        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = GPU_ALLOCATOR
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", NUM_CACHED_KERNELS)
     if runtime.threads:
         torch.set_num_threads(runtime.threads)
@@ -66,6 +64,8 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
             f"there is no GPU for process {number} of this machine, which has {num_gpus}; start "
             "one process per GPU, or use --device cpu [runtime.device]"
         )
+    if not _ALLOCATOR_SETTINGS & os.environ.keys():
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = GPU_ALLOCATOR
     device = torch.device("cuda", number)
     torch.cuda.set_device(device)
     return device

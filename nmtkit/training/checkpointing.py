@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from nmtkit.config.fields import fields_of, values_of
@@ -225,15 +224,9 @@ def point_best_or_report(
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copy tensors to the host; a tensor with several names is copied once.
-
-    Copies from a GPU go to page-locked memory, so the host waits once, for all of them.
-    """
+    """Copy tensors to the host; a tensor with several names is copied once."""
     copies: dict[int, Tensor] = {}
     for tensor in tensors.values():
         if tensor.data_ptr() not in copies:
-            copy = torch.empty_like(tensor, device="cpu", pin_memory=tensor.is_cuda)
-            copies[tensor.data_ptr()] = copy.copy_(tensor.detach(), non_blocking=True)
-    if any(tensor.is_cuda for tensor in tensors.values()):
-        torch.cuda.synchronize()
+            copies[tensor.data_ptr()] = tensor.detach().to("cpu", copy=True)
     return {name: copies[tensor.data_ptr()] for name, tensor in tensors.items()}

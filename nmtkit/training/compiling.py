@@ -31,9 +31,11 @@ from nmtkit.training.objective import Objective, softmax_in_place
 MIN_TRIAL_TOKENS = 64
 """Tokens per side of the smallest batch that the functions are compiled with.
 
-The largest has as many as a micro-batch: compiled code holds for a range of sizes, and these two
-are its ends.
+The largest has as many as a micro-batch: code that is compiled for one may not hold for the other.
 """
+
+MAX_CPU_TRIAL_TOKENS = 4096
+"""Tokens per side of the largest one on a CPU, where memory that does not suffice is no error."""
 
 TRIAL_LENGTH = 32
 """Tokens per sentence of these batches, or the model's positions if these are fewer."""
@@ -86,6 +88,8 @@ def choose_execution(
     execution = replace(eager, tail=tail, softmax=compiled(softmax_in_place))
     training = recipe.training
     num_tokens = training.max_tokens or training.update_tokens
+    if device.type == "cpu":
+        num_tokens = min(num_tokens, MAX_CPU_TRIAL_TOKENS)
     try:
         # torch's compiler makes use of what torch itself warns of.
         with (

@@ -2,8 +2,8 @@
 
 It runs forward and backward passes over the worst cases of the data. These are micro-batches of the
 longest source, of the longest target, of the most sentences, and with the largest padded attention
-blocks. So training does not run out of memory after days, and `--max-tokens auto` finds the largest
-micro-batches that fit.
+blocks: of all sentences, and of those that are padded on GPUs, too. So training does not run out of
+memory after days, and `--max-tokens auto` finds the largest micro-batches that fit.
 """
 
 import math
@@ -20,6 +20,7 @@ from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import batch_by_length
 from nmtkit.errors import ResourceError, is_out_of_memory
+from nmtkit.model.kernels.flash import MAX_PADDED_LENGTH
 from nmtkit.packed import pack_sequences
 from nmtkit.runtime.memory import memory_limit, peak_memory, reset_peak_memory
 from nmtkit.symbols import BOS_ID, EOS_ID
@@ -76,9 +77,10 @@ class WorstCases:
         update_tokens: largest number of source or target tokens per update.
         pairs: (3, 2) lengths of the pair with the longest source, the pair with the longest
             target, and the shortest pair.
-        updates: lengths of the pairs of two updates: with the largest padded block of sources, and
-            of targets. They are the same in each epoch, as only pairs of equal lengths change
-            places.
+        updates: lengths of the pairs of four updates: with the largest padded block of sources, and
+            of targets; then the same of those without sentences above `MAX_PADDED_LENGTH`, as flash
+            attention pads no block. They are the same in each epoch, as only pairs of equal lengths
+            change places.
         noise: of the pairs in training; None = none.
     """
 
@@ -92,12 +94,12 @@ class WorstCases:
         """Return the worst cases of some shards, which have at least one pair."""
         found = [_worst_cases_of_shard(shard, update_tokens) for shard in shards if len(shard)]
         sources, targets, shortest, *updates = zip(*found, strict=True)
-        sides = (partial(_padded_size, side=0), partial(_padded_size, side=1))
-        longest = [max(sources, key=sides[0]), max(targets, key=sides[1])]
+        of_source, of_target, *_ = _PADDED_SIZES
+        longest = [max(sources, key=of_source), max(targets, key=of_target)]
         return WorstCases(
             update_tokens,
             pairs=np.concatenate([*longest, min(shortest, key=np.sum)]),
-            updates=[max(one, key=side) for one, side in zip(updates, sides, strict=True)],
+            updates=[max(one, key=size) for one, size in zip(updates, _PADDED_SIZES, strict=True)],
         )
 
     def lengthened(self, growth: tuple[float, float], longest: int) -> "WorstCases":
@@ -131,26 +133,37 @@ class WorstCases:
             number: micro-batches per update.
         """
         cases = [np.tile(pair, (max(1, tokens // int(pair.max())), 1)) for pair in self.pairs]
-        for side, update in enumerate(self.updates):
-            cases.append(update[int(update[:, side].argmax()) % number :: number])
+        for place, update in enumerate(self.updates):
+            if place < 2 or not np.array_equal(update, self.updates[place - 2]):
+                cases.append(update[int(update[:, place % 2].argmax()) % number :: number])
         yield from map(self.noise.of, cases) if self.noise else cases
 
 
 def _worst_cases_of_shard(pairs: Pairs, update_tokens: int) -> list[Lengths]:
-    """Return the worst cases of a shard: three pairs, (1, 2) each, and two updates."""
+    """Return the worst cases of a shard: three pairs, (1, 2) each, and four updates."""
     lengths = np.stack([pairs.source.lengths(), pairs.target.lengths()], axis=1).astype(np.int64)
     places = (lengths[:, 0].argmax(), lengths[:, 1].argmax(), lengths.sum(axis=1).argmin())
     batches = batch_by_length(lengths[:, 0], lengths[:, 1], update_tokens)
     updates = [lengths[indices] for indices in batches]
     return [
         *(lengths[[place]] for place in places),
-        *(max(updates, key=partial(_padded_size, side=side)) for side in (0, 1)),
+        *(max(updates, key=size) for size in _PADDED_SIZES),
     ]
 
 
-def _padded_size(lengths: Lengths, side: int) -> int:
-    """Return the number of positions of one side of some pairs, padded for attention."""
-    return len(lengths) * int(lengths[:, side].max())
+def _padded_size(lengths: Lengths, side: int, most: float) -> int:
+    """Return the number of positions of one side of some pairs, padded for attention.
+
+    It is 0 if one of their sentences, on either side, is longer than `most`.
+    """
+    return 0 if lengths.max() > most else len(lengths) * int(lengths[:, side].max())
+
+
+_PADDED_SIZES = [
+    partial(_padded_size, side=side, most=most)
+    for most in (math.inf, MAX_PADDED_LENGTH)
+    for side in (0, 1)
+]
 
 
 def batches_of(micro_batches: Iterator[Lengths], device: torch.device) -> Iterator[Batch]:

@@ -174,7 +174,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             weight_gradient = (hidden_sum * (-smoothing / weight.shape[0])).repeat(len(weight), 1)
         factor = weight.to(hidden.dtype)
         row = row_length(len(weight), hidden.device.type)
-        block = hidden.new_empty(num_rows(min(chunk, len(hidden))), row)[:, : len(weight)]
+        block = hidden.new_empty(num_rows(min(chunk, len(hidden))), row)
         for first in range(0, len(hidden), chunk):
             span = slice(first, first + chunk)
             num_tokens = len(targets[span])
@@ -182,7 +182,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             vectors = pad_rows(hidden[span], size, hidden.dtype)
             target = pad_rows(targets[span, None], size, targets.dtype)
             # Padding rows have logits of 0, and add nothing.
-            logits = torch.mm(vectors, factor.T, out=block[:size])
+            rows = block[:size]
+            logits = torch.mm(vectors, factor.T, out=rows[:, : len(weight)])
             target_logits += logits.gather(1, target).sum(dtype=exact)
             log_probs = (softmax or softmax_in_place)(logits, target)
             nll -= log_probs[:num_tokens].sum()
@@ -191,7 +192,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 of_target = log_probs.exp() + (smoothing - 1.0)
                 # In bfloat16 on a CPU, scatter_ takes 9 ms for 2 048 of 8 000 entries each.
                 places = (torch.arange(size, device=hidden.device)[:, None], target)
-                difference = logits.index_put_(places, of_target.to(logits.dtype))
+                # Whole rows, as torch may copy a tensor with gaps.
+                rows.index_put_(places, of_target.to(logits.dtype))
+                difference = logits
                 if hidden_gradient is not None:
                     hidden_gradient[span] = (difference @ factor)[:num_tokens]
                 if weight_gradient is not None:

@@ -36,7 +36,7 @@ class InferenceLinear(nn.Module):
             weight: (outputs, inputs).
             bias: (outputs,), or None.
             dtype: of the factors.
-            result: of the product, on GPUs only if it differs; None = that of the factors.
+            result: of the product; None = that of the factors. Another only on GPUs.
         """
         super().__init__()
         self.dtype = dtype
@@ -61,16 +61,16 @@ def replace_linears(module: nn.Module, dtype: torch.dtype) -> None:
 def _linear_function(weight: Tensor, bias: Tensor | None, result: torch.dtype) -> Function:
     dtype = weight.dtype
     if result != dtype:
-        return partial(_multiply_exactly, weight=weight, bias=bias, result=result)
+        return partial(_multiply_unrounded, weight=weight, bias=bias, result=result)
     if weight.device.type == "cpu" and dtype in PACKED_DTYPES and _supports_packed(dtype):
         return _packed_linear_function(weight, bias)
     return partial(F.linear, weight=weight, bias=bias)
 
 
-def _multiply_exactly(
+def _multiply_unrounded(
     x: Tensor, weight: Tensor, bias: Tensor | None, result: torch.dtype
 ) -> Tensor:
-    """Multiply on a GPU, which adds in float32, without rounding the sums to the factors' type."""
+    """Multiply on a GPU; the sums, in float32, are not rounded to the type of the factors."""
     product: Tensor = torch.mm(x.flatten(0, -2), weight.T, out_dtype=result)
     product = product.unflatten(0, x.shape[:-1])
     return product if bias is None else product.add_(bias)

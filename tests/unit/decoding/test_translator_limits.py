@@ -11,7 +11,7 @@ from nmtkit.config.translation import (
     SamplingConfig,
     TranslationConfig,
 )
-from nmtkit.decoding import translator as translator_module
+from nmtkit.decoding import batching
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.translator import Translator
 from tests.doubles import watch_embedding
@@ -61,7 +61,7 @@ def test_without_limits_those_of_the_device_hold(
     limits: dict[str, dict[str, int]], sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, values in limits.items():
-        monkeypatch.setattr(translator_module, name, values)
+        monkeypatch.setattr(batching, name, values)
     batches: list[tuple[int, ...]] = []
     list(translator(TranslateRecipe(), batches).translate(["a b"] * 7))
     assert list(map(len, batches)) == sizes

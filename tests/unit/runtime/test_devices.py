@@ -67,16 +67,20 @@ def test_deterministic_means_that_torch_refuses_kernels_that_are_not(
 def test_blocks_of_gpu_memory_grow_unless_the_user_sets_the_allocator(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _device: None)
     for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
         monkeypatch.setenv(variable, "")  # restored after the test
         monkeypatch.delenv(variable)
     runtime.set_up(RuntimeConfig(device="cpu"))
+    assert "PYTORCH_CUDA_ALLOC_CONF" not in os.environ
+    runtime.set_up(RuntimeConfig())
     assert os.environ.pop("PYTORCH_CUDA_ALLOC_CONF") == "expandable_segments:True"
-    monkeypatch.setenv(name, "max_split_size_mb:64")
-    runtime.set_up(RuntimeConfig(device="cpu"))
-    assert (
-        os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64") == "max_split_size_mb:64"
-    )
+    own = "max_split_size_mb:64"
+    monkeypatch.setenv(name, own)
+    runtime.set_up(RuntimeConfig())
+    assert os.environ.get("PYTORCH_CUDA_ALLOC_CONF", own) == own
 
 
 def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

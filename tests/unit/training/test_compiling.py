@@ -100,7 +100,7 @@ def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("max_tokens", "expected"), [(0, [2000, 64]), (500, [500, 64]), (1, [2]), (10**5, [10**5, 64])]
+    ("max_tokens", "expected"), [(0, [2000, 64]), (500, [500, 64]), (1, [2]), (10**5, [4096, 64])]
 )
 def test_the_trial_batches_have_the_size_of_a_micro_batch_and_a_small_one(
     max_tokens: int, expected: list[int], monkeypatch: pytest.MonkeyPatch

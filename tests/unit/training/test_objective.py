@@ -143,6 +143,27 @@ def test_weights_that_are_rounded_together_give_the_same_gradients_to_the_bit(
             assert torch.equal(own[name], gradient), name
 
 
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_rounded_weights_are_forgotten_after_a_pass(
+    has_failed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective = objective_of(MODEL, torch.bfloat16)
+    monkeypatch.setattr(low_precision, "_rounds_together", lambda _: torch.is_grad_enabled())
+    linears = [one for one in objective.modules() if isinstance(one, low_precision.Linear)]
+    assert linears
+    if has_failed:
+        monkeypatch.setattr(objective.model.decoder[1].memory_attention, "forward", _fail)
+        with pytest.raises(RuntimeError, match="no memory"):
+            objective(ragged_batch())
+    else:
+        objective(ragged_batch())
+    assert all(linear.rounded is None for linear in linears)
+
+
+def _fail(*_: object, **__: object) -> torch.Tensor:
+    raise RuntimeError("no memory")
+
+
 class CountedCasts(TorchDispatchMode):
     """Counts conversions of tensors to another type."""
 

@@ -108,3 +108,21 @@ def test_a_torch_with_wrong_operators_is_detected(
     inference._supports_packed.cache_clear()
     assert not inference._supports_packed(torch.float32)
     inference._supports_packed.cache_clear()
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_sums_of_rounded_factors_are_not_rounded(
+    has_bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mm(left: Tensor, right: Tensor, *, out_dtype: torch.dtype) -> Tensor:  # of a GPU
+        assert left.dtype == right.dtype == torch.bfloat16
+        return left.to(out_dtype) @ right.to(out_dtype)
+
+    monkeypatch.setattr(torch, "mm", mm)
+    weight, x = torch.randn(7, 12), torch.randn(3, 5, 12)
+    bias = torch.randn(7) if has_bias else None
+    product = InferenceLinear(weight, bias, torch.bfloat16, torch.float32)(x)
+    exact = nn.functional.linear(x.bfloat16().double(), weight.bfloat16().double())
+    expected = exact if bias is None else exact + bias
+    assert product.dtype == torch.float32
+    torch.testing.assert_close(product.double(), expected, rtol=1e-5, atol=1e-5)
