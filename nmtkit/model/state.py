@@ -66,10 +66,9 @@ class DecoderState:
         self._memory_bias = bias[:, None].repeat(1, heads, 1)  # (B, H, S)
         # Entries are written before they are read, so they need no initial value. A tensor per
         # layer: when the capacity grows, one layer at a time is stored twice.
-        capacity = (sentences, heads, ENTRY_BLOCK)
-        self._keys, self._values = (
-            [self._memory_keys.new_empty(*capacity, size) for _ in range(layers)] for size in sizes
-        )
+        capacity, like = (sentences, heads, ENTRY_BLOCK), self._memory_keys
+        self._keys = [like.new_empty(*capacity, sizes[0]) for _ in range(layers)]
+        self._values = [like.new_empty(*capacity, sizes[1]) for _ in range(layers)]
         self._bias = _masked_bias(self._memory_keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._new = slice(0, 0)  # the entries of the current step

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmtkit.model.state import ENTRY_BLOCK, DecoderState
+from tests.doubles import LargestTensor
 
 LAYERS, HEADS, VALUE_SIZE, SOURCE = 2, 3, 2, 4
 KEY_SIZE = 4
@@ -227,6 +228,15 @@ def test_growing_and_compacting_changes_no_result(width: int, window: int, paren
         rows.step()
         if parent == 0:
             rows.reorder([[0] * width] * 2)
+
+
+def test_one_layer_at_a_time_is_copied_when_storage_grows() -> None:
+    rows = Rows.start(2)
+    for _ in range(ENTRY_BLOCK):
+        rows.step()
+    with LargestTensor() as largest:
+        rows.state.begin_step(1)
+    assert largest.num_elements == 2 * HEADS * 2 * ENTRY_BLOCK * KEY_SIZE
 
 
 def stored_entries(state: DecoderState) -> int:
