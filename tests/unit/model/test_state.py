@@ -234,7 +234,7 @@ def test_one_layer_at_a_time_is_copied_when_storage_grows() -> None:
     rows = Rows.start(2)
     for _ in range(ENTRY_BLOCK):
         rows.step()
-    with LargestTensor() as largest:
+    with LargestTensor() as largest:  # type: ignore[no-untyped-call]
         rows.state.begin_step(1)
     assert largest.num_elements == 2 * HEADS * 2 * ENTRY_BLOCK * KEY_SIZE
 
