@@ -20,10 +20,11 @@ and of the peers. --growth prints the time of a step by position, and of its sel
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -69,6 +70,7 @@ WINDOW = 10
 """Steps around a position for its median."""
 
 Step = Callable[[Tensor, DecoderState], Tensor]
+Sentence = TypeVar("Sentence")
 
 
 @dataclass(frozen=True)
@@ -176,14 +178,11 @@ def decode_once(options: argparse.Namespace) -> None:
     """Translate all sentences and print the rate."""
     model = make_model(options)
     model.prepare(getattr(torch, options.precision))
-    batches = read_batches(options)
-    decode(model, batches[0], options.length, options.beam)
-    start = time.perf_counter()
-    for batch in batches:
-        decode(model, batch, options.length, options.beam)
-    seconds = time.perf_counter() - start
-    num_sentences = sum(map(len, batches))
-    print_measurement(f"decode {options.shape}", num_sentences / seconds, UNIT)
+    print_rate(
+        options,
+        read_batches(options),
+        lambda batch: decode(model, batch, options.length, options.beam),
+    )
 
 
 def decode_by_ctranslate2(options: argparse.Namespace) -> None:
@@ -200,15 +199,26 @@ def decode_by_ctranslate2(options: argparse.Namespace) -> None:
         [[f"w{number - FIRST_WORD_ID:05d}" for number in ids[:-1]] + ["</s>"] for ids in batch]
         for batch in read_batches(options)
     ]
-    length = options.length
-    search = {"min_decoding_length": length, "max_decoding_length": length}
-    translator.translate_batch(batches[0], beam_size=options.beam, **search)
+    search = {
+        "beam_size": options.beam,
+        "min_decoding_length": options.length,
+        "max_decoding_length": options.length,
+    }
+    print_rate(options, batches, lambda batch: translator.translate_batch(batch, **search))
+
+
+def print_rate(
+    options: argparse.Namespace,
+    batches: Sequence[list[Sentence]],
+    translate: Callable[[list[Sentence]], object],
+) -> None:
+    """Translate batches, the first one twice, and print the sentences per second."""
+    translate(batches[0])
     start = time.perf_counter()
     for batch in batches:
-        translator.translate_batch(batch, beam_size=options.beam, **search)
+        translate(batch)
     seconds = time.perf_counter() - start
-    num_sentences = sum(map(len, batches))
-    print_measurement(f"CTranslate2 {options.shape}", num_sentences / seconds, UNIT)
+    print_measurement(f"decode {options.shape}", sum(map(len, batches)) / seconds, UNIT)
 
 
 def save_model(options: argparse.Namespace) -> None:

@@ -39,7 +39,7 @@ from benchmarks.gpu.measure import (
 )
 from benchmarks.gpu.workload import (
     LENGTH,
-    VOCABULARY,
+    add_update_options,
     draw_pairs,
     make_model,
     open_device,
@@ -83,9 +83,7 @@ DRY_RUN = {"shape": "small", "tokens": 40, "vocabulary": 100, "sentences": 2, "s
 def main(arguments: Sequence[str] | None = None) -> None:
     """Count everything."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
+    add_update_options(parser)
     parser.add_argument("--sentences", type=int, default=64, help="of a search")
     parser.add_argument("--steps", type=int, default=20, help="of a search")
     options = read_options(parser, arguments, DRY_RUN)

@@ -22,7 +22,7 @@ from torch._dynamo.utils import counters
 from benchmarks.gpu.measure import GIB, Table, read_options
 from benchmarks.gpu.workload import (
     LENGTH,
-    VOCABULARY,
+    add_update_options,
     draw_pairs,
     num_micro_batches,
     open_device,
@@ -68,9 +68,7 @@ class Check:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Check everything."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
+    add_update_options(parser)
     parser.add_argument("--memory", type=float, default=6, help="limit of the GPU's memory in GiB")
     parser.add_argument("--compile", choices=("on", "off"), default="on")
     options = read_options(parser, arguments, DRY_RUN)

@@ -23,7 +23,7 @@ from torch import Tensor
 from benchmarks.gpu.measure import MILLI, Table, read_options, seconds
 from benchmarks.gpu.workload import (
     LENGTH,
-    VOCABULARY,
+    add_update_options,
     draw_pairs,
     exchanged_gradients,
     gradients,
@@ -46,9 +46,7 @@ DRY_RUN = {"shape": "small", "tokens": 40, "vocabulary": 100, "updates": 1, "com
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure compiled and eager runs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
+    add_update_options(parser)
     parser.add_argument("--updates", type=int, default=10, help="timed updates")
     parser.add_argument("--compile", nargs="+", choices=("on", "off"), default=["off", "on"])
     options = read_options(parser, arguments, DRY_RUN)

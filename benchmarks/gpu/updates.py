@@ -34,7 +34,7 @@ from benchmarks.gpu.measure import (
 )
 from benchmarks.gpu.workload import (
     LENGTH,
-    VOCABULARY,
+    add_update_options,
     draw_pairs,
     open_device,
     padded_up_to,
@@ -101,9 +101,7 @@ DRY_RUN = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all ways."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
+    add_update_options(parser)
     parser.add_argument("--updates", type=int, default=10, help="timed updates")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--lengths", nargs="+", type=int, default=[10, 20, LENGTH, 60, 100])

@@ -1,5 +1,6 @@
 """The workloads of the parts: updates, models and sentence pairs."""
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -49,6 +50,13 @@ def open_device(name: str) -> torch.device:
         make_deterministic()
         torch.use_deterministic_algorithms(mode=False)
     return device
+
+
+def add_update_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the parts that compute updates: shape, tokens and vocabulary."""
+    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
+    parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
+    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
 
 
 def draw_pairs(length: int, tokens: int, vocabulary: int, seed: int = 1) -> list[list[list[int]]]:

@@ -3,8 +3,7 @@
 Both are chosen before the model is built. The residual tails of layers and the softmax of the loss
 are compiled; matrix products and attention are kernels already. A small model of the same widths
 compiles them on batches of end symbols, of the largest and of a small size, so no update waits for
-the compiler. If compiling fails,
-the functions stay eager.
+the compiler. If compiling fails, the functions stay eager.
 """
 
 import warnings

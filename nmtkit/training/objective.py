@@ -192,13 +192,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 of_target = log_probs.exp() + (smoothing - 1.0)
                 # In bfloat16 on a CPU, scatter_ takes 9 ms for 2 048 of 8 000 entries each.
                 places = (torch.arange(size, device=hidden.device)[:, None], target)
-                # Whole rows, as torch may copy a tensor with gaps.
+                # Logits become their gradient. Whole rows: torch may copy a tensor with gaps.
                 rows.index_put_(places, of_target.to(logits.dtype))
-                difference = logits
                 if hidden_gradient is not None:
-                    hidden_gradient[span] = (difference @ factor)[:num_tokens]
+                    hidden_gradient[span] = (logits @ factor)[:num_tokens]
                 if weight_gradient is not None:
-                    _add_product(weight_gradient, difference.T, vectors)
+                    _add_product(weight_gradient, logits.T, vectors)
         smoothed = nll + smoothing * (target_logits - weight_mean @ hidden_sum)
         if hidden_gradient is not None:
             hidden_gradient -= (smoothing * weight_mean).to(hidden.dtype)
