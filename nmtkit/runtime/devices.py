@@ -1,14 +1,13 @@
 """The device of a process, and the precision in which it computes."""
 
 import os
-import re
-from pathlib import Path
 
 import torch
 
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.errors import ConfigError
 from nmtkit.runtime.allocator import keep_freed_memory
+from nmtkit.runtime.processor import multiplies_bfloat16
 
 NUM_CACHED_KERNELS = "256"
 """Number of compiled kernels that oneDNN keeps; it compiles one per shape of a bfloat16 product.
@@ -25,9 +24,6 @@ Updates differ in their sizes. Blocks that cannot grow would leave gaps, too sma
 
 _ALLOCATOR_SETTINGS = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}
 """Variables of the user's own settings; torch reads them at the first allocation on a GPU."""
-
-PROCESSOR = Path("/proc/cpuinfo")
-"""The file that lists the model and the instructions of the CPU."""
 
 MIN_BFLOAT16_SIZE = 256
 """Smallest model size that trains faster in bfloat16 on a CPU with bfloat16 instructions.
@@ -76,12 +72,6 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def processor_name(processor: Path = PROCESSOR) -> str:
-    """Return the model of the CPU; empty if the system does not name it."""
-    found = re.search(r"^model name\s*:\s*(.*\S)", _description(processor), re.MULTILINE)
-    return found[1] if found else ""
-
-
 def choose_precision(
     setting: str, device: torch.device, trained_size: int | None
 ) -> torch.dtype | None:
@@ -116,22 +106,9 @@ def precision_of_inference(runtime: RuntimeConfig) -> str:
     return "bfloat16" if choose_precision("auto", device, trained_size=None) else "float32"
 
 
-def multiplies_bfloat16(processor: Path = PROCESSOR) -> bool:
-    """Return whether the CPU has instructions for bfloat16 products, which are slow without."""
-    return re.search(r"\b(avx512_bf16|amx_bf16)\b", _description(processor)) is not None
-
-
 def make_deterministic() -> None:
     """Make equal computations on GPUs give equal bits; call it before the first computation."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(mode=True)
     # Every element is written before it is read, so filling new tensors would only take time.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-
-
-def _description(processor: Path) -> str:
-    """Return the system's description of the CPU; empty if there is none."""
-    try:
-        return processor.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -15,7 +15,8 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.model.kernels import flash
 from nmtkit.progress.records import SessionRecord
-from nmtkit.runtime.devices import device_name, processor_name
+from nmtkit.runtime.devices import device_name
+from nmtkit.runtime.processor import processor_name
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import highest_learning_rate
 from nmtkit.training.trainer import Trainer

@@ -1,6 +1,5 @@
 import dataclasses
 import os
-from pathlib import Path
 
 import pytest
 import torch
@@ -108,32 +107,6 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "has_them"),
-    [
-        ("flags : fpu avx512f avx512_bf16 vaes", True),
-        ("flags : fpu amx_bf16 amx_tile", True),
-        ("flags : fpu avx512f avx512_bf16_emulated", False),
-        ("flags : fpu avx2", False),
-    ],
-)
-def test_instructions_for_bfloat16_are_among_the_processors_flags(
-    flags: str, has_them: bool, tmp_path: Path
-) -> None:
-    processor = tmp_path / "cpuinfo"
-    processor.write_text(f"model name : any\n{flags}\n", encoding="ascii")
-    assert runtime.multiplies_bfloat16(processor) == has_them
-
-
-def test_the_model_of_the_processor_is_read_from_the_systems_description(tmp_path: Path) -> None:
-    processor = tmp_path / "cpuinfo"
-    assert runtime.processor_name(processor) == ""
-    processor.write_text("processor : 0\nmodel : 25\n", encoding="ascii")
-    assert runtime.processor_name(processor) == ""
-    processor.write_text(2 * "model : 25\nmodel name\t: A B (R) 9 \nflags\t: c\n", encoding="ascii")
-    assert runtime.processor_name(processor) == "A B (R) 9"
-
-
-@pytest.mark.parametrize(
     ("setting", "trained_size", "has_instructions", "expected"),
     [
         ("auto", 256, True, torch.bfloat16),
@@ -183,7 +156,3 @@ def test_a_gpu_without_bfloat16_refuses_it(monkeypatch: pytest.MonkeyPatch) -> N
     message = r"precision \('bfloat16'\): this GPU does not support it; use --precision float32"
     with pytest.raises(ConfigError, match=message):
         runtime.choose_precision("bfloat16", torch.device("cuda"), trained_size=None)
-
-
-def test_a_processor_without_a_description_has_no_such_instructions(tmp_path: Path) -> None:
-    assert not runtime.multiplies_bfloat16(tmp_path / "none")

@@ -9,7 +9,7 @@ from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
 from nmtkit.model.kernels.row_padding import BLOCK_ROWS, INFERENCE_SIZES, padded_size
 from nmtkit.model.layers import Function
 
-ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (700,)]
+ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (1024,), (1100,)]
 
 
 @pytest.fixture(params=["packed", "plain"])
@@ -22,6 +22,44 @@ def _operators(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def random_linear(inputs: int, outputs: int, has_bias: bool) -> nn.Linear:
     torch.manual_seed(1)
     return nn.Linear(inputs, outputs, bias=has_bias).requires_grad_(requires_grad=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_intel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let oneDNN multiply by small matrices too, as on other processors."""
+    monkeypatch.setattr(inference, "is_intel", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "outputs", "packed_rows"),
+    [
+        (torch.float32, 256, [17, 200]),
+        (torch.float32, 257, [1, 16, 17, 200]),
+        (torch.bfloat16, 256, [1, 16, 17, 200]),
+        (torch.float64, 257, []),
+    ],
+)
+def test_small_matrices_of_float32_are_plain_for_few_rows_on_intel(
+    dtype: torch.dtype, outputs: int, packed_rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = []
+
+    def pack(weight: Tensor, _bias: Tensor | None) -> Function:
+        def multiply(x: Tensor) -> Tensor:
+            used.append(len(x))
+            return x @ weight.T
+
+        return multiply
+
+    monkeypatch.setattr(inference, "_supports_packed", lambda _: True)
+    monkeypatch.setattr(inference, "_packed_linear_function", pack)
+    monkeypatch.setattr(inference, "is_intel", lambda: True)
+    weight = torch.randn(outputs, 2048, dtype=dtype)
+    linear = InferenceLinear(weight, None, dtype)
+    for num_rows in (1, 16, 17, 200):
+        x = torch.randn(num_rows, 2048, dtype=dtype)
+        torch.testing.assert_close(linear(x), x @ weight.T)
+    assert used == packed_rows
 
 
 @pytest.mark.usefixtures("_operators")
@@ -55,7 +93,7 @@ def test_the_operator_is_called_with_few_numbers_of_rows(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch.ops, "mkldnn", library)
     monkeypatch.setattr(inference, "_supports_packed", lambda _: True)
     prepared = InferenceLinear(torch.eye(3), None, torch.float32)
-    for rows in range(1, 400):
+    for rows in range(1, 2 * BLOCK_ROWS):
         x = torch.randn(rows, 3)
         assert torch.equal(prepared(x), x)
     assert seen == {padded_size(rows, INFERENCE_SIZES) for rows in range(1, BLOCK_ROWS + 1)}

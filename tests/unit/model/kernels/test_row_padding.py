@@ -5,7 +5,6 @@ import pytest
 from nmtkit.model.kernels.row_padding import (
     BLOCK_ROWS,
     INFERENCE_SIZES,
-    SIZES_PER_DOUBLING,
     TRAINING_SIZES,
     RowSizes,
     padded_size,
@@ -18,7 +17,7 @@ def test_permitted_sizes_are_kept_and_others_grow_to_the_next(row_sizes: RowSize
     assert sizes == sorted(sizes)
     assert all(padded_size(size, row_sizes) == size for size in set(sizes))
     for num_rows, size in enumerate(sizes, 1):
-        smallest_step = max(row_sizes.step, num_rows / SIZES_PER_DOUBLING)
+        smallest_step = max(row_sizes.step, num_rows / row_sizes.per_doubling)
         assert num_rows <= size < num_rows + smallest_step
 
 
@@ -33,5 +32,6 @@ def test_inference_has_few_sizes_that_are_near() -> None:
     sizes = {rows: padded_size(rows, INFERENCE_SIZES) for rows in range(1, BLOCK_ROWS + 1)}
     assert all(rows <= size <= max(2 * rows - 1, 1) for rows, size in sizes.items())
     assert all(size <= rows * 1.5 for rows, size in sizes.items() if rows > 32)
-    assert len(set(sizes.values())) == 12
+    assert len(set(sizes.values())) == 24
+    assert len({size for size in sizes.values() if size <= 128}) == 12
     assert max(sizes.values()) == BLOCK_ROWS

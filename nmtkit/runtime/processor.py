@@ -1,0 +1,33 @@
+"""The CPU: its model, its maker, and its instructions for bfloat16."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+PROCESSOR = Path("/proc/cpuinfo")
+"""The file that lists the model and the instructions of the CPU."""
+
+
+def processor_name(processor: Path = PROCESSOR) -> str:
+    """Return the model of the CPU; empty if the system does not name it."""
+    found = re.search(r"^model name\s*:\s*(.*\S)", _description(processor), re.MULTILINE)
+    return found[1] if found else ""
+
+
+@cache
+def is_intel(processor: Path = PROCESSOR) -> bool:
+    """Return whether the CPU is made by Intel."""
+    return re.search(r"^vendor_id\s*:\s*GenuineIntel$", _description(processor), re.M) is not None
+
+
+def multiplies_bfloat16(processor: Path = PROCESSOR) -> bool:
+    """Return whether the CPU has instructions for bfloat16 products, which are slow without."""
+    return re.search(r"\b(avx512_bf16|amx_bf16)\b", _description(processor)) is not None
+
+
+def _description(processor: Path) -> str:
+    """Return the system's description of the CPU; empty if there is none."""
+    try:
+        return processor.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
