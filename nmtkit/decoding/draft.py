@@ -145,6 +145,7 @@ class _Rows:
         self._limits: list[int] = max_lengths.tolist()
         self._sentences = list(range(len(max_lengths)))
         self._sums = [0.0 for _ in self._sentences]
+        self._num_steps = 0
         self.prefixes = [[BOS_ID] for _ in self._sentences]
         self.is_done = [False for _ in self._sentences]
 
@@ -192,6 +193,7 @@ class _Rows:
             tokens, log_probs: of each sentence, what `choose` returned.
             num_right: of each sentence, the number of leading tokens that were proposed.
         """
+        self._num_steps += 1
         for index, prefix in enumerate(self.prefixes):
             for place in range(num_right[index] + 1):
                 prefix.append(tokens[index][place])
@@ -210,7 +212,8 @@ class _Rows:
             log_prob = self._sums[index]
             if self.is_done[index] and math.isfinite(log_prob):
                 score = log_prob / length_penalty(len(prefix) - 1, config)
-                yield self._sentences[index], [Hypothesis(tuple(prefix[1:]), log_prob, score)]
+                ids = tuple(prefix[1:])
+                yield self._sentences[index], [Hypothesis(ids, log_prob, score, self._num_steps)]
             elif self.is_done[index] and (math.isnan(log_prob) or not self._constraints):
                 raise DamagedError(NO_PROBABILITIES)
 

@@ -31,7 +31,7 @@ on until no live row can become better (utils/beam_search.py).
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
 import torch
@@ -94,11 +94,13 @@ class Hypothesis:
         ids: its tokens without the begin symbol; the last is the end symbol.
         log_prob: sum of natural log-probabilities, the end symbol included.
         score: log_prob / length penalty.
+        num_steps: steps of the model in which a search with a draft found it; else 0.
     """
 
     ids: tuple[int, ...]
     log_prob: float
     score: float
+    num_steps: int = field(default=0, compare=False)
 
 
 def beam_search(

@@ -307,7 +307,14 @@ class Translator:
     def _translation(self, hypothesis: Hypothesis, annotations: Annotations) -> Translation:
         text = one_line(self._codec.decode_target(hypothesis.ids))
         tokens = tuple(map(self._codec.target.piece, hypothesis.ids))
-        return Translation(text, hypothesis.log_prob, hypothesis.score, tokens, annotations)
+        return Translation(
+            text,
+            hypothesis.log_prob,
+            hypothesis.score,
+            tokens,
+            annotations,
+            num_steps=hypothesis.num_steps,
+        )
 
     def _limits(
         self, parts: list[_SourcePart], forced_prefixes: Tensor

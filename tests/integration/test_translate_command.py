@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,18 +250,22 @@ def test_a_shortlist_of_all_words_changes_nothing(
 def test_a_draft_changes_no_translation(
     translate: Command, model: Path, other: Path, more: tuple[object, ...]
 ) -> None:
-    drafted = translate(model, "--beam", 1, "--draft", other, "--draft-tokens", 3, *more)
-    assert drafted == translate(model, "--beam", 1)
+    options = ("--beam", 1, "--draft", other, "--draft-tokens", 3, *more)
+    code, drafted, err = translate.end(model, *options)
+    assert code == 0
+    assert drafted.splitlines() == translate(model, "--beam", 1)
+    (per_step,) = re.findall(r"^with the draft: (\d\.\d\d) tokens per step$", err, re.MULTILINE)
+    assert 1 <= float(per_step) <= 4
 
 
-def test_a_file_is_translated_with_a_draft(
-    translate: Command, model: Path, other: Path, tmp_path: Path
-) -> None:
+def test_a_file_is_translated_with_a_draft(translate: Command, model: Path, tmp_path: Path) -> None:
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     files = ("--input", source, "--output", out)
-    code, *_ = translate.end(model, "--beam", 1, "--draft", other, *files)
+    code, _, err = translate.end(model, "--beam", 1, "--draft", model, *files)
     assert code == 0
+    (per_step,) = re.findall(r"with the draft: (\d\.\d\d) tokens per step$", err, re.MULTILINE)
+    assert float(per_step) > 1  # the model is its own draft
     assert out.read_text(encoding="utf-8").splitlines() == translate(model, "--beam", 1)
 
 

@@ -116,11 +116,11 @@ def test_a_perfect_draft_saves_steps_and_a_bad_one_costs_none() -> None:
     tables = random_tables(3, (6,), 5, end_bias=-30.0)
     (best,), state = drafted(tables, tables, 2)[0], drafted(tables, tables, 2)[1]
     assert len(best[0].ids) == 6
-    assert state.num_steps == 2  # two proposals and one token of its own in each
+    assert state.num_steps == best[0].num_steps == 2  # two proposals and its own token in each
     opposite = replace(tables, logits=-tables.logits)
     found, state = drafted(tables, opposite, 2)
     assert found == [best]
-    assert state.num_steps == 6
+    assert state.num_steps == found[0][0].num_steps == 6
 
 
 @settings(max_examples=40, deadline=None)
