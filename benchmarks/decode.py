@@ -14,8 +14,9 @@ equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decod
 sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end symbol, which is
 impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, CTranslate2 in
 float32 and in int8, the others in float32. PYTHON is an interpreter with the requirements of nmtkit
-and of the peers. --growth prints the time of a step by position, and of its self-attention.
---lengths prints time and memory by length of the hypotheses, each length in a separate process.
+and of the peers, which compute on the CPU. --growth prints the time of a step by position, and of
+its self-attention. --lengths prints time and memory by length of the hypotheses, each length in a
+separate process.
 """
 
 import argparse
@@ -42,6 +43,7 @@ from benchmarks.common import (
     print_table,
     read_words,
 )
+from benchmarks.memory import wait
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
@@ -95,6 +97,7 @@ def main() -> None:
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 1])
     parser.add_argument("--length", type=int, default=30, help="forced tokens")
     parser.add_argument("--lengths", type=int, nargs="+", help="time and memory by forced tokens")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of nmtkit")
     parser.add_argument("--beam", type=int, default=4, help="beam; that of --peers is 4")
     parser.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0])
     parser.add_argument("--precisions", choices=PRECISIONS, nargs="+", default=list(PRECISIONS))
@@ -139,7 +142,8 @@ def own(
     """Return one measurement of nmtkit as a contender."""
     arguments = ["--one", "--shape", options.shape, "--corpus", options.corpus, "--length", length]
     arguments += ["--sentences", num_sentences, "--batch-sizes", batch_size, "--beam", options.beam]
-    arguments += ["--threads", options.threads, "--precision", precision]
+    arguments += ["--threads", options.threads, "--device", options.device]
+    arguments += ["--precision", precision]
     name = OWN_NAME if precision == PRECISIONS[0] else f"{OWN_NAME} {precision}"
     return Contender(name, module("benchmarks.decode", arguments))
 
@@ -232,12 +236,12 @@ def save_model(options: argparse.Namespace) -> None:
 
 def make_model(options: argparse.Namespace) -> Transformer:
     """Set up the process and return a model with random weights."""
-    machine = {"device": "cpu", "threads": options.threads}
+    machine = {"device": options.device, "threads": options.threads}
     recipe = build(TrainRecipe, PRESETS[options.shape], machine)
-    set_up(recipe.runtime)
+    device = set_up(recipe.runtime)
     torch.manual_seed(recipe.seed.seed)
     size = NUM_WORDS[options.shape] + FIRST_WORD_ID
-    return Transformer(recipe.model, size, size, is_shared=True).eval()
+    return Transformer(recipe.model, size, size, is_shared=True).to(device).eval()
 
 
 def read_batches(options: argparse.Namespace) -> list[list[list[int]]]:
@@ -321,15 +325,17 @@ def attention_seconds(
     """Time only the self-attention of all layers over `num_entries` entries."""
     config = model.config
     num_matrices, size = num_sentences * config.heads, config.model_size // config.heads
-    query = torch.randn(num_sentences, options.beam, config.model_size)
-    keys = torch.randn(num_matrices, num_entries, size).mT
-    values = torch.randn(num_matrices, num_entries, size)
-    bias = torch.zeros(num_matrices, options.beam, num_entries)
+    like = model.output_weight
+    query = torch.randn(num_sentences, options.beam, config.model_size).to(like)
+    keys = torch.randn(num_matrices, num_entries, size).mT.to(like)
+    values = torch.randn(num_matrices, num_entries, size).to(like)
+    bias = torch.zeros(num_matrices, options.beam, num_entries).to(like)
     seconds = []
     for _ in range(WINDOW * options.rounds):
         start = time.perf_counter()
         for _ in range(config.decoder_layers):
             attend_step(query, keys, values, bias, config.heads)
+        wait(like.device)
         seconds.append(time.perf_counter() - start)
     return median(seconds)
 

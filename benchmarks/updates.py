@@ -86,12 +86,14 @@ class Workbench:
 
     def run(self, num_updates: int) -> None:
         """Run the next updates."""
+        self.trainer.finish_update()  # of the last call
         self.trainer.meter.clear(self.trainer.train_state.progress)
         for _ in range(num_updates):
             self.trainer.update()
 
     def record(self) -> TrainingRecord:
         """Return the sums of the last call of `run`."""
+        self.trainer.finish_update()
         return self.trainer.meter.record(self.trainer.train_state.progress, learning_rate=0.0)
 
 

@@ -9,11 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.progress.reporter import PlainReporter
+from nmtkit.storage.checkpoint import Resumable, newest_resumable
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
@@ -78,11 +80,27 @@ def last_model(run: Path) -> dict[str, torch.Tensor]:
     return read_tensors(_last(run))
 
 
+def last_state(run: Path) -> dict[str, torch.Tensor]:
+    """Return the tensors saved next to the last model: Adam's moments, and weights with an EMA."""
+    return dict(_resumable(run).state_tensors)
+
+
+def last_values(run: Path) -> dict[str, Any]:
+    """Return the progress saved next to the last model."""
+    return dict(_resumable(run).state_values)
+
+
 def logged(run: Path, event: str | None = None) -> list[dict[str, Any]]:
     """Return the records of a run's log: all, or those of one event."""
     lines = (run / "metrics.jsonl").read_text("utf-8").split("\n")
     records = [json.loads(line) for line in lines if line]
     return [record for record in records if event in (None, record["event"])]
+
+
+def _resumable(run: Path) -> Resumable:
+    resumable = newest_resumable(RunFolder(run), pytest.fail)
+    assert resumable is not None
+    return resumable
 
 
 def _last(run: Path) -> Path:

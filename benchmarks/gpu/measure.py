@@ -6,6 +6,8 @@ Launches, kernel times and synchronisations exist only on a GPU; tables of a CPU
 import argparse
 import ctypes
 import math
+import re
+import tempfile
 import time
 import warnings
 from collections import Counter
@@ -30,6 +32,9 @@ SYNCHRONIZATION = "called a synchronizing CUDA operation"
 COUNTING_RUNTIME = "libcudart.so.13"
 CALLS = ("launches", "syncs", "mallocs", "to_device", "to_host", "on_device")
 """The runtime that may count its calls, and what it counts, in its order."""
+
+CAST = re.compile("bfloat16_copy_kernel|unrolled_elementwise_kernel.*direct_copy_kernel")
+"""Names of kernels that convert a tensor to another type, and do nothing else."""
 
 NAME_LENGTH = 90
 """Characters of a kernel's name that are printed."""
@@ -134,9 +139,13 @@ def calls(work: Work) -> dict[str, int] | None:
     runtime = counting_runtime()
     if runtime is None:
         return None
-    runtime.fake_reset(0)
+    runtime.fake_reset(1)
     work()
-    return {name: runtime.fake_total(index) for index, name in enumerate(CALLS)}
+    with tempfile.NamedTemporaryFile() as file:
+        runtime.fake_write(file.name.encode())
+        names = file.read().decode()
+    casts = sum(int(line.split()[0]) for line in names.splitlines() if CAST.search(line))
+    return {**{name: runtime.fake_total(index) for index, name in enumerate(CALLS)}, "casts": casts}
 
 
 def profiled(work: Work) -> dict[str, list[float]] | None:

@@ -18,8 +18,8 @@ class EngineConfig(PrecisionConfig):
     compile: str = setting(
         "auto",
         "Compile residual tails and the loss with torch.compile; takes up to a minute at the "
-        "start. auto: on GPUs without --deterministic; on: on CPUs too. If compiling fails, "
-        "training prints the reason and continues without it.",
+        "start. auto: on GPUs without --deterministic, where it is faster; on: on CPUs too. If "
+        "compiling fails, training prints the reason and continues without it.",
         choices=("auto", "on", "off"),
         on_resume="free",
     )

@@ -4,9 +4,10 @@
 with a `DecoderState`. Tensors only: no text, no files, no loss.
 """
 
+import copy
 from collections.abc import Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -191,6 +192,16 @@ class Transformer(nn.Module):
         product = dtype if weight.is_cuda else weight.dtype
         self.prepared_output = InferenceLinear(weight, self.output_bias, product, weight.dtype)
         replace_linears(self, dtype)
+
+    def prepared_copy(self, dtype: torch.dtype) -> "Transformer":
+        """Return a prepared model (see `prepare`) with the present weights, and keep this one.
+
+        Both share the tensors that `prepare` does not convert.
+        """
+        shared = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in self.parameters()}
+        prepared = copy.deepcopy(self, dict[int, Any](shared))
+        prepared.prepare(dtype)
+        return prepared
 
     def _run(self, layer: nn.Module, x: Tensor, *functions: Function) -> Tensor:
         call = partial(call_with_rounded_weights, layer)

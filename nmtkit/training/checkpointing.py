@@ -16,6 +16,7 @@ from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.runtime.host_copies import Staging
 from nmtkit.runtime.threads import background_thread
 from nmtkit.storage.checkpoint import (
     Resumable,
@@ -98,6 +99,7 @@ class Saver:
         self._longest_s = self._config.save_minutes * SECONDS_PER_MINUTE
         self._last_save = context.clock()
         self._failing_since = math.inf
+        self._staging = Staging()
         self._thread = background_thread("saver")
         self._writing: Future[None] | None = None
         self._writing_update = 0
@@ -182,7 +184,16 @@ class Saver:
         if writing is not None:
             writing.result()
 
+    def _copied(self, *groups: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+        """Copy named tensors to the host; a tensor with several names is copied once."""
+        unique = {tensor.data_ptr(): tensor for group in groups for tensor in group.values()}
+        copies = dict(zip(unique, self._staging.copy(unique.values()), strict=True))
+        return [
+            {name: copies[tensor.data_ptr()] for name, tensor in group.items()} for group in groups
+        ]
+
     def _write(self, snapshot: Snapshot) -> None:
+        self._staging.wait()
         folder, config = self._context.folder, self._config
         write_checkpoint(folder, snapshot)
         try:  # training continues if an old checkpoint cannot be deleted
@@ -194,11 +205,14 @@ class Saver:
         self._context.reporter.message(text)
 
     def _snapshot(self) -> Snapshot:
+        """Begin to copy the state; `_staging` waits for the copies."""
         dataset, codec = self._context.dataset, self._context.dataset.codec
+        state = self._train_state
+        model, state_tensors = self._copied(state.published.state_dict(), state.state_tensors())
         return Snapshot(
             update=self._train_state.progress.update,
             is_scheduled=self.is_scheduled(),
-            model=_copied(self._train_state.published.state_dict()),
+            model=model,
             recipe=self._context.recipe,
             codec=codec,
             provenance={
@@ -208,7 +222,7 @@ class Saver:
                 "validation_pairs": len(dataset.valid),
                 **({"parents": self._context.parents} if self._context.parents else {}),
             },
-            state_tensors=_copied(self._train_state.state_tensors()),
+            state_tensors=state_tensors,
             state_values=asdict(self._train_state.progress),
         )
 
@@ -221,12 +235,3 @@ def point_best_or_report(
         folder.point_best(best_first)
     except ResourceError as error:
         report(f"`best` still points to the previous checkpoint: {error}")
-
-
-def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copy tensors to the host; a tensor with several names is copied once."""
-    copies: dict[int, Tensor] = {}
-    for tensor in tensors.values():
-        if tensor.data_ptr() not in copies:
-            copies[tensor.data_ptr()] = tensor.detach().to("cpu", copy=True)
-    return {name: copies[tensor.data_ptr()] for name, tensor in tensors.items()}

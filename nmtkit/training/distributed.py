@@ -32,6 +32,7 @@ from nmtkit.errors import (
     StoppedError,
     is_out_of_memory,
 )
+from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.runtime.parent_process import LAUNCHER, end_with_parent, is_launched
 from nmtkit.training import exchange
 from nmtkit.training.exchange import Value
@@ -127,24 +128,24 @@ class Ranks:
             dist.all_reduce(values, group=None if values.is_cuda else self._control)
         return values
 
-    def await_device(self, when: str) -> None:
-        """Wait until this rank's GPU is done, up to the time limit: another rank's may hang.
+    def read(self, values: HostCopy, when: str) -> list[float]:
+        """Wait for values of this rank's device, up to the time limit: another rank's may hang.
 
         Args:
+            values: what the device computes from exchanges with other ranks.
             when: what the ranks are doing, for the message.
 
         Raises:
-            LostRankError, ReportedElsewhereError: it was not done in time.
+            LostRankError, ReportedElsewhereError: they did not arrive in time; or see `exchange`.
         """
-        if self._control is None:  # a CPU, or a GPU that waits for no other rank
-            return
-        done = torch.cuda.Event()
-        done.record()
         deadline = self._clock() + self._timeout_s
-        while not done.query():
-            if self._clock() > deadline:
-                raise self._lost(when)
-            time.sleep(DEVICE_POLL_S)
+        with self.exchange(when):
+            # Without other ranks, there is nothing that could hang.
+            while not self.is_alone and not values.has_arrived():
+                if self._clock() > deadline:
+                    raise self._lost(when)
+                time.sleep(DEVICE_POLL_S)
+            return values.tolist()
 
     def is_first_to(self, what: str) -> bool:
         """Return whether no other rank has called this with the same text before."""

@@ -11,40 +11,64 @@ from dataclasses import dataclass
 import torch
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.data.sampler import Update
 from nmtkit.model.estimate.cost import Workload, training_operations
 from nmtkit.model.estimate.device_rates import sustained_rate
 from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.runtime.devices import device_name
+from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.training.state import Progress
 from nmtkit.units import SECONDS_PER_MINUTE
 
 
 @dataclass(frozen=True)
-class UpdateStats:
-    """Statistics of one update, the same on every rank.
+class UpdateSize:
+    """What is known of an update before it is computed; the same on every rank.
 
     Attributes:
-        loss, nll: sums over target tokens, in nats: the training objective, and without smoothing.
         num_pairs: number of sentence pairs.
         num_source_tokens, num_target_tokens: tokens of all ranks, end symbols included.
         num_planned_tokens: source and target tokens as the dataset stores them.
         epoch: number of the epoch, from 1.
-        gradient_norm: norm of the gradients of the mean loss per target token, before clipping.
-        elapsed_s: training time of the run so far, in seconds, by the clock of rank 0.
-        is_stopped: a rank was asked to stop, so the update is not complete.
     """
 
-    loss: float
-    nll: float
     num_pairs: int
     num_source_tokens: int
     num_target_tokens: int
     num_planned_tokens: int
     epoch: int
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """What the devices compute of an update; the same on every rank.
+
+    Attributes:
+        loss, nll: sums over target tokens, in nats: the training objective, and without smoothing.
+        gradient_norm: norm of the gradients of the mean loss per target token, before clipping.
+    """
+
+    loss: float
+    nll: float
     gradient_norm: float
-    elapsed_s: float
-    is_stopped: bool
+
+
+@dataclass(frozen=True)
+class RunningUpdate:
+    """An update that is computed; the host has not read its results yet.
+
+    Attributes:
+        number: its number.
+        pairs: its pairs, those of other ranks included.
+        size: its size.
+        result: loss, nll and gradient norm, as in `UpdateResult`.
+    """
+
+    number: int
+    pairs: Update
+    size: UpdateSize
+    result: HostCopy
 
 
 @dataclass(frozen=True)
@@ -62,7 +86,7 @@ class Costs:
     target_size: int
     device_rate: float | None
 
-    def counted(self, updates: Sequence[UpdateStats]) -> float:
+    def counted(self, updates: Sequence[UpdateSize]) -> float:
         """Return the number of floating-point operations of updates.
 
         The operations of attention grow with the square of the length. The pairs of one update
@@ -113,15 +137,16 @@ class Meter:
         self._seen_pairs = 0
         self.clear(state)
 
-    def add(self, stats: UpdateStats) -> None:
+    def add(self, size: UpdateSize, result: UpdateResult) -> None:
         """Add an update."""
-        self._updates.append(stats)
-        self._seen_pairs += stats.num_pairs
+        self._sizes.append(size)
+        self._results.append(result)
+        self._seen_pairs += size.num_pairs
 
     @property
     def num_updates(self) -> int:
         """Number of updates since the last report."""
-        return len(self._updates)
+        return len(self._sizes)
 
     @property
     def seconds(self) -> float:
@@ -138,38 +163,39 @@ class Meter:
 
     def record(self, state: Progress, learning_rate: float) -> TrainingRecord:
         """Return the record of the updates since the last report, at least one."""
-        updates, elapsed = self._updates, self.seconds
-        num_target = sum(u.num_target_tokens for u in updates)
-        num_source = sum(u.num_source_tokens for u in updates)
-        num_planned = sum(u.num_planned_tokens for u in updates)
-        nll = sum(u.nll for u in updates) / num_target
+        sizes, results, elapsed = self._sizes, self._results, self.seconds
+        num_target = sum(size.num_target_tokens for size in sizes)
+        num_source = sum(size.num_source_tokens for size in sizes)
+        num_planned = sum(size.num_planned_tokens for size in sizes)
+        nll = sum(result.nll for result in results) / num_target
         device_seconds = (state.seconds - self._seconds_before) * self.num_ranks
         return TrainingRecord(
             update=state.update,
-            epoch=updates[-1].epoch,
-            loss=sum(u.loss for u in updates) / num_target,
+            epoch=sizes[-1].epoch,
+            loss=sum(result.loss for result in results) / num_target,
             nll=nll,
             perplexity=perplexity(nll),
             learning_rate=learning_rate,
-            gradient_norm=updates[-1].gradient_norm,
+            gradient_norm=results[-1].gradient_norm,
             tokens_per_second=(num_source + num_target) / elapsed,
-            updates_per_second=len(updates) / elapsed,
+            updates_per_second=len(sizes) / elapsed,
             num_source_tokens=num_source,
             num_target_tokens=num_target,
-            fill=num_planned / (2 * self.config.update_tokens * len(updates)),
+            fill=num_planned / (2 * self.config.update_tokens * len(sizes)),
             peak_memory=self.peak_memory(),
             ranks=self.num_ranks,
             skipped_updates=state.num_skipped,
             eta_s=self._remaining_s(state),
             elapsed_s=state.seconds,
-            operations=self.costs.counted(updates),
+            operations=self.costs.counted(sizes),
             paper_operations=self.costs.by_time(device_seconds),
         )
 
     def clear(self, state: Progress) -> None:
         """Start the next report."""
         self._seconds_before = state.seconds
-        self._updates: list[UpdateStats] = []
+        self._sizes: list[UpdateSize] = []
+        self._results: list[UpdateResult] = []
         self._since = self._clock()
 
     def _remaining_s(self, state: Progress) -> float:
@@ -198,6 +224,6 @@ def device_rate(device: torch.device, low_precision: torch.dtype | None) -> floa
     return sustained_rate(device_name(device), precision)
 
 
-def _work_of(update: UpdateStats) -> Workload:
+def _work_of(update: UpdateSize) -> Workload:
     source, target = update.num_source_tokens, update.num_target_tokens
     return Workload(source, target, source / update.num_pairs, target / update.num_pairs)

@@ -14,13 +14,16 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from nmtkit.data.binary import Indices
-from nmtkit.errors import DamagedError
+from nmtkit.errors import DamagedError, ResourceError
 from nmtkit.storage.durable import replace_file
 from nmtkit.storage.reading import read_file
 from nmtkit.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from nmtkit.training.distributed import Ranks
 
 Form = TypeVar("Form")
 
@@ -98,6 +101,36 @@ class MicroBatchSchedule:
                 {"from_update": first, "micro_batches": number} for first, number in self._increases
             ]
             replace_file(self._path, json.dumps(values, indent=2).encode() + b"\n")
+
+    def double(self, update: int, num_pairs: int, ranks: "Ranks") -> str:
+        """Double the micro-batches from an update on that did not fit into memory.
+
+        Args:
+            update: the update.
+            num_pairs: its number of pairs.
+            ranks: all processes of the run.
+
+        Returns:
+            A line about it.
+
+        Raises:
+            ResourceError: each micro-batch has one pair already; or there are other ranks, which
+                must restart because they wait for this one.
+        """
+        current = self.at(update)
+        if current >= num_pairs:
+            raise ResourceError(
+                f"out of memory in update {update}, with one pair per micro-batch; use a smaller "
+                "model or a larger machine"
+            )
+        self.increase(update, 2 * current, is_writer=ranks.is_first_to("split updates"))
+        message = (
+            f"update={update} did not fit into memory; updates have {2 * current} micro-batches "
+            "from here on"
+        )
+        if not ranks.is_alone:
+            raise ResourceError(f"{message}; run the same command again to continue")
+        return message
 
 
 def recorded_increases(run: RunFolder) -> bytes:

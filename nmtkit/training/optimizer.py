@@ -131,6 +131,18 @@ def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Ada
     )
 
 
+def step_unless(optimizer: torch.optim.Adam, is_skipped: Tensor) -> None:
+    """Run an update of Adam, unless it is skipped: then weights and moments stay unchanged.
+
+    Args:
+        optimizer: as `make_adam` returns it.
+        is_skipped: (), bool, on the device, which decides; the host does not wait for it.
+    """
+    # Fused Adam changes nothing where this attribute is 1, as torch.amp.GradScaler uses it.
+    optimizer.found_inf = is_skipped.float()  # type: ignore[attr-defined]
+    optimizer.step()
+
+
 def optimizer_tensors(optimizer: torch.optim.Adam, model: torch.nn.Module) -> dict[str, Tensor]:
     """Return the state tensors of the optimiser, named "<parameter>.<moment>"."""
     return {
@@ -157,7 +169,8 @@ class ExponentialMovingAverage:
     """A copy of a model whose weights are the exponential moving average (EMA) of the model's.
 
     Source: Polyak and Juditsky 1992. After update n the decay is at most (1 + n) / (10 + n), as in
-    Abadi et al. 2016, tf.train.ExponentialMovingAverage.
+    Abadi et al. 2016, tf.train.ExponentialMovingAverage. An update that is skipped counts: the
+    weights, which it left as they were, are added once more.
     """
 
     def __init__(self, model: Transformer, decay: float) -> None:

@@ -33,7 +33,11 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.announcement import announce, describe_session
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
-from nmtkit.training.compiling import Execution, choose_execution, eos_batch, should_compile
+from nmtkit.training.compiling import (
+    Execution,
+    choose_common_execution,
+    eos_batch,
+)
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
 from nmtkit.training.freezing import describe_frozen, freeze
 from nmtkit.training.initialization import Origin, Parent, no_weights
@@ -53,10 +57,16 @@ from nmtkit.training.micro_batches import (
 from nmtkit.training.noise import Noise
 from nmtkit.training.objective import Objective
 from nmtkit.training.seeds import initial_seed
-from nmtkit.training.state import Progress, RunContext, TrainState
+from nmtkit.training.state import (
+    Progress,
+    RunContext,
+    TrainState,
+    is_complete,
+    needs_validation,
+)
 from nmtkit.training.stopping import StopRequest
 from nmtkit.training.subword_sampling import SubwordSampling
-from nmtkit.training.trainer import Trainer, end_if_stop_requested, is_complete, needs_validation
+from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
 
 
@@ -113,7 +123,8 @@ def train(
                 ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
             session = describe_session(progress.update, data_dir, device, ranks)
-            execution = _execution(recipe, dataset, device, reporter.message)
+            size = dataset.codec.target.size
+            execution = choose_common_execution(recipe, size, device, ranks, progress, warn)
             context = RunContext(
                 recipe=recipe,
                 dataset=dataset,
@@ -153,7 +164,7 @@ def make_trainer(
     example = eos_batch(2, 1, context.device)
     parallel = ranks.wrap(objective, lambda module: module(example).loss.backward())
     schedule = decide_micro_batches(context, train_state, objective)
-    end_if_stop_requested(context, train_state.progress.update)
+    context.end_if_stop_requested(train_state.progress.update)
     validator = Validator(
         make_objective(recipe, train_state.published, context.execution),
         dataset,
@@ -195,7 +206,7 @@ def decide_micro_batches(
         return context.stop.is_requested
 
     def searched(found: int | None) -> int:
-        end_if_stop_requested(context, progress.update)
+        context.end_if_stop_requested(progress.update)
         assert found is not None, "a search ends early only where a stop was requested"
         return found
 
@@ -317,15 +328,6 @@ def _open_same_dataset(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dat
             f"{data_dir}: not the dataset that rank 0 trains on; give all ranks the same dataset"
         )
     return opened()
-
-
-def _execution(
-    recipe: TrainRecipe, dataset: Dataset, device: torch.device, report: Callable[[str], None]
-) -> Execution:
-    """Choose precision and functions; compiling is reported when it begins."""
-    if should_compile(recipe.engine, device):
-        report("compiling the loss and the residual tails of layers")
-    return choose_execution(recipe, dataset.codec.target.size, device, report)
 
 
 def _saved_values(checkpoint: Resumable | None) -> dict[str, Any]:

@@ -26,8 +26,14 @@ from nmtkit.training.optimizer import (
     make_adam,
     optimizer_tensors,
     restore_optimizer,
+    step_unless,
 )
 from nmtkit.training.stopping import StopRequest
+from nmtkit.training.validation import ValidationHistory
+from nmtkit.units import SECONDS_PER_MINUTE
+
+MAX_SKIPPED_IN_A_ROW = 10
+"""Training has diverged after this many updates in a row without a finite gradient."""
 
 _WEIGHTS = "weights"
 """With an EMA, the weights themselves are saved next to Adam's moments under this name."""
@@ -63,6 +69,20 @@ class RunContext:
     parents: Sequence[Json]
     clock: Callable[[], float]
 
+    def end_if_stop_requested(self, update: int) -> None:
+        """End all ranks if any rank was asked to stop.
+
+        Args:
+            update: the last update, which is saved.
+
+        Raises:
+            StoppedError, InterruptedByUserError: a rank was asked to stop.
+        """
+        of_all = self.ranks.gather(self.stop.requests)
+        self.stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
+        if self.stop.is_requested:
+            raise self.ranks.report_once(self.stop.error(update))
+
 
 @dataclass
 class Progress:
@@ -75,6 +95,7 @@ class Progress:
         num_skipped: updates skipped because a gradient was not finite.
         num_skipped_in_a_row: how many of the last updates were skipped.
         num_micro_batches: micro-batches of the run's first update; 0 = not decided yet.
+        is_compiled: what `--compile auto` has measured to be faster; None = nothing is measured.
     """
 
     update: int = 0
@@ -83,6 +104,12 @@ class Progress:
     num_skipped: int = 0
     num_skipped_in_a_row: int = 0
     num_micro_batches: int = 0
+    is_compiled: bool | None = None
+
+    @property
+    def has_diverged(self) -> bool:
+        """Whether too many of the last updates were skipped."""
+        return self.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW
 
     @property
     def ends_epoch(self) -> bool:
@@ -95,6 +122,31 @@ class Progress:
         if not values:
             return Progress()
         return Progress(**{**values, "position": Position(**values["position"])})
+
+
+def too_many_skipped(update: int) -> DivergedError:
+    """Return the error of a run whose last updates, up to this one, were all skipped."""
+    return DivergedError(
+        f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a row, up to "
+        f"update {update}, are not finite; the last checkpoint is kept; start a run in another "
+        "--out with a lower learning rate, more --warmup-updates, or --clip-norm"
+    )
+
+
+def is_complete(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
+    """Return whether the run has reached an end: updates, epochs, minutes or patience."""
+    config, patience = recipe.training, recipe.validation.patience
+    return (
+        progress.update >= config.max_updates
+        or 0 < config.max_epochs <= progress.position.epoch
+        or 0 < config.max_minutes * SECONDS_PER_MINUTE <= progress.seconds
+        or 0 < patience <= history.num_stale
+    )
+
+
+def needs_validation(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
+    """Return whether validation is on and the model of the last update is not validated yet."""
+    return recipe.validation.validate_every > 0 and 0 < progress.update != history.last_update
 
 
 @dataclass
@@ -124,13 +176,17 @@ class TrainState:
         """The model that is validated and saved: the EMA if there is one."""
         return self.ema.model if self.ema else self.model
 
-    def step(self, learning_rate: float) -> None:
-        """Run Adam and the EMA, and clear the gradients; `progress.update` is this update."""
+    def step(self, learning_rate: float, is_skipped: Tensor) -> None:
+        """Run Adam and the EMA, and clear the gradients; `progress.update` is this update.
+
+        Args:
+            learning_rate: of this update.
+            is_skipped: (), bool, on the device: leave weights and moments unchanged.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        self.optimizer.step()
+        step_unless(self.optimizer, is_skipped)
         self.clear_gradients()
-        self.progress.num_skipped_in_a_row = 0
         if self.ema:
             self.ema.add(self.model, self.progress.update)
 

@@ -1,8 +1,10 @@
 """The training loop: updates, logging, validation and checkpoints of a run.
 
-`Trainer.update` runs one update; `Trainer.fit` runs all. The random numbers of an update follow
-from (seed, update, micro-batch), so there is no generator state to save. On a CPU, a resumed run
-is bit-identical to the uninterrupted one. Every rank runs the same loop: all decisions follow from
+`Trainer.update` runs one update; `Trainer.fit` runs all. The host reads the results of an update
+while the device computes the next one, or when they are logged. The device decides whether an
+update is skipped. The random numbers of an update follow from
+(seed, update, micro-batch), so there is no generator state to save. On a CPU, a resumed run is
+bit-identical to the uninterrupted one. Every rank runs the same loop: all decisions follow from
 values that are the same on all ranks.
 """
 
@@ -14,25 +16,33 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
-from nmtkit.data.sampler import Update
-from nmtkit.errors import DivergedError, ResourceError, is_out_of_memory
+from nmtkit.errors import ResourceError, is_out_of_memory
 from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
+from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.runtime.memory import peak_memory
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.loader import BatchLoader, LoadedUpdate
-from nmtkit.training.meter import Costs, Meter, UpdateStats, device_rate
+from nmtkit.training.meter import (
+    Costs,
+    Meter,
+    RunningUpdate,
+    UpdateResult,
+    UpdateSize,
+    device_rate,
+)
 from nmtkit.training.micro_batches import MicroBatch, MicroBatchSchedule
 from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradients
 from nmtkit.training.seeds import micro_batch_seed
-from nmtkit.training.state import Progress, RunContext, TrainState
+from nmtkit.training.state import (
+    RunContext,
+    TrainState,
+    is_complete,
+    needs_validation,
+    too_many_skipped,
+)
 from nmtkit.training.validation import ValidationHistory, Validator, choose_samples
-from nmtkit.units import SECONDS_PER_MINUTE
-
-MAX_SKIPPED_IN_A_ROW = 10
-"""Training has diverged after this many updates in a row without a finite gradient."""
 
 SECONDS_BETWEEN_REFRESHES = 5
 """Interval at which a live display is refreshed between reports."""
@@ -85,6 +95,7 @@ class Trainer:
             context.clock,
         )
         self._session_start = context.clock() - train_state.progress.seconds
+        self._running: RunningUpdate | None = None
         self._last_refresh = -math.inf  # the first update is shown immediately
 
     def begin(self) -> None:
@@ -98,7 +109,7 @@ class Trainer:
         if self.context.recipe.validation.validate_every and self.history.last_update is None:
             with self.meter.excluded():
                 self._validate()
-        end_if_stop_requested(self.context, 0)
+        self.context.end_if_stop_requested(0)
 
     def fit(self) -> None:
         """Train to the end.
@@ -117,26 +128,33 @@ class Trainer:
                 self._validate()
         while not self._is_complete() and self.update():
             self._after_update()
+        self.finish_update()
+        self._end_if_diverged(self.train_state.progress.update)
         if self.meter.num_updates:
             self._log_training()
         if self.train_state.progress.update:  # update 0 is saved by `begin` or not at all
             self.context.ranks.run_on_first(self.saver.save_now)
         if self._is_complete() and self._needs_validation():
             self._validate()
-        end_if_stop_requested(self.context, self.train_state.progress.update)
+        self.context.end_if_stop_requested(self.train_state.progress.update)
 
     def update(self) -> bool:
-        """Run the next update: load, forward and backward, normalize and clip, step, count.
+        """Run the next update: load, forward and backward, normalize and clip, step.
 
-        An update that does not fit into memory runs again in more micro-batches.
+        The results of the previous update are read after the first forward pass. An update that
+        does not fit into memory runs again in more micro-batches.
 
         Returns:
             False if a rank was asked to stop; then the training state is unchanged.
+
+        Raises:
+            DivergedError: too many updates in a row were skipped, up to the previous one.
+            LostRankError, ReportedElsewhereError, ResourceError: see `fit`.
         """
         context, state, progress = self.context, self.train_state, self.train_state.progress
-        number, stats = progress.update + 1, None
+        number, results = progress.update + 1, None
         num_pairs = context.recipe.training.update_tokens  # at most, until they are known
-        while stats is None:
+        while results is None:
             try:
                 with context.ranks.exchange(f"in update {number}"):
                     loaded = self.loader.load(
@@ -149,23 +167,45 @@ class Trainer:
                         for micro_batch in loaded.micro_batches
                         if self._is_needed(micro_batch is last)
                     ]
-                    stats = self._normalize_and_clip(loaded, losses)
+                    is_stopped, seconds, size = self._exchange_size(loaded)
+                    results = self._normalize_and_clip(losses, size.num_target_tokens)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
                 state.clear_gradients()
-                self._split_from(number, num_pairs)
-        if stats.is_stopped:
+                message = self.micro_batches.double(number, num_pairs, context.ranks)
+                context.reporter.message(message)
+        if is_stopped:
             state.clear_gradients()
             return False
-        progress.update, progress.seconds = number, stats.elapsed_s
+        self._end_if_diverged(progress.update)
+        progress.update, progress.seconds = number, seconds
         progress.position = loaded.next_position
-        if math.isfinite(stats.gradient_norm):
-            state.step(self._learning_rate())
-        else:
-            self._skip(loaded.update, stats.gradient_norm)
-        self.meter.add(stats)
+        with context.ranks.exchange(f"in update {number}"):
+            state.step(self._learning_rate(), is_skipped=~results[-1].isfinite())
+            self._running = RunningUpdate(number, loaded.update, size, HostCopy(results))
         return True
+
+    def finish_update(self) -> None:
+        """Read the results of the last update, if not done yet: count it, and report a skipped one.
+
+        This waits for the device. Only rank 0 shows a live display, so ranks may do it at different
+        points; `_end_if_diverged` ends them together.
+
+        Raises:
+            LostRankError, ReportedElsewhereError: see `Ranks.read`.
+        """
+        if self._running is None:
+            return
+        when = f"in update {self.train_state.progress.update}"
+        running, values = self._running, self.context.ranks.read(self._running.result, when)
+        self._running = None
+        result = UpdateResult(*values)
+        if math.isfinite(result.gradient_norm):
+            self.train_state.progress.num_skipped_in_a_row = 0
+        else:
+            self._report_skipped(running, result.gradient_norm)
+        self.meter.add(running.size, result)
 
     def close(self) -> None:
         """Close the loader and the saver; nothing is read or written afterwards."""
@@ -190,6 +230,8 @@ class Trainer:
         )
         with self._exchanging_gradients(is_last):
             losses = self.objective(micro_batch.pairs)
+            # Here the device has work, and its queue has room even if another rank hangs.
+            self.finish_update()
             if is_last:
                 ranks.count_exchange()
             # DDP sums the gradients of the ranks and divides them by W.
@@ -202,81 +244,62 @@ class Trainer:
             return nullcontext()
         return self.objective.no_sync()
 
-    def _normalize_and_clip(self, loaded: LoadedUpdate, losses: Sequence[Tensor]) -> UpdateStats:
-        """Sum losses and counts over all ranks; divide the gradients by tokens, and clip them."""
+    def _exchange_size(self, loaded: LoadedUpdate) -> tuple[bool, float, UpdateSize]:
+        """Sum stop requests and token counts over all ranks.
+
+        Returns:
+            Whether a rank was asked to stop; the seconds of training of the run so far, by the
+            clock of rank 0; and the size of the update.
+        """
         context, update = self.context, loaded.update
-        elapsed_s = context.clock() - self._session_start if context.ranks.is_first else 0.0
-        shared = [*context.stop.requests, elapsed_s, *loaded.num_tokens]
-        *requests, elapsed_s, num_source, num_target = context.ranks.sum(
+        seconds = context.clock() - self._session_start if context.ranks.is_first else 0.0
+        shared = [*context.stop.requests, seconds, *loaded.num_tokens]
+        *requests, seconds, num_source, num_target = context.ranks.sum(
             torch.tensor(shared, dtype=torch.float64)
         ).tolist()
-        zeros = torch.zeros(2, dtype=torch.float64, device=context.device)
-        totals = context.ranks.sum(sum(losses, zeros))
-        norm = normalize_and_clip_gradients(
-            self.train_state.model.parameters(), num_target, context.recipe.training.clip_norm
-        ).to(totals)  # on the CPU if there are no gradients, as after a stop request
-        # The only point of an update where the host waits for the device.
-        context.ranks.await_device(f"in update {self.train_state.progress.update + 1}")
-        loss, nll, gradient_norm = torch.cat((totals, norm[None])).tolist()
         context.stop.note(requests)
-        return UpdateStats(
-            loss=loss,
-            nll=nll,
+        size = UpdateSize(
             num_pairs=len(update.pairs),
             num_source_tokens=int(num_source),
             num_target_tokens=int(num_target),
             num_planned_tokens=update.num_source_tokens + update.num_target_tokens,
             epoch=self.train_state.progress.position.epoch + 1,
-            gradient_norm=gradient_norm,
-            elapsed_s=elapsed_s,
-            is_stopped=any(requests),
         )
+        return any(requests), seconds, size
 
-    def _split_from(self, number: int, num_pairs: int) -> None:
-        """Double the micro-batches from an update on that did not fit into memory.
+    def _normalize_and_clip(self, losses: Sequence[Tensor], num_target_tokens: int) -> Tensor:
+        """Sum the losses over all ranks, divide the gradients by tokens, and clip them.
 
-        Raises:
-            ResourceError: each has one pair already; or there are other ranks, which must restart
-                because they wait for this one.
+        Returns:
+            (3,), float64: the fields of `UpdateResult`.
         """
-        context, current = self.context, self.micro_batches.at(number)
-        if current >= num_pairs:
-            raise ResourceError(
-                f"out of memory in update {number}, with one pair per micro-batch; use a smaller "
-                "model or a larger machine"
-            )
-        is_writer = context.ranks.is_first_to("split updates")
-        self.micro_batches.increase(number, 2 * current, is_writer=is_writer)
-        message = (
-            f"update={number} did not fit into memory; updates have {2 * current} micro-batches "
-            "from here on"
-        )
-        if not context.ranks.is_alone:
-            raise ResourceError(f"{message}; run the same command again to continue")
-        context.reporter.message(message)
+        context = self.context
+        zeros = torch.zeros(2, dtype=torch.float64, device=context.device)
+        totals = context.ranks.sum(sum(losses, zeros))
+        norm = normalize_and_clip_gradients(
+            self.train_state.model.parameters(),
+            num_target_tokens,
+            context.recipe.training.clip_norm,
+        ).to(totals)  # on the CPU if there are no gradients, as after a stop request
+        return torch.cat((totals, norm[None]))
 
-    def _skip(self, update: Update, gradient_norm: float) -> None:
-        """Skip and log an update whose gradients are not finite; too many in a row end the run."""
+    def _report_skipped(self, update: RunningUpdate, gradient_norm: float) -> None:
+        """Count and log an update that was skipped."""
         progress, context = self.train_state.progress, self.context
-        self.train_state.clear_gradients()
-        pairs = update.pairs.tolist()
-        self._log(SkippedRecord(update=progress.update, shard=update.shard, pairs=pairs))
+        pairs = update.pairs.pairs.tolist()
+        self._log(SkippedRecord(update=update.number, shard=update.pairs.shard, pairs=pairs))
         progress.num_skipped += 1
         progress.num_skipped_in_a_row += 1
-        if progress.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW:
-            self.saver.finish()
-            raise context.ranks.report_once(
-                DivergedError(
-                    f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a "
-                    f"row, up to update {progress.update}, are not finite; the last checkpoint "
-                    "is kept; start a run in another --out with a lower learning rate, more "
-                    "--warmup-updates, or --clip-norm"
-                )
-            )
         context.reporter.message(
-            f"update={progress.update} skipped: its gradient norm is {gradient_norm}; "
+            f"update={update.number} skipped: its gradient norm is {gradient_norm}; "
             "metrics.jsonl has its pairs"
         )
+
+    def _end_if_diverged(self, update: int) -> None:
+        """Raise DivergedError if too many updates in a row, up to this one, were skipped."""
+        if self.train_state.progress.has_diverged:
+            self.saver.finish()
+            raise self.context.ranks.report_once(too_many_skipped(update))
 
     def _after_update(self) -> None:
         """Log, save and validate if due; at the end of the run, `fit` saves and validates."""
@@ -289,7 +312,7 @@ class Trainer:
         elif context.clock() - self._last_refresh >= SECONDS_BETWEEN_REFRESHES:
             self._last_refresh = context.clock()
             context.reporter.refresh(self._record)
-        if self._is_complete():
+        if self._is_complete() or self.train_state.progress.has_diverged:
             return
         with self.meter.excluded():
             if self.saver.is_scheduled():
@@ -305,6 +328,7 @@ class Trainer:
         self.context.reporter.update(record)
 
     def _record(self) -> TrainingRecord:
+        self.finish_update()
         return self.meter.record(self.train_state.progress, self._learning_rate())
 
     def _learning_rate(self) -> float:
@@ -357,35 +381,3 @@ class Trainer:
         return self._needs_validation() and (
             self.saver.is_epoch_end() or self.train_state.progress.update % every == 0
         )
-
-
-def is_complete(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
-    """Return whether the run has reached an end: updates, epochs, minutes or patience."""
-    config, patience = recipe.training, recipe.validation.patience
-    return (
-        progress.update >= config.max_updates
-        or 0 < config.max_epochs <= progress.position.epoch
-        or 0 < config.max_minutes * SECONDS_PER_MINUTE <= progress.seconds
-        or 0 < patience <= history.num_stale
-    )
-
-
-def needs_validation(recipe: TrainRecipe, progress: Progress, history: ValidationHistory) -> bool:
-    """Return whether validation is on and the model of the last update is not validated yet."""
-    return recipe.validation.validate_every > 0 and 0 < progress.update != history.last_update
-
-
-def end_if_stop_requested(context: RunContext, update: int) -> None:
-    """End all ranks if any rank was asked to stop.
-
-    Args:
-        context: of the run.
-        update: the last update, which is saved.
-
-    Raises:
-        StoppedError, InterruptedByUserError: a rank was asked to stop.
-    """
-    of_all = context.ranks.gather(context.stop.requests)
-    context.stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
-    if context.stop.is_requested:
-        raise context.ranks.report_once(context.stop.error(update))

@@ -1,7 +1,8 @@
 """Validation: nll of the validation set, scores of its translations, and their history.
 
-The `Translator` of `nmtkit translate` translates the raw text, and the metrics of `nmtkit score`
-compare it with the raw reference. Ranks divide the work. Validation draws no random numbers.
+The `Translator` of `nmtkit translate` translates the raw text, in the precision of training, and
+the metrics of `nmtkit score` compare it with the raw reference. Ranks divide the work. Validation
+draws no random numbers.
 """
 
 import math
@@ -256,7 +257,10 @@ class Validator:
         recipe = TranslateRecipe(
             search=self.search, translation=TranslationConfig(chunk_lines=LINES_BETWEEN_STOP_CHECKS)
         )
-        translator = Translator([self.objective.model], self.dataset.codec, recipe, self.warn)
+        trained = self.objective.model
+        precision = self.objective.low_precision or trained.output_weight.dtype
+        model = trained.prepared_copy(precision)
+        translator = Translator([model], self.dataset.codec, recipe, self.warn)
         lines, ranks = self.dataset.valid_source, self.ranks
         first, end = (len(lines) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
         translations: list[str] = []

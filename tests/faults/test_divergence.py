@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
+from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.data.batch import Batch
@@ -20,10 +22,9 @@ from nmtkit.training import trainer
 from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
-from nmtkit.training.state import TrainState
-from nmtkit.training.trainer import MAX_SKIPPED_IN_A_ROW
+from nmtkit.training.state import MAX_SKIPPED_IN_A_ROW, TrainState
 from tests.tiny import tiny_train_recipe
-from tests.training import assert_same_tensors, last_model
+from tests.training import assert_same_tensors, last_model, last_state, with_updates
 
 NUM_UPDATES = 5
 NEVER = 100
@@ -73,9 +74,9 @@ def leave_out(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Have Adam not see the gradients of an update."""
     step = TrainState.step
 
-    def step_or_drop(self: TrainState, learning_rate: float) -> None:
+    def step_or_drop(self: TrainState, learning_rate: float, is_skipped: Tensor) -> None:
         is_left_out = self.progress.update == number
-        self.clear_gradients() if is_left_out else step(self, learning_rate)
+        self.clear_gradients() if is_left_out else step(self, learning_rate, is_skipped)
 
     monkeypatch.setattr(TrainState, "step", step_or_drop)
 
@@ -117,6 +118,44 @@ def test_updates_that_stay_bad_end_the_run_where_the_last_checkpoint_is_good(
     assert_same_tensors(last_model(tmp_path / "run"), good)
     train(quiet_recipe(NUM_UPDATES), data, tmp_path / "run")
     assert_same_tensors(last_model(tmp_path / "run"), last_model(tmp_path / "undisturbed"))
+
+
+def test_the_ema_counts_a_skipped_update_with_the_weights_that_it_left(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_train_recipe(max_updates=2, dropout=0.0)
+    recipe = replace(recipe, training=replace(recipe.training, ema_decay=0.5))
+    train(recipe, data, tmp_path)
+    averaged, state = last_model(tmp_path), last_state(tmp_path)
+    poison(monkeypatch, math.nan, lambda update: update == 3)
+    train(with_updates(recipe, 3), data, tmp_path)
+    assert_same_tensors(state, last_state(tmp_path))
+    decay = (1 + 3) / (10 + 3)
+    now = last_model(tmp_path)
+    weights = {key.removesuffix(".weights"): w for key, w in state.items() if ".weights" in key}
+    assert len(weights) > 10
+    for name, weight in weights.items():
+        expected = decay * averaged[name] + (1 - decay) * weight
+        torch.testing.assert_close(now[name], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_checkpoint_knows_that_its_last_update_was_skipped(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, math.nan, lambda update: update > 3)
+    for max_updates in (3, 4, 7):
+        train(quiet_recipe(max_updates), data, tmp_path)
+    with pytest.raises(DivergedError, match=rf"up to update {3 + MAX_SKIPPED_IN_A_ROW},"):
+        train(quiet_recipe(NEVER), data, tmp_path)
+    assert [one.update for one in skipped(tmp_path)][:4] == [4, 5, 6, 7]
+
+
+def test_bad_updates_with_a_good_one_between_them_do_not_end_the_run(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, math.inf, lambda update: update % MAX_SKIPPED_IN_A_ROW != 0)
+    train(quiet_recipe(3 * MAX_SKIPPED_IN_A_ROW), data, tmp_path)
+    assert len(skipped(tmp_path)) == 3 * (MAX_SKIPPED_IN_A_ROW - 1)
 
 
 def test_a_run_that_diverges_is_validated_without_translating_and_so_is_its_resume(

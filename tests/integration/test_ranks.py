@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from nmtkit.data.batch import Batch
 from nmtkit.errors import LostRankError
@@ -282,8 +283,8 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_update_on_all(
 def test_ranks_with_different_weights_are_an_error(data: Path, tmp_path: Path) -> None:
     step = TrainState.step
 
-    def step_wrongly(self: TrainState, learning_rate: float) -> None:
-        step(self, learning_rate)
+    def step_wrongly(self: TrainState, learning_rate: float, is_skipped: Tensor) -> None:
+        step(self, learning_rate, is_skipped)
         if self.progress.update == 3:
             next(self.model.parameters()).data.add_(1e-3)
 

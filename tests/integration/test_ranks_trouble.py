@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from torch import Tensor
 
 from nmtkit.training import distributed, memory_search
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
+from nmtkit.training.trainer import Trainer
 from tests.ranks import DONE, RankEnd, once, recipe_of, run_ranks, stop_after_saving, train_on
 from tests.tiny import TRAIN_LINES, tiny_dataset
 
@@ -70,8 +73,8 @@ def test_a_missing_dataset_is_reported_once(tmp_path: Path) -> None:
 def test_weights_that_are_finite_on_no_rank_have_diverged(data: Path, tmp_path: Path) -> None:
     step = TrainState.step
 
-    def step_and_ruin(self: TrainState, learning_rate: float) -> None:
-        step(self, learning_rate)
+    def step_and_ruin(self: TrainState, learning_rate: float, is_skipped: Tensor) -> None:
+        step(self, learning_rate, is_skipped)
         if self.progress.update == 5:
             next(self.model.parameters()).data.fill_(math.nan)
 
@@ -84,8 +87,33 @@ def test_weights_that_are_finite_on_no_rank_have_diverged(data: Path, tmp_path: 
     assert "training diverged: the weights are not finite after update 5" in first.message
 
 
+@pytest.mark.parametrize("early", [None, 0, 1])
+def test_ranks_that_read_results_at_different_points_diverge_together(
+    early: int | None, data: Path, tmp_path: Path
+) -> None:
+    after_update = Trainer._after_update
+
+    def read_early(self: Trainer) -> None:
+        self.finish_update()  # as a live display does, on rank 0
+        after_update(self)
+
+    def work(rank: int) -> None:
+        vars(torch.nn.utils)["get_total_norm"] = lambda *_, **__: torch.tensor(math.inf)
+        if rank == early:
+            Trainer._after_update = read_early  # type: ignore[method-assign]
+        recipe = recipe_of(dropout=0.1, micro_batches=2)
+        recipe = replace(recipe, logging=replace(recipe.logging, log_every=100))
+        recipe = replace(recipe, checkpoints=replace(recipe.checkpoints, save_every=100))
+        recipe = replace(recipe, validation=replace(recipe.validation, validate_every=0))
+        train(recipe, data, tmp_path)
+
+    first, second = run_ranks(2, work)
+    assert (first.exit_code, second) == (6, RankEnd(6, ""))
+    assert "10 updates in a row, up to update 10, are not finite" in first.message
+
+
 def test_a_rank_out_of_memory_in_the_optimizer_ends_the_others(data: Path, tmp_path: Path) -> None:
-    def run_out(self: TrainState, learning_rate: float) -> None:  # noqa: ARG001
+    def run_out(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("no room")
 
     def work(rank: int) -> None:

@@ -1,12 +1,14 @@
 """When a run saves, how it handles failed saves, and with which settings it resumes."""
 
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
 from nmtkit.config.schema import TrainRecipe
@@ -14,6 +16,7 @@ from nmtkit.config.training import CheckpointConfig
 from nmtkit.config.validate import check_values
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.runtime.host_copies import Staging
 from nmtkit.storage.checkpoint import Resumable, Snapshot, list_checkpoints, write_checkpoint
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import checkpointing
@@ -21,6 +24,7 @@ from nmtkit.training.checkpointing import Saver, check_same_run
 from nmtkit.training.selection import last_checkpoints
 from nmtkit.training.state import Progress, TrainState
 from tests.doubles import Clock
+from tests.snapshots import read_tensors
 from tests.tiny import tiny_codec, tiny_model
 from tests.training import STAMP, run_context
 
@@ -355,3 +359,40 @@ def test_the_same_settings_with_another_dataset_are_refused(dataset: Dataset) ->
     check_same_run(RUN, resumable(dataset.fingerprint), OLD, dataset)
     with pytest.raises(DamagedError, match=r"^exp/run: this run has other data"):
         check_same_run(RUN, resumable("0123"), OLD, dataset)
+
+
+class _LateStaging(Staging):
+    """Memory that is used again, and whose copies arrive when they are waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._copies: list[Tensor] = []
+        self._sources: list[Tensor] = []
+
+    def copy(self, tensors: Iterable[Tensor]) -> list[Tensor]:
+        self._sources = [tensor.detach().clone() for tensor in tensors]
+        if not self._copies:
+            self._copies = [torch.full_like(one, math.nan) for one in self._sources]
+        return self._copies
+
+    def wait(self) -> None:
+        for copied, source in zip(self._copies, self._sources, strict=True):
+            copied.copy_(source)
+
+
+def test_a_checkpoint_is_written_after_its_copies_have_arrived(
+    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpointing, "Staging", _LateStaging)
+    saver = run.saver(CheckpointConfig(save_every=1))
+    (first, *_) = run.state.model.parameters()
+    for update in (1, 2):
+        first.data.fill_(update)
+        run.at(update)
+        saver.save_if(saver.is_due())
+        first.data.fill_(-1)
+    saver.finish()
+    for update in (1, 2):
+        tensors = read_tensors(tmp_path / "checkpoints" / f"{update:08d}")
+        name = next(name for name, _ in run.state.model.named_parameters())
+        assert torch.equal(tensors[name], torch.full_like(first, update))

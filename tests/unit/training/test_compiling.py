@@ -1,6 +1,7 @@
 """When training is compiled, and that it stays eager if compilation fails."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -10,9 +11,18 @@ from nmtkit.config.engine import EngineConfig
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch
 from nmtkit.errors import ResourceError
+from nmtkit.model.layers import ResidualTail, add_and_norm, add_norm_feed_forward
+from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.training import compiling
-from nmtkit.training.compiling import Execution, choose_execution, should_compile
+from nmtkit.training.compiling import (
+    Execution,
+    choose_common_execution,
+    choose_execution,
+    should_compile,
+)
+from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Losses, Objective
+from nmtkit.training.state import Progress
 from tests.tiny import tiny_train_recipe
 
 CPU = torch.device("cpu")
@@ -62,6 +72,139 @@ def test_a_failed_compilation_is_reported_and_training_stays_eager(
     assert torch.equal(torch.get_rng_state(), random_state)
 
 
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> TrainRecipe:
+    """Return a recipe whose `auto` compiles, as on a GPU, without a compiler."""
+    monkeypatch.setattr(compiling, "should_compile", lambda *_: True)
+    monkeypatch.setattr(compiling, "compiled", lambda function: lambda *of: function(*of))
+    return replace(recipe_of(128), engine=EngineConfig(compile="auto"))
+
+
+@pytest.mark.parametrize(("ratio", "is_compiled"), [(0.96, True), (0.98, False), (1.3, False)])
+def test_auto_compiles_what_is_clearly_faster(
+    ratio: float, is_compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = on_a_gpu(monkeypatch)
+    monkeypatch.setattr(compiling, "compiled_time", lambda *_: ratio)
+    reported: list[str] = []
+    execution = choose_execution(recipe, SIZE, CPU, reported.append)
+    assert execution.is_compiled == is_compiled
+    slower = (
+        f"not compiled: a compiled pass takes {ratio:.2f} times as long as an eager one; "
+        "--compile on compiles it"
+    )
+    assert reported == ([] if is_compiled else [slower])
+
+
+def test_auto_times_models_of_the_full_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = on_a_gpu(monkeypatch)
+    recipe = replace(recipe, model=replace(recipe.model, encoder_layers=3, decoder_layers=2))
+    timed: list[tuple[bool, int, int]] = []
+
+    def time_one(objective: Objective, batch: Batch) -> float:
+        layers = len([*objective.model.encoder, *objective.model.decoder])
+        is_compiled = objective.model.encoder[0].tail is not EAGER.tail
+        timed.append((is_compiled, layers, batch.sizes[0]))
+        return 2.0 if is_compiled else 4.0 + len(timed)
+
+    monkeypatch.setattr(compiling, "_pass_seconds", time_one)
+    assert choose_execution(recipe, SIZE, CPU, pytest.fail).is_compiled
+    assert timed == [(True, 5, 128), (False, 5, 128)] * compiling.NUM_TIMED
+
+
+def test_both_passes_are_timed_on_a_batch_that_fits_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = on_a_gpu(monkeypatch)
+    recipe = replace(recipe, model=replace(recipe.model, encoder_layers=2))
+    forward, timed = Objective.forward, list[int]()
+
+    def run_out(self: Objective, batch: Batch) -> Losses:
+        is_deep_and_eager = len([*self.model.encoder]) == 2 and not is_compiled(self)
+        if is_deep_and_eager and batch.sizes[0] > 64:
+            raise torch.OutOfMemoryError("too little")
+        return forward(self, batch)
+
+    def is_compiled(objective: Objective) -> bool:
+        return objective.model.encoder[0].tail is not EAGER.tail
+
+    monkeypatch.setattr(Objective, "forward", run_out)
+
+    def time_one(_: Objective, batch: Batch) -> float:
+        timed.append(batch.sizes[0])
+        return 1.0
+
+    monkeypatch.setattr(compiling, "_pass_seconds", time_one)
+    choose_execution(recipe, SIZE, CPU, list[str]().append)
+    assert set(timed) == {64}
+
+
+@pytest.mark.parametrize("is_faster", [False, True])
+def test_auto_keeps_what_an_earlier_session_has_measured(
+    is_faster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = on_a_gpu(monkeypatch)
+    monkeypatch.setattr(compiling, "compiled_time", pytest.fail)
+    execution = choose_execution(recipe, SIZE, CPU, pytest.fail, is_faster=is_faster)
+    assert execution.is_compiled == is_faster
+
+
+def test_a_pass_is_timed_until_its_end_and_leaves_no_gradients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recipe = on_a_gpu(monkeypatch)
+    objective = compiling._trial_objective(recipe, recipe.model, SIZE, CPU, EAGER)
+    events: list[str] = []
+    objective.model.encoder[0].feed_forward.inner.weight.register_hook(
+        lambda _: events.append("backward")
+    )
+
+    class Watched(HostCopy):
+        def tolist(self) -> list[float]:
+            events.append("wait")
+            return super().tolist()
+
+    monkeypatch.setattr(compiling, "HostCopy", Watched)
+    assert compiling._pass_seconds(objective, compiling.eos_batch(64, 100, CPU)) > 0
+    assert events == ["backward", "wait"]
+    assert all(p.grad is None for p in objective.parameters())
+
+
+class _Ranks(Ranks):
+    """Two ranks; the other one compiles, or has a reason against it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(rank=0, size=2)
+        self._reason = reason
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value, self._reason if isinstance(value, str) else not self._reason]
+
+
+@pytest.mark.parametrize("own", ["", "not compiled: no tool"])
+@pytest.mark.parametrize("other", ["", "not compiled: too slow"])
+@pytest.mark.parametrize("compile", ["auto", "on"])
+def test_all_ranks_compile_or_none_and_the_run_keeps_what_auto_measured(
+    compile: str, own: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "should_compile", lambda *_: True)
+    recipe, progress = replace(recipe_of(64), engine=EngineConfig(compile=compile)), Progress()
+    tail = ResidualTail(add_and_norm, add_norm_feed_forward)
+    micro_batches: list[int] = []
+
+    def choose(*of: Any, **__: Any) -> Execution:
+        micro_batches.append(of[4])
+        if own:
+            of[3](own)
+        return EAGER if own else Execution(None, tail=tail)
+
+    monkeypatch.setattr(compiling, "choose_execution", choose)
+    reported: list[str] = []
+    execution = choose_common_execution(recipe, SIZE, CPU, _Ranks(other), progress, reported.append)
+    assert execution.is_compiled == (not own and not other)
+    reasons = [f"rank {rank}: {reason}" for rank, reason in enumerate([own, other]) if reason]
+    assert reported == ["compiling the loss and the residual tails of layers", *reasons]
+    assert micro_batches == [2]
+    assert progress.is_compiled == (execution.is_compiled if compile == "auto" else None)
+
+
 def tokens_tried(room: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that collects batch sizes; batches above `room` tokens run out of memory."""
     tried: list[int] = []
@@ -87,6 +230,14 @@ def test_the_trial_batch_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch
     assert execution.tail != EAGER.tail
     assert execution.softmax != EAGER.softmax
     assert torch.equal(torch.get_rng_state(), random_state)
+
+
+def test_the_trial_batch_has_the_size_of_a_micro_batch_of_several_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = tokens_tried(10**6, monkeypatch)
+    choose_execution(recipe_of(0), SIZE, CPU, pytest.fail, 8)
+    assert tried == [pytest.approx(250, rel=0.1), 64]
 
 
 def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,33 +5,30 @@ import torch
 from torch.distributed import HashStore, ProcessGroup
 
 from nmtkit.errors import LostRankError
+from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.training import distributed
 from nmtkit.training.distributed import Ranks
 
 
-class Event:
-    """An event of a GPU that is never done."""
+class Lost(HostCopy):
+    """Values of a GPU that never arrive."""
 
-    def record(self) -> None:
-        pass
-
-    def query(self) -> bool:
+    def has_arrived(self) -> bool:
         return False
 
 
 def test_an_exchange_between_devices_that_does_not_end_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(distributed, "ROLL_CALL_S", 0.02)
     store = HashStore()
     store.set("answers/1", "present")  # its host answers
     control = ProcessGroup(store, 0, 2)
     ranks = Ranks(0, 2, store, control, timeout_s=0.01)
     with pytest.raises(LostRankError, match="the connection between ranks was lost in update 3"):
-        ranks.await_device("in update 3")
+        ranks.read(Lost(torch.zeros(2)), "in update 3")
 
 
-def test_one_rank_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    Ranks().await_device("in update 3")
+@pytest.mark.parametrize("kind", [HostCopy, Lost])
+def test_one_rank_has_no_other_that_could_hang(kind: type[HostCopy]) -> None:
+    assert Ranks().read(kind(torch.tensor([1.5, 2.0])), "in update 3") == [1.5, 2.0]

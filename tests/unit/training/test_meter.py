@@ -7,7 +7,7 @@ import pytest
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.model.estimate.cost import Workload, training_operations
-from nmtkit.training.meter import Costs, Meter, UpdateStats
+from nmtkit.training.meter import Costs, Meter, UpdateResult, UpdateSize
 from nmtkit.training.state import Progress
 from tests.doubles import Clock
 
@@ -18,19 +18,15 @@ SHAPE = ModelConfig(encoder_layers=1, decoder_layers=2, model_size=16, feed_forw
 
 def update_of(
     num_source: int, num_target: int, loss: float, nll: float, gradient_norm: float = 1.0
-) -> UpdateStats:
-    return UpdateStats(
-        loss=loss,
-        nll=nll,
+) -> tuple[UpdateSize, UpdateResult]:
+    size = UpdateSize(
         num_pairs=1,
         num_source_tokens=num_source,
         num_target_tokens=num_target,
         num_planned_tokens=num_source + num_target,
         epoch=EPOCH,
-        gradient_norm=gradient_norm,
-        elapsed_s=0.0,
-        is_stopped=False,
     )
+    return size, UpdateResult(loss, nll, gradient_norm)
 
 
 def meter_at(
@@ -44,8 +40,8 @@ def meter_at(
 
 def test_tokens_read_are_counted_and_planned_tokens_give_the_fill(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    stats = update_of(30, 10, loss=60.0, nll=50.0)
-    meter.add(replace(stats, num_source_tokens=45, num_target_tokens=20))
+    size, result = update_of(30, 10, loss=60.0, nll=50.0)
+    meter.add(replace(size, num_source_tokens=45, num_target_tokens=20), result)
     clock.now += 5
     state.update = 1
     record = meter.record(state, learning_rate=0.5)
@@ -57,8 +53,8 @@ def test_tokens_read_are_counted_and_planned_tokens_give_the_fill(clock: Clock) 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    meter.add(update_of(30, 10, loss=50.0, nll=40.0, gradient_norm=3.0))
-    meter.add(update_of(50, 30, loss=70.0, nll=60.0, gradient_norm=5.0))
+    meter.add(*update_of(30, 10, loss=50.0, nll=40.0, gradient_norm=3.0))
+    meter.add(*update_of(50, 30, loss=70.0, nll=60.0, gradient_norm=5.0))
     clock.now += 4
     state.update, state.seconds, state.num_skipped = 2, 77.0, 1
     record = meter.record(state, learning_rate=0.5)
@@ -76,13 +72,13 @@ def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) ->
 
 def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=100)
-    meter.add(update_of(500, 300, 1.0, 1.0))
+    meter.add(*update_of(500, 300, 1.0, 1.0))
     clock.now += 100
     state.update = 1
     meter.clear(state)
     assert meter.num_updates == 0
     for _ in range(2):
-        meter.add(update_of(30, 10, 1.0, 1.0))
+        meter.add(*update_of(30, 10, 1.0, 1.0))
     clock.now += 4
     state.update = 3
     assert meter.num_updates == 2
@@ -97,7 +93,7 @@ def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock)
 def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=12)
     for _ in range(2):
-        meter.add(update_of(30, 10, 1.0, 1.0))
+        meter.add(*update_of(30, 10, 1.0, 1.0))
     clock.now += 4
     with meter.excluded():
         clock.now += 60
@@ -111,7 +107,7 @@ def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
 def test_the_eta_uses_the_speed_of_this_session(clock: Clock) -> None:
     meter, state = meter_at(clock, 50, max_updates=100)
     for seconds in (1, 3):
-        meter.add(update_of(1, 1, 1.0, 1.0))
+        meter.add(*update_of(1, 1, 1.0, 1.0))
         clock.now += seconds
         state.update += 1
         record = meter.record(state, 0.0)
@@ -125,7 +121,7 @@ def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
     max_minutes: float, eta_s: float, clock: Clock
 ) -> None:
     meter, state = meter_at(clock, 9, max_updates=100, max_minutes=max_minutes)
-    meter.add(update_of(1, 1, 1.0, 1.0))
+    meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     # Fifteen seconds of training so far, most of them in an earlier session.
     state.update, state.seconds = 10, 15.0
@@ -137,7 +133,7 @@ def test_the_eta_is_that_of_updates_or_epochs_whichever_end_first(
     max_epochs: int, last_update: int, clock: Clock
 ) -> None:
     meter, state = meter_at(clock, 9, max_updates=100, max_epochs=max_epochs)
-    meter.add(update_of(1, 1, 1.0, 1.0))  # of one pair: an epoch is as many updates as pairs
+    meter.add(*update_of(1, 1, 1.0, 1.0))  # of one pair: an epoch is as many updates as pairs
     clock.now += 2
     state.update = 10
     assert meter.record(state, 0.0).eta_s == pytest.approx(2 * (last_update - 10))
@@ -145,7 +141,7 @@ def test_the_eta_is_that_of_updates_or_epochs_whichever_end_first(
 
 def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None:
     meter, state = meter_at(clock, 9, max_updates=100, max_minutes=1.0)
-    meter.add(update_of(1, 1, 1.0, 1.0))
+    meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     state.update, state.seconds = 10, 61.0
     assert meter.record(state, 0.0).eta_s == 0
@@ -157,8 +153,8 @@ def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock:
     meter.clear(state)
     costs = []
     for seconds in (1010.0, 1013.0):
-        meter.add(update_of(30, 10, 1.0, 1.0))
-        meter.add(update_of(50, 20, 1.0, 1.0))
+        meter.add(*update_of(30, 10, 1.0, 1.0))
+        meter.add(*update_of(50, 20, 1.0, 1.0))
         clock.now += 1
         state.update, state.seconds = state.update + 2, seconds
         costs.append(meter.record(state, 0.0))
@@ -174,7 +170,7 @@ def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock:
 def test_time_on_a_device_without_a_figure_has_no_cost(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
     meter.costs = Costs(SHAPE, target_size=19, device_rate=None)
-    meter.add(update_of(1, 1, 1.0, 1.0))
+    meter.add(*update_of(1, 1, 1.0, 1.0))
     clock.now, state.update = clock.now + 1, 1
     assert meter.record(state, 0.0).paper_operations is None
 
@@ -182,7 +178,7 @@ def test_time_on_a_device_without_a_figure_has_no_cost(clock: Clock) -> None:
 @pytest.mark.parametrize("nll", [1e4, math.inf])
 def test_a_loss_beyond_exp_has_an_infinite_perplexity(nll: float, clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    meter.add(update_of(1, 1, nll, nll))
+    meter.add(*update_of(1, 1, nll, nll))
     clock.now += 1
     state.update = 1
     assert meter.record(state, 0.0).perplexity == math.inf

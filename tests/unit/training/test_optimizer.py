@@ -20,6 +20,7 @@ from nmtkit.training.optimizer import (
     make_adam,
     optimizer_tensors,
     restore_optimizer,
+    step_unless,
 )
 
 
@@ -189,6 +190,32 @@ def test_a_model_of_matrices_only_can_decay() -> None:
     (before,) = (parameter.detach().clone() for parameter in model.parameters())
     (after,) = updated(model, [make_adam(model, TrainingConfig(weight_decay=0.1))])
     assert not torch.equal(before, after)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_skipped_updates_leave_weights_moments_and_their_count_as_they_are(
+    weight_decay: float,
+) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.LayerNorm(4))
+    twin = copy.deepcopy(model)
+    optimizer, other = (
+        make_adam(one, TrainingConfig(weight_decay=weight_decay)) for one in (model, twin)
+    )
+    for is_skipped in (True, False, True, True, False, True):
+        for group in [*optimizer.param_groups, *other.param_groups]:
+            group["lr"] = 0.1
+        for mine, its in zip(model.parameters(), twin.parameters(), strict=True):
+            mine.grad = torch.full_like(mine, math.nan) if is_skipped else torch.randn_like(mine)
+            its.grad = mine.grad.clone()
+        step_unless(optimizer, torch.tensor(is_skipped))
+        if not is_skipped:
+            other.step()
+        for mine, its in zip(model.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(mine, its)
+    moments, expected = optimizer_tensors(optimizer, model), optimizer_tensors(other, twin)
+    assert moments.keys() == expected.keys()
+    assert all(torch.equal(moments[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])

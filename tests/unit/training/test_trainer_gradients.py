@@ -97,6 +97,7 @@ def run_update(
         trainer.train_state.optimizer, "step", lambda: applied.append(gradients(trainer))
     )
     assert trainer.update()
+    trainer.finish_update()
     assert all(p.grad is None for p in trainer.objective.parameters())
     (found,) = applied
     return found

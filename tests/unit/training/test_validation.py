@@ -128,6 +128,24 @@ def test_the_logged_bleu_is_that_of_the_saved_checkpoint_translating_the_text(
     assert 1 < score.score < 99
 
 
+def test_it_translates_in_the_precision_of_training(
+    run: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[torch.dtype] = []
+    prepare = Transformer.prepare
+
+    def watch(self: Transformer, dtype: torch.dtype) -> None:
+        used.append(dtype)
+        prepare(self, dtype)
+
+    monkeypatch.setattr(Transformer, "prepare", watch)
+    for precision in (None, torch.bfloat16):
+        validator = validator_of(load_model(run, CPU).model, dataset, RECIPE, 100)
+        validator.objective.low_precision = precision
+        assert validator.validate(lambda: False) is not None
+    assert used == [torch.float32, torch.bfloat16]
+
+
 def test_the_logged_loss_is_that_of_the_saved_checkpoint_sentence_by_sentence(
     run: Path, dataset: Path, logged: dict[str, Any]
 ) -> None:
