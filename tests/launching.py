@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -90,9 +91,39 @@ def wait_for_restart(launcher: subprocess.Popen[bytes]) -> None:
         assert reported
 
 
-def rank_process(launcher: int, rank: int) -> int:
-    """Return the process of a rank that a launcher has started."""
-    return next(pid for pid in children(launcher) if b"\0RANK=%d\0" % rank in environment(pid))
+def rank_processes(launcher: int, devices: int = 2) -> list[int]:
+    """Wait until a launcher has started all ranks; return their processes, by rank.
+
+    A child that does not run its own program yet has no rank, and to stop it would stop the
+    launcher, which waits for that.
+    """
+    found: dict[int, int] = {}
+
+    def have_started() -> bool:
+        for pid in children(launcher):
+            if rank := re.search(rb"\0RANK=([0-9]+)\0", environment(pid)):
+                found[int(rank[1])] = pid
+        return len(found) == devices
+
+    wait_for(have_started)
+    return [found[rank] for rank in range(devices)]
+
+
+def interrupt_twice(launcher: int) -> None:
+    """Send SIGINT as soon as the launcher has taken the first: two that wait would be one."""
+    for _ in range(2):
+        os.kill(launcher, signal.SIGINT)
+        wait_for(lambda: not in_signals(launcher, "ShdPnd", signal.SIGINT))
+
+
+def in_signals(pid: int, field: str, number: signal.Signals) -> bool:
+    """Return whether a signal is in a set of a process's status, such as SigBlk; no if it ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return False
+    found = re.search(rf"^{field}:\s*([0-9a-f]+)$", status, re.M)
+    return found is not None and bool(int(found[1], 16) >> (number - 1) & 1)
 
 
 def children(parent: int) -> Iterator[int]:
@@ -116,7 +147,10 @@ def is_running(pid: int) -> bool:
 
 
 def environment(pid: int) -> bytes:
-    return b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0"
+    try:
+        return b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0"
+    except OSError:  # it has ended
+        return b""
 
 
 def assert_only_nmtkit_talks(talk: str) -> None:

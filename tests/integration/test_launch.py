@@ -17,7 +17,7 @@ from tests.launching import (
     children,
     end,
     parameters,
-    rank_process,
+    rank_processes,
     start,
     wait_for,
     wait_for_checkpoint,
@@ -45,7 +45,7 @@ def test_a_lost_rank_is_reported_and_all_restart_from_the_last_checkpoint(
     monkeypatch.setenv("TMPDIR", str(temporary))
     process = start(data, run, *WHOLE)
     wait_for_checkpoint(run, 20)
-    os.kill(rank_process(process.pid, 1), signal.SIGKILL)
+    os.kill(rank_processes(process.pid)[1], signal.SIGKILL)
     code, talk = end(process)
     assert code == 0, talk
     assert "rank 1 was killed by SIGKILL; starting all ranks again" in talk
@@ -60,7 +60,7 @@ def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
 ) -> None:
     process = start(data, tmp_path, "--max-updates", "1000000", "--devices", "2")
     wait_for_checkpoint(tmp_path, 5)
-    os.kill(rank_process(process.pid, 1), signal.SIGKILL)
+    os.kill(rank_processes(process.pid)[1], signal.SIGKILL)
     wait_for_restart(process)
     wait_for(lambda: any(children(process.pid)))
     process.send_signal(signal.SIGTERM)

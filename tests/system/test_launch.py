@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,15 +11,16 @@ import pytest
 import torch
 
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training.launch import POLL_S
 from tests.launching import (
     WHOLE,
     assert_only_nmtkit_talks,
     children,
     end,
+    in_signals,
+    interrupt_twice,
     is_running,
     parameters,
-    rank_process,
+    rank_processes,
     start,
     wait_for,
     wait_for_checkpoint,
@@ -58,9 +58,7 @@ def test_a_signal_to_the_launcher_stops_all_after_saving(
 
 def holds_signals_back(process: int) -> bool:
     """Return whether a process is importing torch."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    blocked = re.search(r"^SigBlk:\s*([0-9a-f]+)$", status, re.M)
-    return blocked is not None and bool(int(blocked[1], 16) >> (signal.SIGTERM - 1) & 1)
+    return in_signals(process, "SigBlk", signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +84,9 @@ def test_a_signal_while_processes_start_stops_them_in_order(
 def test_a_second_interrupt_does_not_wait_for_ranks_that_join(data: Path, tmp_path: Path) -> None:
     """One is stopped, as if it loaded PyTorch for ever; no signal would end either."""
     process = start(data, tmp_path / "run", "--max-updates", "1000000", "--devices", "2")
-    wait_for(lambda: len(list(children(process.pid))) == 2)
-    ranks = [*children(process.pid)]
+    ranks = rank_processes(process.pid)
     os.kill(ranks[1], signal.SIGSTOP)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(3 * POLL_S)  # the launcher has seen the first
+    interrupt_twice(process.pid)
     code, talk = end(process)
     assert (code, talk.splitlines()[-1]) == (130, "nmtkit: interrupted")
     assert_only_nmtkit_talks(talk)
@@ -113,10 +108,8 @@ checkpointing.write_checkpoint = write_slowly
     settings = ("--max-updates", "1000000", "--save-every", "5", "--devices", "2")
     process = start(data, run, *settings, code=slow_write)
     wait_for_checkpoint(run, 5)
-    ranks = [*children(process.pid)]
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(3 * POLL_S)
+    ranks = rank_processes(process.pid)
+    interrupt_twice(process.pid)
     code, talk = end(process)
     assert code == 130, talk
     assert talk.count("nmtkit: ") == 1, talk
@@ -128,7 +121,7 @@ def test_a_rank_that_hangs_is_killed_when_another_is_lost(data: Path, tmp_path: 
     run = tmp_path / "run"
     process = start(data, run, "--max-updates", "1000000", "--devices", "2", code=IMPATIENT)
     wait_for_checkpoint(run, 5)
-    hung, lost = (rank_process(process.pid, rank) for rank in range(2))
+    hung, lost = rank_processes(process.pid)
     os.kill(hung, signal.SIGSTOP)
     os.kill(lost, signal.SIGKILL)
     wait_for_restart(process)
@@ -157,7 +150,7 @@ def test_ranks_end_with_their_launcher_and_the_same_command_resumes(
 ) -> None:
     process = start(data, tmp_path, *WHOLE)
     wait_for_checkpoint(tmp_path, 20)
-    ranks = [rank_process(process.pid, rank) for rank in range(2)]
+    ranks = rank_processes(process.pid)
     process.kill()
     process.communicate()
     wait_for(lambda: not any(is_running(rank) for rank in ranks))
