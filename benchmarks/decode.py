@@ -13,18 +13,22 @@ CORPUS is a folder with test.src, segmented into words w00000, w00001, ... Weigh
 equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decoded, then single
 sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end symbol, which is
 impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, CTranslate2 in
-float32 and in int8, the others in float32. PYTHON is an interpreter with the requirements of nmtkit
-and of the peers, which compute on the CPU. --growth prints the time of a step by position, and of
-its self-attention. --lengths prints time and memory by length of the hypotheses, each length in a
-separate process.
+float32 and in int8, the others in float32. Steps of single sentences are also measured compiled;
+the code is kept in the cache of `nmtkit translate --compile on`. PYTHON is an interpreter with the
+requirements of nmtkit and of the peers, which compute on the CPU. --growth prints the time of a
+step by position, and of its self-attention. --lengths prints time and memory by length of the
+hypotheses, each length in a separate process.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import torch
@@ -47,6 +51,7 @@ from benchmarks.memory import wait
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
+from nmtkit.decoding.compiled_steps import compiled_step
 from nmtkit.decoding.search import beam_search
 from nmtkit.model.kernels.attend import attend_step
 from nmtkit.model.state import DecoderState
@@ -104,11 +109,12 @@ def main() -> None:
     parser.add_argument("--ctranslate2", type=Path, help="exported model; default: left out")
     parser.add_argument("--save", type=Path, help="only write the model with random weights")
     parser.add_argument("--compute-type", choices=COMPUTE_TYPES, help="with --one: CTranslate2's")
+    parser.add_argument("--compile", action="store_true", help="compiled steps")
     parser.add_argument("--one", action="store_true", help="measure nmtkit only, once")
     parser.add_argument("--growth", action="store_true", help="time of a step by position")
     options = parser.parse_args()
     if options.save:
-        save_model(options)
+        save_model(options, options.save)
     elif options.growth:
         show_growth(options)
     elif options.lengths:
@@ -129,6 +135,8 @@ def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
     theirs = ["decode", "--shape", options.shape, "--data", options.corpus, *amounts]
     sizes = (num_sentences, batch_size, options.length)
     found = [own(options, precision, *sizes) for precision in options.precisions]
+    if batch_size == 1:
+        found += [compiled(own(options, precision, *sizes)) for precision in options.precisions]
     if options.ctranslate2:
         found += [ctranslate2_of(options, kind, *sizes) for kind in COMPUTE_TYPES]
     found += peer("hf.py", theirs, options)
@@ -146,6 +154,11 @@ def own(
     arguments += ["--precision", precision]
     name = OWN_NAME if precision == PRECISIONS[0] else f"{OWN_NAME} {precision}"
     return Contender(name, module("benchmarks.decode", arguments))
+
+
+def compiled(contender: Contender) -> Contender:
+    """Return nmtkit with compiled steps."""
+    return Contender(f"{contender.name} compiled", [*contender.command, "--compile"])
 
 
 def ctranslate2_of(
@@ -180,8 +193,7 @@ def show_lengths(options: argparse.Namespace) -> None:
 @torch.inference_mode()
 def decode_once(options: argparse.Namespace) -> None:
     """Translate all sentences and print the rate."""
-    model = make_model(options)
-    model.prepare(getattr(torch, options.precision))
+    model = make_prepared_model(options)
     print_rate(
         options,
         read_batches(options),
@@ -225,13 +237,13 @@ def print_rate(
     print_measurement(f"decode {options.shape}", sum(map(len, batches)) / seconds, UNIT)
 
 
-def save_model(options: argparse.Namespace) -> None:
+def save_model(options: argparse.Namespace, folder: Path) -> None:
     """Write the measured model, for the exporters."""
     words = Words([f"w{number:05d}" for number in range(NUM_WORDS[options.shape])])
     codec = TextCodec("en", "de", words, words, is_shared=True)
     tensors = make_model(options).state_dict()
     recipe = build(TrainRecipe, PRESETS[options.shape], {})
-    write_model(options.save, tensors, recipe, codec, {}, overwrite=False)
+    write_model(folder, tensors, recipe, codec, {}, overwrite=False)
 
 
 def make_model(options: argparse.Namespace) -> Transformer:
@@ -242,6 +254,21 @@ def make_model(options: argparse.Namespace) -> Transformer:
     torch.manual_seed(recipe.seed.seed)
     size = NUM_WORDS[options.shape] + FIRST_WORD_ID
     return Transformer(recipe.model, size, size, is_shared=True).to(device).eval()
+
+
+def make_prepared_model(options: argparse.Namespace) -> Transformer:
+    """Return a model for decoding, with compiled steps for --compile."""
+    model, dtype = make_model(options), getattr(torch, options.precision)
+    if options.compile:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            save_model(options, path)
+            model.compiled_step = compiled_step(
+                path, model, dtype, options.beam, partial(print, file=sys.stderr)
+            )
+            assert model.compiled_step is not None
+    model.prepare(dtype)
+    return model
 
 
 def read_batches(options: argparse.Namespace) -> list[list[list[int]]]:
@@ -282,8 +309,7 @@ def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -
 @torch.inference_mode()
 def show_growth(options: argparse.Namespace) -> None:
     """Print the time of a step by position, with and without self-attention."""
-    model = make_model(options)
-    model.prepare(getattr(torch, options.precision))
+    model = make_prepared_model(options)
     options.batch_sizes = options.batch_sizes[:1]
     batch = read_batches(options)[0]
     rounds = [decode(model, batch, GROWTH_LENGTH, options.beam) for _ in range(options.rounds)]

@@ -59,6 +59,7 @@ class TranslateSettings(TypedDict, total=False):
     shortlist: str | PathLike[str] | None
     draft: str | PathLike[str] | None
     draft_tokens: int
+    compile: str
     max_source_length: int
     on_too_long: str
     seed: int

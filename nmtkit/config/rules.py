@@ -93,6 +93,12 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
         yield from _draft(recipe)
     else:
         yield from without_effect(recipe, ("draft_tokens",), "without --draft")
+    if recipe.translation.compile == "on" and recipe.translation.devices != 1:
+        yield Problem(
+            ("compile", "devices"),
+            "compile ('on') is for one process, which translates line by line; leave out "
+            "--compile or --devices [translation.compile]",
+        )
     if recipe.translation.stream:
         yield from without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     yield from _search(recipe, search)

@@ -145,6 +145,14 @@ class TranslationConfig(InferenceConfig):
         maximum=64,
         on_resume="free",
     )
+    compile: str = setting(
+        "off",
+        "Compile the decoder for lines that are translated one at a time, on a CPU with a C++ "
+        "compiler; takes about a minute, once for a model. If that fails, translation prints the "
+        "reason and continues without it.",
+        choices=("on", "off"),
+        on_resume="free",
+    )
     stream: bool = setting(False, "Translate each line before reading the next one.")
     devices: int = setting(
         1,

@@ -11,8 +11,9 @@ import torch
 from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TranslateRecipe
 from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.compiled_steps import compiled_step
 from nmtkit.decoding.scorer import Scorer
-from nmtkit.decoding.translator import Translator
+from nmtkit.decoding.translator import Translator, num_rows
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
@@ -34,8 +35,14 @@ def load_translator(
         ConfigError: the vocabularies differ, the draft does not fit, or the device is missing.
         DamagedError: a model or the shortlist is missing or incomplete.
     """
-    device = set_up(recipe.runtime)
-    loaded = [_load_prepared(path, device, recipe.translation.precision) for path in paths]
+    device, config = set_up(recipe.runtime), recipe.translation
+    if config.compile == "on" and device.type != "cpu":
+        raise ConfigError(
+            "compile ('on') is for CPUs; use --device cpu, or leave out --compile "
+            "[translation.compile]"
+        )
+    num_tokens = config.draft_tokens + 1 if config.draft else num_rows(recipe)
+    loaded = [_load_for_steps(path, device, config, num_tokens, warn) for path in paths]
     first, *others = loaded
     for path, other in zip(paths[1:], others, strict=True):
         if other.codec.fingerprint != first.codec.fingerprint:
@@ -44,8 +51,8 @@ def load_translator(
                 "ensemble; give models that were trained on the same dataset"
             )
     models = [one.model for one in loaded]
-    shortlist = _load_shortlist(recipe.translation.shortlist, paths[0], first.codec)
-    draft = _load_draft(recipe.translation, device, paths[0], first.codec)
+    shortlist = _load_shortlist(config.shortlist, paths[0], first.codec)
+    draft = _load_draft(config, device, paths[0], first.codec, warn)
     return Translator(models, first.codec, recipe, warn, shortlist, draft)
 
 
@@ -68,17 +75,41 @@ def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> S
 def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedModel:
     """Load a model and prepare it for fast inference in a precision."""
     loaded = load_model(path, device)
-    loaded.model.prepare(choose_precision(precision, device, trained_size=None) or torch.float32)
+    loaded.model.prepare(_dtype(precision, device))
     return loaded
 
 
+def _load_for_steps(
+    path: Path,
+    device: torch.device,
+    config: TranslationConfig,
+    num_tokens: int,
+    warn: Callable[[str], None],
+) -> LoadedModel:
+    """Load a model for a search; compile its steps of this size if the settings ask for it."""
+    if config.compile == "off":
+        return _load_prepared(path, device, config.precision)
+    loaded, dtype = load_model(path, device), _dtype(config.precision, device)
+    loaded.model.compiled_step = compiled_step(path, loaded.model, dtype, num_tokens, warn)
+    loaded.model.prepare(dtype)
+    return loaded
+
+
+def _dtype(precision: str, device: torch.device) -> torch.dtype:
+    return choose_precision(precision, device, trained_size=None) or torch.float32
+
+
 def _load_draft(
-    config: TranslationConfig, device: torch.device, model: Path, codec: TextCodec
+    config: TranslationConfig,
+    device: torch.device,
+    model: Path,
+    codec: TextCodec,
+    warn: Callable[[str], None],
 ) -> Transformer | None:
     if not config.draft:
         return None
     path = Path(config.draft)
-    draft = _load_prepared(path, device, config.precision)
+    draft = _load_for_steps(path, device, config, 1, warn)
     if draft.codec.fingerprint != codec.fingerprint:
         raise ConfigError(
             f"{path}: its vocabulary differs from that of {model}, so it cannot be its "

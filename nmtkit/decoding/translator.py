@@ -67,6 +67,11 @@ class _SourcePart:
     fewest_tokens: int
 
 
+def num_rows(recipe: TranslateRecipe) -> int:
+    """Return W, the rows of a sentence in a search: the beam, or the samples."""
+    return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
+
+
 class Translator:
     """A model or ensemble with its codec, ready to translate."""
 
@@ -201,10 +206,9 @@ class Translator:
 
     def _width(self) -> int:
         """Return the number of tokens per sentence that a step reads."""
-        recipe = self._recipe
         if self._draft is not None:
-            return recipe.translation.draft_tokens + 1
-        return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
+            return self._recipe.translation.draft_tokens + 1
+        return num_rows(self._recipe)
 
     def _parts(
         self, request: Request, parts: Sequence[list[int]], number: int

@@ -9,6 +9,7 @@ Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; D 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch.nn.functional as F
@@ -18,6 +19,7 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import CrossAttention, SelfAttention, initialize
 from nmtkit.model.kernels.dropout import Dropout
 from nmtkit.model.kernels.low_precision import Linear
+from nmtkit.model.state import StepState
 
 Function = Callable[[Tensor], Tensor]
 
@@ -172,6 +174,17 @@ class DecoderLayer(Layer):
         return self.tail.add_norm_feed_forward(
             (cross_residual, feed_forward_residual), self.feed_forward, x, context
         )
+
+
+def step_layers(layers: Sequence[DecoderLayer], x: Tensor, state: StepState) -> Tensor:
+    """Run the layers of a decoder over the new tokens (B, W or T, D) of a step."""
+    for index, layer in enumerate(layers):
+        x = layer(
+            x,
+            partial(layer.self_attention.step, state=state, layer=index),
+            partial(layer.memory_attention.step, state=state, layer=index),
+        )
+    return x
 
 
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:

@@ -16,6 +16,7 @@ source.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +30,29 @@ COMPACT_BELOW = 0.6
 
 MASKED = float("-inf")
 """Added to the attention score of a position that a row may not attend to; others get 0."""
+
+StepTensors: TypeAlias = tuple[
+    Tensor, Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor], list[Tensor]
+]
+"""All tensors of a step, except those of the new tokens.
+
+The indices of their entries (T,); the bias of all entries of the capacity (B, T, C), and that of
+the source's positions (BH, 1, S); for each layer the stored keys (B, H, C, K) and values (B, H, C,
+U), and the source's keys (BH, K, S) and values (BH, S, U).
+"""
+
+
+class StepState(Protocol):
+    """What the layers of a decoder read and write in a step; `DecoderState` describes it."""
+
+    memory_bias: Tensor
+    prefix_bias: Tensor
+
+    def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Store one layer's new entries; return keys and values of all."""
+
+    def memory(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Return the source's keys and values for one layer."""
 
 
 class DecoderState:
@@ -64,11 +88,11 @@ class DecoderState:
         layers, sentences, heads = self._memory_keys.shape[:3]
         bias = _masked_bias(self._memory_keys, memory_mask.shape).masked_fill_(memory_mask, 0.0)
         self._memory_bias = bias[:, None].repeat(1, heads, 1)  # (B, H, S)
-        # Entries are written before they are read, so they need no initial value. A tensor per
-        # layer: when the capacity grows, one layer at a time is stored twice.
+        # A tensor per layer: when the capacity grows, one layer at a time is stored twice. Zeros,
+        # because compiled code multiplies by the entries that are not written yet, too.
         capacity, like = (sentences, heads, ENTRY_BLOCK), self._memory_keys
-        self._keys = [like.new_empty(*capacity, sizes[0]) for _ in range(layers)]
-        self._values = [like.new_empty(*capacity, sizes[1]) for _ in range(layers)]
+        self._keys = [like.new_zeros(*capacity, sizes[0]) for _ in range(layers)]
+        self._values = [like.new_zeros(*capacity, sizes[1]) for _ in range(layers)]
         self._bias = _masked_bias(self._memory_keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._new = slice(0, 0)  # the entries of the current step
@@ -164,13 +188,21 @@ class DecoderState:
         if self._window:
             is_behind = self._positions <= self.positions - self._window
             self._bias.masked_fill_(is_behind[:, None], MASKED)
-        bias = self._bias[:, :, :last]
+        bias = self._bias
         if is_sequence:
             bias = bias.repeat(1, num_tokens, 1)
-            bias[:, :, first:] = _masked_bias(bias, (num_tokens, num_tokens)).triu_(1)
+            bias[:, :, first:last] = _masked_bias(bias, (num_tokens, num_tokens)).triu_(1)
         heads = self._memory_bias.shape[1]
-        self.prefix_bias = bias[:, None].expand(-1, heads, -1, -1).flatten(0, 1)
+        self.prefix_bias = bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
+        self._step_bias = bias
         self._new = slice(first, last)
+
+    def step_tensors(self) -> StepTensors:
+        """Return all that the layers read and write in the step that has begun."""
+        keys, values = zip(*self._memory, strict=True)
+        new = torch.arange(self._new.start, self._new.stop, device=self._bias.device)
+        stored = (self._keys, self._values)
+        return new, self._step_bias, self.memory_bias, *stored, list(keys), list(values)
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store one layer's new entries.
@@ -257,4 +289,5 @@ def _enlarge(stored: Tensor, num_entries: int, room: int) -> Tensor:
     """Copy the first entries of stored (B, H, C, size) to a storage with `room` more."""
     larger = stored.new_empty(*stored.shape[:2], num_entries + room, stored.shape[3])
     larger[:, :, :num_entries] = stored[:, :, :num_entries]
+    larger[:, :, num_entries:] = 0
     return larger

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmtkit.config.training import NORMS, ModelConfig
+from nmtkit.model.compiled_step import CompiledStep
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
 from nmtkit.model.kernels.low_precision import call_with_rounded_weights
@@ -24,6 +25,7 @@ from nmtkit.model.layers import (
     Function,
     ResidualTail,
     layer_norm,
+    step_layers,
 )
 from nmtkit.model.state import DecoderState
 from nmtkit.packed import Packed
@@ -57,6 +59,8 @@ class Transformer(nn.Module):
         self._activation_checkpointing = activation_checkpointing
         # The output projection as `prepare` makes it; neither a parameter nor saved.
         self.prepared_output: InferenceLinear | None = None
+        # The layers of the decoder as code for steps of one sentence.
+        self.compiled_step: CompiledStep | None = None
         target_tokens = token_embedding(target_size, config.model_size)
         source_tokens = (
             target_tokens
@@ -142,13 +146,9 @@ class Transformer(nn.Module):
         """Run a step without the output projection; return hidden vectors (B, W or T, D)."""
         state.begin_step(tokens.shape[1])
         x = self.target_embedding(tokens, state.positions, state.longest)
-        for index, layer in enumerate(self.decoder):
-            x = layer(
-                x,
-                partial(layer.self_attention.step, state=state, layer=index),
-                partial(layer.memory_attention.step, state=state, layer=index),
-            )
-        return cast(Tensor, self.decoder_norm(x))
+        if self.compiled_step is not None and self.compiled_step.fits(x):
+            return self.compiled_step(x, state)
+        return cast(Tensor, self.decoder_norm(step_layers(self.decoder, x, state)))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Project hidden vectors (..., D) to unnormalised log-probabilities (..., V).
@@ -191,7 +191,7 @@ class Transformer(nn.Module):
         weight = self.output_weight
         product = dtype if weight.is_cuda else weight.dtype
         self.prepared_output = InferenceLinear(weight, self.output_bias, product, weight.dtype)
-        replace_linears(self, dtype)
+        replace_linears(self, partial(InferenceLinear, dtype=dtype))
 
     def prepared_copy(self, dtype: torch.dtype) -> "Transformer":
         """Return a prepared model (see `prepare`) with the present weights, and keep this one.

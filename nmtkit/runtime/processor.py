@@ -1,4 +1,4 @@
-"""The CPU: its model, its maker, and its instructions for bfloat16."""
+"""The CPU: its model, its maker, and its instructions."""
 
 import re
 from functools import cache
@@ -23,6 +23,12 @@ def is_intel(processor: Path = PROCESSOR) -> bool:
 def multiplies_bfloat16(processor: Path = PROCESSOR) -> bool:
     """Return whether the CPU has instructions for bfloat16 products, which are slow without."""
     return re.search(r"\b(avx512_bf16|amx_bf16)\b", _description(processor)) is not None
+
+
+def processor_instructions(processor: Path = PROCESSOR) -> str:
+    """Return the names of the CPU's instructions; empty if the system does not list them."""
+    found = re.search(r"^(?:flags|Features)\s*:\s*(.*\S)", _description(processor), re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _description(processor: Path) -> str:

@@ -59,13 +59,31 @@ class InferenceLinear(nn.Module):
         return self._multiply(x.to(self.dtype))
 
 
-def replace_linears(module: nn.Module, dtype: torch.dtype) -> None:
-    """Replace each linear layer by an `InferenceLinear`, one at a time to save memory."""
+class PlainLinear(nn.Module):
+    """The same for compilers, which prepare the matrix themselves: it is a parameter."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach().to(dtype), requires_grad=False)
+        self.bias: nn.Parameter | None = None
+        if bias is not None:
+            self.bias = nn.Parameter(bias.detach().to(dtype), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute (..., outputs) from x (..., inputs)."""
+        return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+
+
+def replace_linears(module: nn.Module, make: Callable[[Tensor, Tensor], nn.Module]) -> None:
+    """Replace each linear layer by what `make` returns for its weight and bias.
+
+    One at a time, to save memory.
+    """
     for name, child in module.named_children():
         if isinstance(child, nn.Linear):
-            setattr(module, name, InferenceLinear(child.weight, child.bias, dtype))
+            setattr(module, name, make(child.weight, child.bias))
         else:
-            replace_linears(child, dtype)
+            replace_linears(child, make)
 
 
 def _linear_function(weight: Tensor, bias: Tensor | None, result: torch.dtype) -> Function:

@@ -1,3 +1,4 @@
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -118,7 +119,7 @@ def test_float64_is_multiplied_in_float64() -> None:
 
 def test_only_linear_layers_are_replaced() -> None:
     module = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 2)))
-    replace_linears(module, torch.float32)
+    replace_linears(module, partial(InferenceLinear, dtype=torch.float32))
     kinds = [type(one) for one in module.modules() if not isinstance(one, nn.Sequential)]
     assert kinds == [InferenceLinear, nn.LayerNorm, InferenceLinear]
 

@@ -1,0 +1,136 @@
+"""Steps by the function that is compiled, compared with those of the model itself."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmtkit.config.training import ModelConfig
+from nmtkit.decoding.compiled_steps import compile_step
+from nmtkit.model.compiled_step import CompiledStep, StepFunction
+from nmtkit.model.state import ENTRY_BLOCK, DecoderState
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import pack_sequences
+from nmtkit.symbols import BOS_ID, EOS_ID
+from tests.compilers import needs_compiler
+from tests.unit.model.test_transformer import SHAPES, VOCABULARY, make
+
+NUM_TOKENS = 3
+SOURCES = [[3, 4, 5, EOS_ID], [6, EOS_ID], [7, 8, 9, 10, 11, 12, 13, 14, EOS_ID]]
+TOLERANCE = 2e-5
+"""Of hidden vectors of size 1, in float32."""
+
+shapes = pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES.keys())
+
+
+class Interpreted(CompiledStep):
+    """The function itself, in place of its code."""
+
+    def __init__(self, model: Transformer, dtype: torch.dtype) -> None:
+        self._shape = (1, NUM_TOKENS)
+        self._function = StepFunction(model.decoder, model.decoder_norm, dtype)
+        self.num_calls = 0
+
+    def __call__(self, x: Tensor, state: DecoderState) -> Tensor:
+        self.num_calls += 1
+        output: Tensor = self._function(x, state.step_tensors())
+        return output
+
+
+def pair(config: ModelConfig, dtype: torch.dtype) -> tuple[Transformer, Transformer]:
+    """Return a model, and one with equal weights that interprets its steps."""
+    plain, other = make(config, torch.float32), make(config, torch.float32)
+    other.compiled_step = Interpreted(make(config, torch.float32), dtype)
+    for model in (plain, other):
+        model.prepare(dtype)
+    return plain, other
+
+
+def assert_rows_are_equal(plain: Transformer, other: Transformer, steps: int) -> None:
+    """Drive both as a beam search does."""
+    draw = random.Random(1)
+    with torch.inference_mode():
+        for source in SOURCES:
+            models = (plain, other)
+            packed = pack_sequences([source], torch.device("cpu"))
+            states = [model.start(model.encode(packed)) for model in models]
+            tokens = torch.tensor([[BOS_ID]])
+            for _ in range(steps):
+                pairs = zip(models, states, strict=True)
+                expected, found = (model.advance(tokens, state) for model, state in pairs)
+                torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
+                parents = torch.tensor([draw.choices(range(NUM_TOKENS), k=NUM_TOKENS)])
+                for state in states:
+                    state.expand(NUM_TOKENS) if state.width == 1 else state.reorder(parents)
+                tokens = torch.randint(VOCABULARY, (1, NUM_TOKENS))
+
+
+def assert_sequences_are_equal(plain: Transformer, other: Transformer, rounds: int) -> None:
+    """Drive both as a search with a draft does."""
+    draw = random.Random(1)
+    with torch.inference_mode():
+        for source in SOURCES:
+            models = (plain, other)
+            packed = pack_sequences([source], torch.device("cpu"))
+            states = [model.start(model.encode(packed)) for model in models]
+            for _ in range(rounds):
+                tokens = torch.randint(VOCABULARY, (1, draw.choice([1, NUM_TOKENS, NUM_TOKENS])))
+                pairs = zip(models, states, strict=True)
+                expected, found = (model.advance(tokens, state) for model, state in pairs)
+                torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
+                removed = draw.randrange(tokens.shape[1])
+                for state in states:
+                    state.remove_last([removed])
+
+
+@shapes
+def test_rows_of_a_sentence_are_those_of_the_model(config: ModelConfig) -> None:
+    plain, other = pair(config, torch.float32)
+    steps = ENTRY_BLOCK  # so the storage grows, and dead entries are removed
+    assert_rows_are_equal(plain, other, steps)
+    assert isinstance(other.compiled_step, Interpreted)
+    assert other.compiled_step.num_calls == len(SOURCES) * (steps - 1)
+
+
+@pytest.mark.parametrize(
+    "config", [SHAPES["post"], SHAPES["pre"], SHAPES["unequal sizes"]], ids=["post", "pre", "sizes"]
+)
+def test_tokens_of_a_row_are_those_of_the_model(config: ModelConfig) -> None:
+    assert_sequences_are_equal(*pair(config, torch.float32), rounds=20)
+
+
+def test_low_precision_is_that_of_the_model() -> None:
+    plain, other = pair(SHAPES["post"], torch.bfloat16)
+    assert_rows_are_equal(plain, other, 6)
+
+
+def test_a_batch_of_sentences_does_not_use_the_code() -> None:
+    plain, other = pair(SHAPES["post"], torch.float32)
+    source = pack_sequences(SOURCES[:2], torch.device("cpu"))
+    with torch.inference_mode():
+        states = [model.start(model.encode(source)) for model in (plain, other)]
+        tokens = torch.full((2, 1), BOS_ID)
+        for model, state in zip((plain, other), states, strict=True):
+            model.advance(tokens, state)
+            state.expand(NUM_TOKENS)
+            model.advance(torch.full((2, NUM_TOKENS), 5), state)
+    assert isinstance(other.compiled_step, Interpreted)
+    assert other.compiled_step.num_calls == 0
+
+
+# torch's compiler makes use of what torch itself warns of.
+@pytest.mark.filterwarnings("ignore")
+@needs_compiler
+def test_compiled_code_computes_the_steps_of_the_model(tmp_path: Path) -> None:
+    config = replace(SHAPES["unequal sizes"], norm="pre", decoder_layers=1)
+    file = tmp_path / "step.pt2"
+    compile_step(make(config, torch.float32), torch.float32, NUM_TOKENS, file)
+    plain, other = (make(config, torch.float32) for _ in range(2))
+    for model in (plain, other):
+        model.prepare(torch.float32)
+    other.compiled_step = CompiledStep(file, NUM_TOKENS)
+    assert_rows_are_equal(plain, other, ENTRY_BLOCK)
+    assert_sequences_are_equal(plain, other, 20)
