@@ -29,7 +29,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @needs_compiler
 def test_lines_are_translated_by_compiled_code(model: Path, tmp_path: Path) -> None:
     before = sorted(model.rglob("*"))
-    command = ("translate", model, "--stream", "--beam", 3, "--threads", 1)
+    command = ("translate", model, "--stream", "--beam", 3, "--threads", 1, "--device", "cpu")
     expected = nmtkit_in_text(*command, stdin=TEXT)
     for is_first in (True, False):
         done = nmtkit_in_text(*command, "--compile", "on", stdin=TEXT)
@@ -44,7 +44,7 @@ def test_without_a_compiler_translation_says_so_and_goes_on(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "/nonexistent")
-    command = ("translate", model, "--stream", "--beam", 2, "--threads", 1)
+    command = ("translate", model, "--stream", "--beam", 2, "--threads", 1, "--device", "cpu")
     expected = nmtkit_in_text(*command, stdin=TEXT)
     done = nmtkit_in_text(*command, "--compile", "on", stdin=TEXT)
     assert (done.returncode, done.stdout) == (0, expected.stdout)
