@@ -13,11 +13,11 @@ CORPUS is a folder with test.src, segmented into words w00000, w00001, ... Weigh
 equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decoded, then single
 sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end symbol, which is
 impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, CTranslate2 in
-float32 and in int8, the others in float32. Steps of single sentences are also measured compiled;
-the code is kept in the cache of `nmtkit translate --compile on`. PYTHON is an interpreter with the
-requirements of nmtkit and of the peers, which compute on the CPU. --growth prints the time of a
-step by position, and of its self-attention. --lengths prints time and memory by length of the
-hypotheses, each length in a separate process.
+float32 and in int8, the others in float32. With --compile, single sentences are also measured with
+compiled steps; the code is kept in the cache of `nmtkit translate --compile on`. PYTHON is an
+interpreter with the requirements of nmtkit and of the peers, which compute on the CPU. --growth
+prints the time of a step by position, and of its self-attention. --lengths prints time and memory
+by length of the hypotheses, each length in a separate process.
 """
 
 import argparse
@@ -51,7 +51,7 @@ from benchmarks.memory import wait
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.decoding.compiled_steps import compiled_step
+from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.search import beam_search
 from nmtkit.model.kernels.attend import attend_step
 from nmtkit.model.state import DecoderState
@@ -135,7 +135,7 @@ def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
     theirs = ["decode", "--shape", options.shape, "--data", options.corpus, *amounts]
     sizes = (num_sentences, batch_size, options.length)
     found = [own(options, precision, *sizes) for precision in options.precisions]
-    if batch_size == 1:
+    if batch_size == 1 and options.compile:
         found += [compiled(own(options, precision, *sizes)) for precision in options.precisions]
     if options.ctranslate2:
         found += [ctranslate2_of(options, kind, *sizes) for kind in COMPUTE_TYPES]
@@ -263,9 +263,8 @@ def make_prepared_model(options: argparse.Namespace) -> Transformer:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "model"
             save_model(options, path)
-            model.compiled_step = compiled_step(
-                path, model, dtype, options.beam, partial(print, file=sys.stderr)
-            )
+            report = partial(print, file=sys.stderr)
+            model.compiled_step = load_or_compile(path, model, dtype, options.beam, report, report)
             assert model.compiled_step is not None
     model.prepare(dtype)
     return model

@@ -85,6 +85,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=0, help="0 = all")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compile", action="store_true", help="compiled steps of all models")
     options = parser.parse_args()
     lines = list(read_lines(options.source))[: options.lines]
     if options.steps:
@@ -121,7 +122,10 @@ def load(options: argparse.Namespace, draft: str, num_proposed: int, batch_size:
     recipe = TranslateRecipe(
         search=SearchConfig(beam=1),
         translation=TranslationConfig(
-            draft=draft, draft_tokens=num_proposed, batch_size=batch_size
+            draft=draft,
+            draft_tokens=num_proposed,
+            batch_size=batch_size,
+            compile="on" if options.compile else "off",
         ),
         runtime=RuntimeConfig(device="cpu", threads=options.threads),
     )

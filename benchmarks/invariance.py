@@ -101,7 +101,7 @@ def translate(model: Path, way: Way, lines: Sequence[str]) -> list[Translation]:
     order = list(range(len(lines)))
     if way.is_shuffled:
         random.Random(1).shuffle(order)
-    translator = open_translator([model], way.recipe, print)
+    translator = open_translator([model], way.recipe, print, print)
     requests = [Request(lines[index]) for index in order]
     results = translator.answer_all(numbered_chunks(requests, way.recipe.translation.chunk_lines))
     answers: list[Answer] = [answer for result in results for answer in result.answers]

@@ -126,6 +126,9 @@ class Translator:
         self._warnings: list[str] = []
         with naming_arguments():
             self._translator = load_translator(paths, recipe, self._warnings.append)
+            messages = [as_arguments(message) for message in self._warnings]
+        for message in messages:
+            warnings.warn(message, stacklevel=3)
 
     def translate(
         self, lines: Iterable[str], *, target_prefixes: Iterable[str] | None = None

@@ -72,7 +72,7 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     if text.isatty():
         recipe = replace(recipe, translation=replace(recipe.translation, chunk_lines=1))
     # A pipe, unlike a file, may keep its reader waiting.
-    translator = open_translator(models, recipe, warn, reads_ahead=text.seekable())
+    translator = open_translator(models, recipe, warn, say, reads_ahead=text.seekable())
     write = make_writer(recipe.output)
     gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed of lines
     requests = read_requests(text, recipe.output.input_format, "standard input", warn)

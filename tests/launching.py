@@ -100,6 +100,7 @@ def rank_processes(launcher: int, devices: int = 2) -> list[int]:
     found: dict[int, int] = {}
 
     def have_started() -> bool:
+        found.clear()
         for pid in children(launcher):
             if rank := re.search(rb"\0RANK=([0-9]+)\0", environment(pid)):
                 found[int(rank[1])] = pid

@@ -148,7 +148,7 @@ class TranslationConfig(InferenceConfig):
     compile: str = setting(
         "off",
         "Compile the decoder for lines that are translated one at a time, on a CPU with a C++ "
-        "compiler; takes about a minute, once for a model. If that fails, translation prints the "
+        "compiler; takes up to a minute, once for a model. If that fails, translation prints the "
         "reason and continues without it.",
         choices=("on", "off"),
         on_resume="free",

@@ -106,7 +106,7 @@ def _translate_rest(
     from nmtkit.decoding.workers import open_translator
 
     recipe = corpus.plan.recipe
-    translator = open_translator(models, recipe, warn, reads_ahead=True)
+    translator = open_translator(models, recipe, warn, reporter.message, reads_ahead=True)
     write = make_writer(recipe.output)
     gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed of lines
     corpus.begin()

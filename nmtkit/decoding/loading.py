@@ -11,18 +11,21 @@ import torch
 from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TranslateRecipe
 from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.compiled_steps import compiled_step
+from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.scorer import Scorer
-from nmtkit.decoding.translator import Translator, num_rows
+from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
-from nmtkit.storage.model_folder import LoadedModel, load_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
 
 
 def load_translator(
-    paths: Sequence[Path], recipe: TranslateRecipe, warn: Callable[[str], None]
+    paths: Sequence[Path],
+    recipe: TranslateRecipe,
+    warn: Callable[[str], None],
+    report: Callable[[str], None] = lambda _: None,
 ) -> Translator:
     """Load a model, or several as an ensemble, ready to translate.
 
@@ -30,6 +33,7 @@ def load_translator(
         paths: paths of models, checkpoints or runs; at least one.
         recipe: settings of translation, device and precision.
         warn: takes one-line warnings.
+        report: takes a line before what takes long.
 
     Raises:
         ConfigError: the vocabularies differ, the draft does not fit, or the device is missing.
@@ -41,8 +45,7 @@ def load_translator(
             "compile ('on') is for CPUs; use --device cpu, or leave out --compile "
             "[translation.compile]"
         )
-    num_tokens = config.draft_tokens + 1 if config.draft else num_rows(recipe)
-    loaded = [_load_for_steps(path, device, config, num_tokens, warn) for path in paths]
+    loaded = [load_model(path, device) for path in paths]
     first, *others = loaded
     for path, other in zip(paths[1:], others, strict=True):
         if other.codec.fingerprint != first.codec.fingerprint:
@@ -52,8 +55,18 @@ def load_translator(
             )
     models = [one.model for one in loaded]
     shortlist = _load_shortlist(config.shortlist, paths[0], first.codec)
-    draft = _load_draft(config, device, paths[0], first.codec, warn)
-    return Translator(models, first.codec, recipe, warn, shortlist, draft)
+    draft = _load_draft(config, device, paths[0], first.codec)
+    translator = Translator(models, first.codec, recipe, warn, shortlist, draft)
+    # At last, as compiling takes long.
+    dtype = _dtype(config.precision, device)
+    steps = [(path, model, translator.step_size) for path, model in zip(paths, models, strict=True)]
+    if draft is not None:
+        steps.append((Path(config.draft), draft, 1))
+    for path, model, num_tokens in steps:
+        if config.compile == "on":
+            model.compiled_step = load_or_compile(path, model, dtype, num_tokens, report, warn)
+        model.prepare(dtype)
+    return translator
 
 
 def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> Scorer:
@@ -68,48 +81,24 @@ def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> S
         ConfigError: the device is missing, or does not support the precision.
         DamagedError: the model is missing or incomplete.
     """
-    loaded = _load_prepared(path, set_up(runtime), scoring.precision)
+    device = set_up(runtime)
+    loaded = load_model(path, device)
+    loaded.model.prepare(_dtype(scoring.precision, device))
     return Scorer([loaded.model], loaded.codec, scoring)
 
 
-def _load_prepared(path: Path, device: torch.device, precision: str) -> LoadedModel:
-    """Load a model and prepare it for fast inference in a precision."""
-    loaded = load_model(path, device)
-    loaded.model.prepare(_dtype(precision, device))
-    return loaded
-
-
-def _load_for_steps(
-    path: Path,
-    device: torch.device,
-    config: TranslationConfig,
-    num_tokens: int,
-    warn: Callable[[str], None],
-) -> LoadedModel:
-    """Load a model for a search; compile its steps of this size if the settings ask for it."""
-    if config.compile == "off":
-        return _load_prepared(path, device, config.precision)
-    loaded, dtype = load_model(path, device), _dtype(config.precision, device)
-    loaded.model.compiled_step = compiled_step(path, loaded.model, dtype, num_tokens, warn)
-    loaded.model.prepare(dtype)
-    return loaded
-
-
 def _dtype(precision: str, device: torch.device) -> torch.dtype:
+    """Return the type of matrix products."""
     return choose_precision(precision, device, trained_size=None) or torch.float32
 
 
 def _load_draft(
-    config: TranslationConfig,
-    device: torch.device,
-    model: Path,
-    codec: TextCodec,
-    warn: Callable[[str], None],
+    config: TranslationConfig, device: torch.device, model: Path, codec: TextCodec
 ) -> Transformer | None:
     if not config.draft:
         return None
     path = Path(config.draft)
-    draft = _load_for_steps(path, device, config, 1, warn)
+    draft = load_model(path, device)
     if draft.codec.fingerprint != codec.fingerprint:
         raise ConfigError(
             f"{path}: its vocabulary differs from that of {model}, so it cannot be its "

@@ -67,11 +67,6 @@ class _SourcePart:
     fewest_tokens: int
 
 
-def num_rows(recipe: TranslateRecipe) -> int:
-    """Return W, the rows of a sentence in a search: the beam, or the samples."""
-    return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
-
-
 class Translator:
     """A model or ensemble with its codec, ready to translate."""
 
@@ -171,7 +166,7 @@ class Translator:
 
         answers = ChunkAnswers([*map(len, parts_of_lines)], complete)
         yield answers.add_blank()
-        config, device, width = self._recipe.translation, self._device, self._width()
+        config, device, width = self._recipe.translation, self._device, self.step_size
         lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
         limits = max_tokens_of(config, device), batch_size_of(config, device)
         for batch in batches_by_length(lengths, *(scale_limit(one, width) for one in limits)):
@@ -185,6 +180,14 @@ class Translator:
     def target_kind(self) -> str:
         """Kind of the target vocabulary, a key of `KINDS`."""
         return self._codec.target.kind
+
+    @property
+    def step_size(self) -> int:
+        """Tokens per sentence that a step of the models reads."""
+        recipe = self._recipe
+        if self._draft is not None:
+            return recipe.translation.draft_tokens + 1
+        return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
     def summarize(self, repair_counts: Counter[bool | None]) -> str:
         """Return a line about the repaired translations of a text; "" for plain text.
@@ -203,12 +206,6 @@ class Translator:
             text, is_repaired = self._codec.complete(one.text, request.source)
             translations.append(replace(one, text=text, is_repaired=is_repaired))
         return Answer(request, translations, warning)
-
-    def _width(self) -> int:
-        """Return the number of tokens per sentence that a step reads."""
-        if self._draft is not None:
-            return self._recipe.translation.draft_tokens + 1
-        return num_rows(self._recipe)
 
     def _parts(
         self, request: Request, parts: Sequence[list[int]], number: int

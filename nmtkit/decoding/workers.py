@@ -183,6 +183,7 @@ def open_translator(
     paths: Sequence[Path],
     recipe: TranslateRecipe,
     warn: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     reads_ahead: bool = False,
 ) -> "Translator | Workers":
@@ -190,7 +191,7 @@ def open_translator(
     num_gpus = torch.cuda.device_count() if recipe.runtime.device != "cpu" else 0
     num_workers = recipe.translation.devices or max(num_gpus, 1)
     if num_workers == 1:
-        return load_translator(paths, recipe, warn)
+        return load_translator(paths, recipe, warn, report)
     return Workers(paths, recipe, warn, num_workers, reads_ahead=reads_ahead)
 
 

@@ -199,10 +199,9 @@ class DecoderState:
 
     def step_tensors(self) -> StepTensors:
         """Return all that the layers read and write in the step that has begun."""
-        keys, values = zip(*self._memory, strict=True)
         new = torch.arange(self._new.start, self._new.stop, device=self._bias.device)
-        stored = (self._keys, self._values)
-        return new, self._step_bias, self.memory_bias, *stored, list(keys), list(values)
+        lists = (self._keys, self._values, *self._memory)
+        return new, self._step_bias, self.memory_bias, *lists
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store one layer's new entries.
@@ -223,7 +222,8 @@ class DecoderState:
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
         """Return the source's keys (BH, K, S) and values (BH, S, U) for one layer."""
-        return self._memory[layer]
+        keys, values = self._memory
+        return keys[layer], values[layer]
 
     def _advance_positions(self, num_new: int) -> None:
         """Set the positions of the next tokens of each row."""
@@ -247,7 +247,7 @@ class DecoderState:
 
     def _view_memory(self) -> None:
         keys, values = self._memory_keys.flatten(1, 2), self._memory_values.flatten(1, 2)
-        self._memory = list(zip(keys.unbind(), values.unbind(), strict=True))
+        self._memory = [*keys.unbind()], [*values.unbind()]  # by layer
         self.memory_bias = self._memory_bias.flatten(0, 1)[:, None]
 
     def _make_room(self, num_tokens: int) -> None:

@@ -23,7 +23,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
-from nmtkit.errors import NmtkitError, ResourceError
+from nmtkit.errors import NmtkitError, ResourceError, first_paragraph
 from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision
@@ -140,8 +140,7 @@ def choose_execution(
     except NmtkitError:
         raise
     except (RuntimeError, OSError, SubprocessError) as error:
-        reason = " ".join(str(error).partition("\n\n")[0].split())
-        report(f"not compiled: {reason}; training continues without --compile")
+        report(f"not compiled: {first_paragraph(error)}; training continues without --compile")
         return eager
     if ratio is not None and ratio > MAX_COMPILED_TIME:
         report(

@@ -1,17 +1,36 @@
-"""`nmtkit translate --compile on` as its users call it, with torch's compiler."""
+"""`nmtkit translate --compile on` with torch's compiler."""
 
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+import nmtkit
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.decoding import code_cache
+from nmtkit.decoding.code_cache import compile_step, load_or_compile
+from nmtkit.model.compiled_step import CompiledStep
+from nmtkit.model.state import ENTRY_BLOCK
 from nmtkit.storage.model_folder import write_model
 from tests import commands
 from tests.commands import nmtkit_in_text
 from tests.compilers import needs_compiler
+from tests.launching import children, wait_for
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
+from tests.unit.model.test_compiled_step import (
+    NUM_TOKENS,
+    assert_rows_are_equal,
+    assert_sequences_are_equal,
+)
+from tests.unit.model.test_transformer import SHAPES, make
 
 COMPILING_S = 300
+FLOAT = torch.float32
 TEXT = "".join(f"{line}\n" for line in TRAIN_LINES)
 
 
@@ -26,32 +45,63 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "model"
 
 
+def command_of(model: Path, *options: object) -> tuple[object, ...]:
+    settings = ("--stream", "--beam", 3, "--threads", 1, "--device", "cpu")
+    return ("translate", model, *settings, *options)
+
+
 @needs_compiler
-def test_lines_are_translated_by_compiled_code(model: Path, tmp_path: Path) -> None:
+def test_lines_are_translated_by_compiled_code(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     before = sorted(model.rglob("*"))
-    command = ("translate", model, "--stream", "--beam", 3, "--threads", 1, "--device", "cpu")
-    expected = nmtkit_in_text(*command, stdin=TEXT)
-    for is_first in (True, False):
-        done = nmtkit_in_text(*command, "--compile", "on", stdin=TEXT)
-        assert (done.returncode, done.stdout) == (0, expected.stdout)
-        assert ("compiling the decoder, once" in done.stderr) == is_first, done.stderr
-        assert len(done.stderr.splitlines()) == is_first, done.stderr
+    expected = nmtkit_in_text(*command_of(model), stdin=TEXT)
+    for talk in (f"{model}: compiling the decoder, once for these weights\n", ""):
+        done = nmtkit_in_text(*command_of(model, "--compile", "on"), stdin=TEXT)
+        assert (done.returncode, done.stdout, done.stderr) == (0, expected.stdout, talk)
     assert sorted(model.rglob("*")) == before
     assert len([*(tmp_path / "cache/nmtkit/compiled").iterdir()]) == 1
+    assert not [*temporary.iterdir()]
 
 
-def test_without_a_compiler_translation_says_so_and_goes_on(
+# torch's compiler makes use of what torch itself warns of.
+@pytest.mark.filterwarnings("ignore")
+@needs_compiler
+def test_compiled_code_computes_the_steps_of_the_model(tmp_path: Path) -> None:
+    config = replace(SHAPES["unequal sizes"], norm="pre", decoder_layers=1)
+    file = tmp_path / "step.pt2"
+    compile_step(make(config, FLOAT), FLOAT, NUM_TOKENS, file)
+    plain, other = (make(config, FLOAT) for _ in range(2))
+    for one in (plain, other):
+        one.prepare(FLOAT)
+    other.compiled_step = CompiledStep(file, NUM_TOKENS)
+    assert_rows_are_equal(plain, other, ENTRY_BLOCK)
+    assert_sequences_are_equal(plain, other, 20)
+
+
+def test_without_a_compiler_translation_goes_on(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "/nonexistent")
-    command = ("translate", model, "--stream", "--beam", 2, "--threads", 1, "--device", "cpu")
-    expected = nmtkit_in_text(*command, stdin=TEXT)
-    done = nmtkit_in_text(*command, "--compile", "on", stdin=TEXT)
+    expected = nmtkit_in_text(*command_of(model), stdin=TEXT)
+    done = nmtkit_in_text(*command_of(model, "--compile", "on"), stdin=TEXT)
     assert (done.returncode, done.stdout) == (0, expected.stdout)
-    first, second = done.stderr.splitlines()
-    assert "compiling the decoder" in first
-    assert second.startswith("nmtkit: warning: not compiled: ")
-    assert second.endswith("; translation continues without --compile")
+    assert done.stderr == (
+        f"nmtkit: warning: {model}: not compiled: no C++ compiler (/nonexistent) is found; install "
+        "g++, or name a compiler in CXX; translation continues without --compile\n"
+    )
+
+
+def test_the_python_api_warns_where_it_cannot_compile(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent")
+    with pytest.warns(UserWarning, match="not compiled: no C.. compiler .*without compile"):
+        translator = nmtkit.load(model, compile="on", device="cpu")
+    assert len(translator.translate(TRAIN_LINES)) == len(TRAIN_LINES)
 
 
 def test_several_processes_do_not_compile(model: Path) -> None:
@@ -61,3 +111,57 @@ def test_several_processes_do_not_compile(model: Path) -> None:
         "nmtkit: error: compile ('on') is for one process, which translates line by line; leave "
         "out --compile or --devices [translation.compile]\n"
     )
+
+
+@needs_compiler
+@pytest.mark.parametrize("delay_s", [0.5, 5])
+def test_an_interrupt_ends_the_compiling_process(
+    delay_s: float, model: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "nmtkit_cli", *map(str, command_of(model, "--compile", "on"))]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_for(lambda: any(children(process.pid)))
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    _, talk = process.communicate(timeout=COMPILING_S)
+    assert process.returncode == 130
+    assert talk.decode().splitlines()[1:] == ["nmtkit: interrupted"]
+    assert not any(children(process.pid))
+    left = [path.name for path in (tmp_path / "cache/nmtkit/compiled").iterdir()]
+    assert not left, left
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.skipif(" " in torch.__file__, reason="the compiler is refused before that")
+def test_a_model_that_changes_meanwhile_is_not_compiled(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", sys.executable)
+    said = list[str]()
+    other = tiny_model(tiny_codec(), seed=2)
+    assert load_or_compile(model, other, FLOAT, 1, said.append, said.append) is None
+    assert said[-1] == (
+        f"{model}: not compiled: the model has changed since it was loaded; start again; "
+        "translation continues without --compile"
+    )
+
+
+def test_torch_s_compiler_is_imported_only_where_it_compiles() -> None:
+    """It takes a second."""
+    code = f"import sys, {code_cache.__name__}; print('torch._inductor.compile_fx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"False\n"
+
+
+def test_modules_of_the_working_directory_are_not_imported(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tokenize.py").write_text("raise SystemExit(3)", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", sys.executable)
+    said = list[str]()
+    other = tiny_model(tiny_codec(), seed=2)
+    assert load_or_compile(model, other, FLOAT, 1, said.append, said.append) is None
+    assert "ended (3)" not in said[-1]

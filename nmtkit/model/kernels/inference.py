@@ -60,7 +60,7 @@ class InferenceLinear(nn.Module):
 
 
 class PlainLinear(nn.Module):
-    """The same for compilers, which prepare the matrix themselves: it is a parameter."""
+    """x W^T + b for a compiler, which prepares the matrix itself: it is a parameter."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
         super().__init__()

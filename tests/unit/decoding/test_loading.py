@@ -1,15 +1,26 @@
 """Scorers and translators that are loaded compute the same, in the given precision."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TrainRecipe, TranslateRecipe
-from nmtkit.config.translation import OutputConfig, TranslationConfig
+from nmtkit.config.schema import (
+    RuntimeConfig,
+    ScoringConfig,
+    SearchConfig,
+    TrainRecipe,
+    TranslateRecipe,
+)
+from nmtkit.config.translation import OutputConfig, SamplingConfig, TranslationConfig
+from nmtkit.decoding import loading
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
+from nmtkit.errors import ConfigError
+from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import write_model
-from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
+from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
 
 CPU = RuntimeConfig(device="cpu")
 
@@ -52,3 +63,54 @@ def test_scores_are_computed_in_the_given_precision(path: Path) -> None:
     assert scores_of(path, pairs, "auto") == exact
     differences = [abs(one - other) for one, other in zip(exact, coarse, strict=True)]
     assert 1e-4 < max(differences) < 0.5
+
+
+COMPILED = TranslationConfig(compile="on")
+DRAFTED = TranslationConfig(compile="on", draft="MODEL", draft_tokens=3)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "num_models", "sizes"),
+    [
+        (TranslateRecipe(translation=COMPILED, search=SearchConfig(beam=3)), 1, [3]),
+        (TranslateRecipe(translation=COMPILED, search=SearchConfig(beam=2)), 2, [2, 2]),
+        (TranslateRecipe(translation=DRAFTED, search=SearchConfig(beam=1)), 1, [4, 1]),
+        (
+            TranslateRecipe(
+                translation=COMPILED,
+                sampling=SamplingConfig(sample=True),
+                output=OutputConfig(n_best=5, output_format="json"),
+            ),
+            1,
+            [5],
+        ),
+    ],
+)
+def test_steps_are_compiled_for_the_tokens_that_they_read(
+    recipe: TranslateRecipe,
+    num_models: int,
+    sizes: list[int],
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[int] = []
+
+    def compile_nothing(_: Path, model: Transformer, dtype: torch.dtype, *rest: object) -> None:
+        assert model.prepared_output is None
+        assert dtype == torch.float32
+        assert isinstance(rest[0], int)
+        compiled.append(rest[0])
+
+    monkeypatch.setattr(loading, "load_or_compile", compile_nothing)
+    config = recipe.translation
+    config = replace(config, draft=str(path)) if config.draft else config
+    recipe = replace(recipe, translation=config, runtime=CPU)
+    load_translator([path] * num_models, recipe, never_warn)
+    assert compiled == sizes
+
+
+def test_compiling_is_refused_on_a_gpu(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "set_up", lambda _: torch.device("cuda"))
+    message = r"compile \('on'\) is for CPUs; use --device cpu, or leave out --compile"
+    with pytest.raises(ConfigError, match=message):
+        load_translator([path], TranslateRecipe(translation=COMPILED), never_warn)

@@ -1,21 +1,17 @@
 """Steps by the function that is compiled, compared with those of the model itself."""
 
 import random
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.compiled_steps import compile_step
 from nmtkit.model.compiled_step import CompiledStep, StepFunction
 from nmtkit.model.state import ENTRY_BLOCK, DecoderState
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
-from tests.compilers import needs_compiler
 from tests.unit.model.test_transformer import SHAPES, VOCABULARY, make
 
 NUM_TOKENS = 3
@@ -107,30 +103,18 @@ def test_low_precision_is_that_of_the_model() -> None:
     assert_rows_are_equal(plain, other, 6)
 
 
-def test_a_batch_of_sentences_does_not_use_the_code() -> None:
-    plain, other = pair(SHAPES["post"], torch.float32)
+def test_a_batch_uses_the_code_once_a_single_sentence_is_left() -> None:
+    models = pair(SHAPES["post"], torch.float32)
     source = pack_sequences(SOURCES[:2], torch.device("cpu"))
     with torch.inference_mode():
-        states = [model.start(model.encode(source)) for model in (plain, other)]
-        tokens = torch.full((2, 1), BOS_ID)
-        for model, state in zip((plain, other), states, strict=True):
-            model.advance(tokens, state)
+        states = [model.start(model.encode(source)) for model in models]
+        found: list[Tensor] = []
+        for model, state in zip(models, states, strict=True):
+            model.advance(torch.full((2, 1), BOS_ID), state)
             state.expand(NUM_TOKENS)
             model.advance(torch.full((2, NUM_TOKENS), 5), state)
-    assert isinstance(other.compiled_step, Interpreted)
-    assert other.compiled_step.num_calls == 0
-
-
-# torch's compiler makes use of what torch itself warns of.
-@pytest.mark.filterwarnings("ignore")
-@needs_compiler
-def test_compiled_code_computes_the_steps_of_the_model(tmp_path: Path) -> None:
-    config = replace(SHAPES["unequal sizes"], norm="pre", decoder_layers=1)
-    file = tmp_path / "step.pt2"
-    compile_step(make(config, torch.float32), torch.float32, NUM_TOKENS, file)
-    plain, other = (make(config, torch.float32) for _ in range(2))
-    for model in (plain, other):
-        model.prepare(torch.float32)
-    other.compiled_step = CompiledStep(file, NUM_TOKENS)
-    assert_rows_are_equal(plain, other, ENTRY_BLOCK)
-    assert_sequences_are_equal(plain, other, 20)
+            state.keep(torch.tensor([1]))
+            found.append(model.advance(torch.full((1, NUM_TOKENS), 6), state))
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=TOLERANCE)
+    assert isinstance(models[1].compiled_step, Interpreted)
+    assert models[1].compiled_step.num_calls == 1

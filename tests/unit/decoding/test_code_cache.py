@@ -1,0 +1,200 @@
+"""The cache of compiled steps: owner, keys, failures; a double compiles."""
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtkit.decoding import code_cache
+from nmtkit.decoding.code_cache import MAX_FOLDERS, cache_folder, load_or_compile, step_key
+from nmtkit.errors import ResourceError
+from nmtkit.model.transformer import Transformer
+from tests.tiny import tiny_codec, tiny_model
+
+FLOAT = torch.float32
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache/nmtkit/compiled"
+
+
+class FakeStep:
+    """In place of loaded code."""
+
+    def __init__(self, path: Path, num_tokens: int) -> None:
+        self.content, self.num_tokens = path.read_text(encoding="utf-8"), num_tokens
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Replace the compiling process; return the command lines that it is started by."""
+    started: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        started.append(command)
+        Path(command[-1]).write_text("code", encoding="utf-8")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(code_cache, "check_compiler", lambda: None)
+    monkeypatch.setattr(code_cache, "CompiledStep", FakeStep)
+    return started
+
+
+def load(model: Transformer, said: list[str]) -> FakeStep | None:
+    found = load_or_compile(Path("model"), model, FLOAT, 4, said.append, said.append)
+    assert found is None or isinstance(found, FakeStep)
+    return found
+
+
+def test_code_is_compiled_once(compilations: list[list[str]], cache: Path) -> None:
+    model, said = tiny_model(tiny_codec()), list[str]()
+    for _ in range(2):
+        found = load(model, said)
+        assert found is not None
+        assert (found.content, found.num_tokens) == ("code", 4)
+    assert len(compilations) == 1
+    assert said == ["model: compiling the decoder, once for these weights"]
+    assert [path.name for path in cache.iterdir()] == [step_key(model, FLOAT, 4)]
+
+
+def test_incomplete_code_is_compiled_again(compilations: list[list[str]], cache: Path) -> None:
+    model = tiny_model(tiny_codec())
+    load(model, [])
+    code = cache / step_key(model, FLOAT, 4) / code_cache.CODE
+    code.write_text("cod", encoding="utf-8")
+    found = load(model, [])
+    assert found is not None
+    assert found.content == "code"
+    assert len(compilations) == 2
+
+
+@pytest.mark.usefixtures("compilations")
+def test_code_that_cannot_be_loaded_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The temporary folder may be full."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no space")
+
+    model, said = tiny_model(tiny_codec()), list[str]()
+    load(model, [])
+    monkeypatch.setattr(code_cache, "CompiledStep", fail)
+    assert load(model, said) is None
+    assert said == ["model: not compiled: no space; translation continues without --compile"]
+    assert len([*cache.iterdir()]) == 1
+
+
+@pytest.mark.usefixtures("compilations")
+def test_code_that_another_process_compiles_is_not_waited_for(cache: Path) -> None:
+    model, said = tiny_model(tiny_codec()), list[str]()
+    cache_folder()
+    lock = cache / f".{step_key(model, FLOAT, 4)}.nmtkit-lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert load(model, said) is None
+    assert len(said) == 1
+    assert "in use by" in said[0]
+    assert load(model, said) is not None
+
+
+@pytest.mark.usefixtures("compilations")
+def test_what_was_not_used_for_longest_is_deleted(cache: Path) -> None:
+    first = tiny_model(tiny_codec())
+    load(first, [])
+    names = [f"{number:02}" for number in range(MAX_FOLDERS)]
+    for age, name in enumerate(names):
+        (cache / name).mkdir()
+        os.utime(cache / name, (1000.0 - age, 1000.0 - age))
+    load(first, [])
+    second = tiny_model(tiny_codec(), seed=2)
+    load(second, [])
+    left = {path.name for path in cache.iterdir()}
+    kept = {step_key(one, FLOAT, 4) for one in (first, second)}
+    assert left == {*kept, *names[: MAX_FOLDERS - 2]}
+
+
+def test_keys_differ_by_weights_settings_versions_and_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    codec = tiny_codec()
+    model = tiny_model(codec)
+    keys = [
+        step_key(model, FLOAT, 4),
+        step_key(model, torch.bfloat16, 4),
+        step_key(model, FLOAT, 1),
+        step_key(tiny_model(codec, seed=2), FLOAT, 4),
+        step_key(tiny_model(codec, norm="pre"), FLOAT, 4),
+    ]
+    for name, value in (
+        ("processor_instructions", lambda: "fpu"),
+        ("processor_name", lambda: "other"),
+        ("__version__", "0"),
+        ("VERSION", 0),
+        ("OPTIONS", {}),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(code_cache, name, value)
+            keys.append(step_key(model, FLOAT, 4))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        keys.append(step_key(model, FLOAT, 4))
+    finally:
+        torch.set_num_threads(threads)
+    assert len(set(keys)) == len(keys)
+    assert step_key(model, FLOAT, 4) == keys[0]
+
+
+def test_the_cache_belongs_to_the_user_alone(cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert cache_folder() == cache
+    finally:
+        os.umask(before)
+    for folder in (cache, cache.parent, cache.parent.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("parents", [0, 1, 2])
+def test_a_cache_that_others_can_write_to_is_not_used(parents: int, cache: Path) -> None:
+    folder = [cache_folder(), *cache.parents][parents]
+    folder.chmod(0o770)
+    said = list[str]()
+    assert load(tiny_model(tiny_codec()), said) is None
+    assert said == [
+        f"model: not compiled: {folder}: compiled code is kept where only you can write, and "
+        "others can write here; change its mode or owner, or set XDG_CACHE_HOME to a folder of "
+        "your own; translation continues without --compile"
+    ]
+
+
+def test_a_relative_cache_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache/nmtkit/compiled"
+
+
+def test_a_compiling_process_that_dies_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.CompletedProcess(command, -9, b"")
+
+    monkeypatch.setattr(subprocess, "run", die)
+    monkeypatch.setattr(code_cache, "check_compiler", lambda: None)
+    said = list[str]()
+    assert load(tiny_model(tiny_codec()), said) is None
+    assert said[-1] == (
+        "model: not compiled: the compiling process ended (-9); translation continues without "
+        "--compile"
+    )
+
+
+def test_torch_in_a_path_with_a_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "true")
+    monkeypatch.setattr(torch, "__file__", "/a b/torch/__init__.py")
+    with pytest.raises(ResourceError, match=r"has a space \(/a b/torch/__init__.py\); install"):
+        code_cache.check_compiler()
