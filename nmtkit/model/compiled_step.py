@@ -64,7 +64,7 @@ class StepFunction(nn.Module):
     """The function that is compiled."""
 
     def __init__(self, layers: Sequence[DecoderLayer], norm: nn.Module, dtype: torch.dtype) -> None:
-        """Store the layers, with other linear layers in them, and what follows the last one."""
+        """Replace the linear layers of the decoder's layers; `norm` is for the output of these."""
         super().__init__()
         self.layers, self.norm = layers, norm
         replace_linears(self, partial(PlainLinear, dtype=dtype))
