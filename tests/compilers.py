@@ -1,15 +1,17 @@
 """Whether torch's compiler works here."""
 
-import os
-import shutil
-
 import pytest
-import torch
 
-_HAS_SPACE = " " in torch.__file__  # there, it cannot link
-_HAS_COMPILER = shutil.which(os.environ.get("CXX", "g++")) is not None
+from nmtkit.decoding.code_cache import check_compiler
+from nmtkit.errors import ResourceError
 
-needs_compiler = pytest.mark.skipif(
-    _HAS_SPACE or not _HAS_COMPILER,
-    reason="torch's compiler needs g++, and a path of torch without a space",
-)
+
+def _why_not() -> str:
+    try:
+        check_compiler()
+    except ResourceError as error:
+        return str(error)
+    return ""
+
+
+needs_compiler = pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "it works")

@@ -62,12 +62,10 @@ class InferenceLinear(nn.Module):
 class PlainLinear(nn.Module):
     """x W^T + b for a compiler, which prepares the matrix itself: it is a parameter."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight.detach().to(dtype), requires_grad=False)
-        self.bias: nn.Parameter | None = None
-        if bias is not None:
-            self.bias = nn.Parameter(bias.detach().to(dtype), requires_grad=False)
+        self.bias = nn.Parameter(bias.detach().to(dtype), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute (..., outputs) from x (..., inputs)."""

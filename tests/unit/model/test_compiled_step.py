@@ -1,6 +1,7 @@
 """Steps by the function that is compiled, compared with those of the model itself."""
 
 import random
+from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
@@ -45,41 +46,46 @@ def pair(config: ModelConfig, dtype: torch.dtype) -> tuple[Transformer, Transfor
     return plain, other
 
 
+def begun_searches(models: Sequence[Transformer]) -> Iterator[list[DecoderState]]:
+    """Yield the states of all models before the first step, for each source."""
+    for source in SOURCES:
+        packed = pack_sequences([source], torch.device("cpu"))
+        yield [model.start(model.encode(packed)) for model in models]
+
+
+def assert_steps_are_equal(
+    models: Sequence[Transformer], states: Sequence[DecoderState], tokens: Tensor
+) -> None:
+    pairs = zip(models, states, strict=True)
+    expected, found = (model.advance(tokens, state) for model, state in pairs)
+    torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
+
+
+@torch.inference_mode()
 def assert_rows_are_equal(plain: Transformer, other: Transformer, steps: int) -> None:
     """Drive both as a beam search does."""
     draw = random.Random(1)
-    with torch.inference_mode():
-        for source in SOURCES:
-            models = (plain, other)
-            packed = pack_sequences([source], torch.device("cpu"))
-            states = [model.start(model.encode(packed)) for model in models]
-            tokens = torch.tensor([[BOS_ID]])
-            for _ in range(steps):
-                pairs = zip(models, states, strict=True)
-                expected, found = (model.advance(tokens, state) for model, state in pairs)
-                torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
-                parents = torch.tensor([draw.choices(range(NUM_TOKENS), k=NUM_TOKENS)])
-                for state in states:
-                    state.expand(NUM_TOKENS) if state.width == 1 else state.reorder(parents)
-                tokens = torch.randint(VOCABULARY, (1, NUM_TOKENS))
+    for states in begun_searches((plain, other)):
+        tokens = torch.tensor([[BOS_ID]])
+        for _ in range(steps):
+            assert_steps_are_equal((plain, other), states, tokens)
+            parents = torch.tensor([draw.choices(range(NUM_TOKENS), k=NUM_TOKENS)])
+            for state in states:
+                state.expand(NUM_TOKENS) if state.width == 1 else state.reorder(parents)
+            tokens = torch.randint(VOCABULARY, (1, NUM_TOKENS))
 
 
+@torch.inference_mode()
 def assert_sequences_are_equal(plain: Transformer, other: Transformer, rounds: int) -> None:
     """Drive both as a search with a draft does."""
     draw = random.Random(1)
-    with torch.inference_mode():
-        for source in SOURCES:
-            models = (plain, other)
-            packed = pack_sequences([source], torch.device("cpu"))
-            states = [model.start(model.encode(packed)) for model in models]
-            for _ in range(rounds):
-                tokens = torch.randint(VOCABULARY, (1, draw.choice([1, NUM_TOKENS, NUM_TOKENS])))
-                pairs = zip(models, states, strict=True)
-                expected, found = (model.advance(tokens, state) for model, state in pairs)
-                torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
-                removed = draw.randrange(tokens.shape[1])
-                for state in states:
-                    state.remove_last([removed])
+    for states in begun_searches((plain, other)):
+        for _ in range(rounds):
+            tokens = torch.randint(VOCABULARY, (1, draw.choice([1, NUM_TOKENS, NUM_TOKENS])))
+            assert_steps_are_equal((plain, other), states, tokens)
+            removed = draw.randrange(tokens.shape[1])
+            for state in states:
+                state.remove_last([removed])
 
 
 @shapes
