@@ -5,9 +5,11 @@ command handles them while it works: training by `nmtkit.training.stopping`, eve
 `ended_by_signals`. Afterwards they are blocked again, so none changes the exit code.
 """
 
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -15,7 +17,8 @@ from types import FrameType
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 """The signals; schedulers can send SIGUSR1 before the end of a job."""
 
-_WATCH_IS_OVER = signal.SIGURG  # sent to one thread; no other part of nmtkit uses it
+_WAKE = signal.SIGURG  # sent to threads of this process alone; ignored where nothing handles it
+_WAKE_AGAIN_S = 0.05
 
 
 class EndedBySignal(KeyboardInterrupt):
@@ -42,12 +45,62 @@ def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     previous = {number: signal.signal(number, handler) for number in numbers}
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)  # the handler may raise here
-        yield
+        with _waking():
+            try:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)  # the handler may raise here
+                yield
+            finally:
+                signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # and here, the last time
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for number, one in previous.items():
             signal.signal(number, one)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _waking() -> Iterator[None]:
+    """Let no signal wait for what this thread, the main one, waits for.
+
+    Python only notes a signal when it arrives: its handler runs before a later instruction, or when
+    the signal interrupts a system call. One that arrives just before such a call, a read of a pipe
+    perhaps, would wait for its end. Hence another thread interrupts this one after each signal,
+    until Python has run what it noted.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    waiting, is_awake, is_over = threading.get_ident(), False, False
+
+    def awake(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_awake
+        is_awake = True
+
+    def wake() -> None:
+        nonlocal is_awake
+        while arrived := os.read(reader, 64):
+            if set(arrived) == {_WAKE}:
+                continue
+            is_awake = False
+            while not (is_awake or is_over):
+                signal.pthread_kill(waiting, _WAKE)
+                time.sleep(_WAKE_AGAIN_S)
+
+    thread = threading.Thread(target=wake, daemon=True)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()  # inherits what is blocked
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    handler = signal.signal(_WAKE, awake)
+    wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        is_over = True
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(_WAKE, handler)
+        os.close(writer)
+        thread.join()
+        os.close(reader)
 
 
 @contextmanager
@@ -104,7 +157,7 @@ def ended_by_interrupt(end: Callable[[], object]) -> Iterator[None]:
 
     They stay blocked: threads that an import starts inherit this, and would receive them later.
     """
-    numbers = [signal.SIGINT, _WATCH_IS_OVER]
+    numbers = [signal.SIGINT, _WAKE]
 
     def watch() -> None:
         if signal.sigwait(numbers) == signal.SIGINT:
@@ -120,6 +173,6 @@ def ended_by_interrupt(end: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         assert watcher.ident is not None, "it was started"
-        signal.pthread_kill(watcher.ident, _WATCH_IS_OVER)
+        signal.pthread_kill(watcher.ident, _WAKE)
         watcher.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
