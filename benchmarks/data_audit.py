@@ -192,7 +192,7 @@ def findings_of(pairs: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, str]:
 def evidence_of(name: str, pairs: Sequence[Pair], valid: Evidence | None) -> Evidence:
     """Sample a text as preprocess does."""
     sample = TextSample(valid.sample.pairs if valid else ())
-    corpus = Corpus(name, Path(f"{name}.s"), Path(f"{name}.t"), len(list(sample.watch(pairs))))
+    corpus = Corpus(name, Path(f"{name}.s"), Path(f"{name}.t"), len(list(sample.watch(pairs))), "")
     return Evidence(corpus, sample, FilterConfig(), valid)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.problems import Problem
+from nmtkit.symbols import SPECIAL_WORDS
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
 
@@ -67,6 +68,12 @@ def corpus_problems(config: CorpusConfig) -> Iterator[Problem]:
                 ("tag",),
                 f"tag ({entry!r}) must be PREFIX=TAG, with the prefix of a text as --train or "
                 "--valid has it, and a tag without white space, such as bt=<bt> [corpus.tag]",
+            )
+        elif tag in SPECIAL_WORDS:
+            yield Problem(
+                ("tag",),
+                f"tag ({entry!r}): {tag} is a special symbol of every vocabulary; choose another "
+                "tag, such as <bt> [corpus.tag]",
             )
 
 

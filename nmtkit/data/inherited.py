@@ -8,14 +8,14 @@ from nmtkit.config.corpora import tags_of
 from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import PairCounts, unknown_name
-from nmtkit.data.vocabulary import read_whole_tokens
+from nmtkit.data.vocabulary import is_entry, read_whole_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_path import find_model
 from nmtkit.text.cleaned import Cleaned
 from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
 from nmtkit.text.marian import MarianVocabulary
-from nmtkit.text.subword import SPACE_SYMBOL, Subword
+from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
 
@@ -57,7 +57,7 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
         except DataError as error:
             raise DataError(f"{config.whole_tokens}: {error}") from error
     for tag in tags_of(recipe.corpus):
-        if not _is_entry(tag, codec.source):
+        if not is_entry(tag, codec.source):
             raise ConfigError(
                 f"tag {tag!r} is no entry of the source vocabulary of {path}; give --whole-tokens "
                 "a file with this line, or use another --tag"
@@ -77,13 +77,6 @@ def fit_warnings(codec: TextCodec, counts: PairCounts) -> Iterator[str]:
                 f"{_CAUSES[name]}; check the files and --{side}-lang, or learn a vocabulary for "
                 "a new model"
             )
-
-
-def _is_entry(word: str, vocabulary: Vocabulary) -> bool:
-    """Return whether a vocabulary has an entry for a word, with or without the space before it."""
-    ids = vocabulary.encode(word)
-    pieces = [one for one in map(vocabulary.piece, ids) if one != SPACE_SYMBOL]
-    return len(pieces) == 1 and vocabulary.unknown_ids.isdisjoint(ids)
 
 
 def _in_languages(codec: TextCodec, config: CorpusConfig, path: Path) -> TextCodec:

@@ -128,11 +128,11 @@ def _check_complete(parts: Sequence[_PartFolder]) -> None:
                 f"{part.folder} and {later.folder} are both part {part.number}; give each part once"
             )
     for part in parts[1:]:
-        for name in ("recipe", "codec"):
-            if part.manifest[name] != parts[0].manifest[name]:
+        for name, what in (("recipe", "recipe"), ("texts", "text"), ("codec", "codec")):
+            if part.manifest.get(name) != parts[0].manifest.get(name):
                 raise ConfigError(
-                    f"{part.folder}: its {name} differs from {parts[0].folder}; make all parts "
-                    "with the same command except --shard and --out"
+                    f"{part.folder}: its {what} differs from {parts[0].folder}; make all parts of "
+                    "the same files, with the same command except --shard and --out"
                 )
     count = parts[0].count
     if len(parts) < count:

@@ -31,7 +31,7 @@ from nmtkit.data.filters import HeldOutText
 from nmtkit.data.findings import Finding, find_all
 from nmtkit.data.inherited import fit_warnings, inherited_codec
 from nmtkit.data.text_sample import TextSample
-from nmtkit.data.vocabulary import check_text, make_codec
+from nmtkit.data.vocabulary import check_text, is_entry, make_codec
 from nmtkit.data.vocabulary_size import rare_entries
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
@@ -116,7 +116,7 @@ def prepare_part(
 
 
 @dataclass(frozen=True)
-class _Text:
+class _DatasetText:
     """All text of a dataset, after a first reading.
 
     Attributes:
@@ -125,6 +125,7 @@ class _Text:
         valid: files of the validation text.
         valid_tag: a token at the beginning of its source lines, or "".
         held_out: held-out text.
+        digests: the digest of each text, the held-out ones included.
         findings: about the validation text and the training texts.
     """
 
@@ -133,12 +134,13 @@ class _Text:
     valid: Corpus
     valid_tag: str
     held_out: HeldOutText
+    digests: Sequence[str]
     findings: Sequence[Finding]
 
     @staticmethod
     def find(
         recipe: PreprocessRecipe, inherited: TextCodec | None, reporter: WorkReporter
-    ) -> "_Text":
+    ) -> "_DatasetText":
         held_out = [_find(prefix, recipe.corpus, reporter) for prefix in recipe.filters.held_out]
         valid = _examine(recipe.corpus.valid, recipe, inherited, reporter)
         findings = _reported(find_all(valid), reporter)
@@ -148,12 +150,13 @@ class _Text:
             examined = replace(examined, has_other_tag=text.tag != valid_tag(recipe.corpus))
             findings += _reported(find_all(examined), reporter)
             corpora.append(examined.corpus)
-        return _Text(
+        return _DatasetText(
             texts=texts,
             corpora=corpora,
             valid=valid.corpus,
             valid_tag=valid_tag(recipe.corpus),
             held_out=_held_out(held_out, reporter),
+            digests=[one.digest for one in (*corpora, valid.corpus, *held_out)],
             findings=findings,
         )
 
@@ -216,7 +219,7 @@ def _fill(
 ) -> Audit:
     """Write the files of a part of a dataset, and set the fields of its manifest."""
     inherited = inherited_codec(recipe, reporter.message)
-    text = _Text.find(recipe, inherited, reporter)
+    text = _DatasetText.find(recipe, inherited, reporter)
     if inherited:
         KINDS[inherited.target.kind].check([text.valid, *text.corpora])
     codec = inherited or _make_codec(recipe, text, reporter)
@@ -243,18 +246,19 @@ def _fill(
     if part == WHOLE:
         rare = rare_entries(recipe.vocabulary, codec, staged.path, contents)
         findings += _reported(rare, reporter)
+    staged.fields["texts"] = list(text.digests)
     staged.fields.update(_describe_dataset(recipe, codec, audit, contents))
     staged.fields["findings"] = [finding.to_manifest() for finding in findings]
     return audit
 
 
-def _make_codec(recipe: PreprocessRecipe, text: _Text, reporter: WorkReporter) -> TextCodec:
-    """Read or learn a codec, of which the tags are entries."""
+def _make_codec(recipe: PreprocessRecipe, text: _DatasetText, reporter: WorkReporter) -> TextCodec:
+    """Read or learn a codec; the tags are entries of its source vocabulary."""
     check_text(recipe.vocabulary, [text.valid])
     tags = tags_of(recipe.corpus)
     codec = make_codec(recipe, text.corpora, tags, reporter)
     for tag in tags:
-        if not codec.source.unknown_ids.isdisjoint(codec.source.encode(tag)):
+        if not is_entry(tag, codec.source):
             raise ConfigError(
                 f"tag {tag!r} is not in the source vocabulary; use a vocabulary with this entry, "
                 "or another --tag"
@@ -265,7 +269,7 @@ def _make_codec(recipe: PreprocessRecipe, text: _Text, reporter: WorkReporter) -
 def _make_encoder(
     staged: StagedFolder,
     recipe: PreprocessRecipe,
-    text: _Text,
+    text: _DatasetText,
     codec: TextCodec,
     part: Part,
     reporter: WorkReporter,
@@ -290,7 +294,7 @@ def _make_encoder(
 
 
 def _write_train(
-    text: _Text,
+    text: _DatasetText,
     encoder: Encoder,
     workers: int,
     writer: DatasetWriter,
@@ -332,7 +336,9 @@ def _check_some_kept(total: PairCounts) -> None:
         )
 
 
-def _write_valid(text: _Text, encoder: Encoder, writer: DatasetWriter, sizes: Sizes) -> PairCounts:
+def _write_valid(
+    text: _DatasetText, encoder: Encoder, writer: DatasetWriter, sizes: Sizes
+) -> PairCounts:
     """Write the validation text, and the ids of its pairs that are not empty or too long."""
     valid, tag = text.valid, text.valid_tag
     writer.write_valid_text(_tagged(tag, pair) for pair in valid.pairs() if TOO_LONG not in pair)

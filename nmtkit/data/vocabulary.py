@@ -24,8 +24,8 @@ from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_lines
 from nmtkit.text.moses import Moses
-from nmtkit.text.subword import Algorithm, Subword
-from nmtkit.text.tokenized import tokenize
+from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword, trained_pieces
+from nmtkit.text.tokenized import check_unchanged, tokenize
 from nmtkit.text.words import Words
 
 _SOURCE, _TARGET = 0, 1
@@ -64,7 +64,7 @@ def make_codec(
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
         text_name = " and ".join(languages[side] for side in sides)
-        text = _Text(corpora, sides, text_name, tokenizers, cleaning)
+        text = _LearningText(corpora, sides, text_name, tokenizers, cleaning)
         if not path:
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
         kind = kinds[sides[0]]
@@ -112,13 +112,20 @@ def read_whole_tokens(config: VocabularyConfig) -> list[str]:
     return [*dict.fromkeys(word for words in tokens for word in words)]
 
 
+def is_entry(word: str, vocabulary: Vocabulary) -> bool:
+    """Return whether a vocabulary has an entry for a word, with or without the space before it."""
+    ids = vocabulary.encode(word)
+    pieces = [one for one in map(vocabulary.piece, ids) if one != SPACE_SYMBOL]
+    return len(pieces) == 1 and vocabulary.unknown_ids.isdisjoint(ids)
+
+
 def _kinds(config: VocabularyConfig) -> list[Kind]:
     """Return the kinds of the source and target vocabulary."""
     return [KINDS[SEGMENTATIONS[name].vocabulary] for name in segmentations(config)]
 
 
 @dataclass(frozen=True)
-class _Text:
+class _LearningText:
     """The text that a vocabulary is learnt from: one or both sides of the training text.
 
     Attributes:
@@ -148,6 +155,13 @@ class _Text:
         """Yield the lines of an even sample of `num_pairs` pairs."""
         return self._sides_of(sample(self.corpora, num_pairs))
 
+    def check_unchanged(self, tokens: Sequence[str]) -> None:
+        """Raise DataError for a token that is cleaned or tokenised to something else."""
+        self.cleaning.check_unchanged(tokens)
+        if self.tokenizers:
+            for side in self.sides:
+                check_unchanged(tokens, self.tokenizers[side])
+
     def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         for pair in pairs:
             for side in self.sides:
@@ -156,19 +170,19 @@ class _Text:
 
 
 def _learn_words(
-    config: VocabularyConfig, text: _Text, symbols: Sequence[str], reporter: WorkReporter
+    config: VocabularyConfig, text: _LearningText, tags: Sequence[str], reporter: WorkReporter
 ) -> Words:
     reporter.message(f"counting the words of {text.name}")
     size, _ = _size(config, text)
     with reporter.track(text.lines(), "counted", "lines", text.num_lines, QUICK_ITEMS) as lines:
-        return Words.count(lines, size, config.min_count, symbols)
+        return Words.count(lines, size, config.min_count, tags)
 
 
 def _learn_subwords(
     algorithm: Algorithm,
     config: VocabularyConfig,
-    text: _Text,
-    symbols: Sequence[str],
+    text: _LearningText,
+    tags: Sequence[str],
     reporter: WorkReporter,
 ) -> Subword:
     size, size_flag = _size(config, text)
@@ -180,11 +194,17 @@ def _learn_subwords(
         f"learning {size} {algorithm} subwords from {num_lines} lines of {text.name}{patience}"
     )
     require_address_space(_LEARNER_BYTES, "SentencePiece")
-    symbols = [*symbols, *(f" {token}" for token in read_whole_tokens(config))]
+    tokens = read_whole_tokens(config)
+    for name, words in (("--tag", tags), (config.whole_tokens, tokens)):
+        try:
+            text.check_unchanged(words)
+            trained_pieces(words)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from error
     # SentencePiece answers no signal while it trains, so another process runs it, to be killed.
     learner: Worker[int | bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
     try:
-        learner.send((text, num_wanted, algorithm, size, symbols, size_flag))
+        learner.send((text, num_wanted, algorithm, size, [*tags, *tokens], size_flag))
         learner.receive()  # it has started, which takes a second
         with reporter.counting("sampled", "lines", num_lines) as counting:
             while num_sampled := cast(int, learner.receive()):
@@ -199,7 +219,7 @@ def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
 
     Before it, the numbers of lines sampled since the last message are sent, first and last 0.
     """
-    text, num_pairs, algorithm, size, symbols, size_flag = connection.recv()
+    text, num_pairs, algorithm, size, tokens, size_flag = connection.recv()
 
     def sampled() -> Iterator[str]:
         connection.send(number := 0)
@@ -211,21 +231,21 @@ def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
             connection.send(number % QUICK_ITEMS)
         connection.send(0)
 
-    connection.send(Subword.train(sampled(), algorithm, size, text.name, symbols, size_flag).data)
+    connection.send(Subword.train(sampled(), algorithm, size, text.name, tokens, size_flag).data)
 
 
 def _learn_from_pairs(
     learn: Callable[[Sequence[Corpus], WorkReporter], Vocabulary],
     _config: VocabularyConfig,
-    text: _Text,
-    _symbols: Sequence[str],
+    text: _LearningText,
+    _tags: Sequence[str],
     reporter: WorkReporter,
 ) -> Vocabulary:
     """Learn a vocabulary that depends only on the pairs of lines."""
     return learn(text.corpora, reporter)
 
 
-Learner = Callable[[VocabularyConfig, _Text, Sequence[str], WorkReporter], Vocabulary]
+Learner = Callable[[VocabularyConfig, _LearningText, Sequence[str], WorkReporter], Vocabulary]
 
 LEARNERS: dict[str, Learner] = {
     "bpe": partial(_learn_subwords, "bpe"),
@@ -234,10 +254,10 @@ LEARNERS: dict[str, Learner] = {
     "trees": partial(_learn_from_pairs, partial(learn_tree_tokens, False)),
     "tagged-trees": partial(_learn_from_pairs, partial(learn_tree_tokens, True)),
 }
-"""Functions that learn a vocabulary from settings, text and tokens that become entries."""
+"""Functions that learn a vocabulary from settings, text and tags, which become entries."""
 
 
-def _size(config: VocabularyConfig, text: _Text) -> tuple[int, str]:
+def _size(config: VocabularyConfig, text: _LearningText) -> tuple[int, str]:
     """Return the number of entries to learn, and the flag that sets it."""
     if text.sides == (_TARGET,):
         return config.target_vocab_size or config.vocab_size, "--target-vocab-size"

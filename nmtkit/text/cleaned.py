@@ -4,7 +4,7 @@ Source: Unicode Standard Annex #15, https://unicode.org/reports/tr15/ (normal fo
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar, cast, get_args
@@ -46,6 +46,16 @@ class Cleaning:
         form = cast(Literal["NFC", "NFKC"], self.normalize.upper())
         return unicodedata.normalize(form, text)
 
+    def check_unchanged(self, tokens: Iterable[str]) -> None:
+        """Raise DataError for a token that cleaning changes."""
+        for token in tokens:
+            found = self.clean(token)
+            if found != token:
+                raise DataError(
+                    f"token {token!r} is {found!r} after the vocabulary's cleaning "
+                    f"({', '.join(self.names)}); give that"
+                )
+
 
 class Cleaned:
     """Cleaning in front of a vocabulary."""
@@ -76,13 +86,7 @@ class Cleaned:
         Raises:
             DataError: cleaning changes a token, or it cannot be an entry.
         """
-        for token in tokens:
-            found = self.cleaning.clean(token)
-            if found != token:
-                raise DataError(
-                    f"token {token!r} is {found!r} after the vocabulary's cleaning "
-                    f"({', '.join(self.cleaning.names)}); give that"
-                )
+        self.cleaning.check_unchanged(tokens)
         return Cleaned(self.vocabulary.with_tokens(tokens), self.cleaning)
 
     @property

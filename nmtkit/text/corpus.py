@@ -30,12 +30,14 @@ class Corpus:
         prefix: their path without the suffix of the language.
         source, target: their paths.
         num_pairs: number of lines of each file.
+        digest: sha256 of all pairs, in hexadecimal.
     """
 
     prefix: str
     source: Path
     target: Path
     num_pairs: int
+    digest: str
 
     @staticmethod
     def find(
@@ -63,8 +65,11 @@ class Corpus:
                     "to a file, and give that"
                 )
         with watch(f"{source} and {target}", read_pair(source, target)) as pairs:
-            num_pairs = sum(1 for _ in pairs)
-        return Corpus(prefix, source, target, num_pairs)
+            num_pairs, digest = 0, hashlib.sha256()
+            for pair in pairs:
+                num_pairs += 1
+                digest.update("{}\n{}\n".format(*pair).encode())
+        return Corpus(prefix, source, target, num_pairs, digest.hexdigest())
 
     def pairs(self) -> Iterator[Pair]:
         """Yield the pairs of lines; see `read_pair`."""

@@ -89,7 +89,7 @@ class MarianVocabulary:
         """
         languages = [token for token in tokens if _is_language(token)]
         words = [token for token in tokens if not _is_language(token)]
-        pieces = whole_pieces(self._processor, words)
+        pieces = whole_pieces(words, self.normalize)
         model = with_pieces(self.model, unknown_pieces(self._processor, pieces))
         listed = dict.fromkeys([*self._pieces, *languages, *pieces])
         extended = MarianVocabulary(model, [*listed], "the extended vocabulary")

@@ -27,7 +27,7 @@ class Moses:
         """
         from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-        self._lang = lang
+        self.lang = lang
         self._normalizer = MosesPunctNormalizer(lang, perl_parity=True)
         self._tokenizer = MosesTokenizer(lang)
         self._detokenizer = MosesDetokenizer(lang)
@@ -53,7 +53,7 @@ class Moses:
 
     def detokenize(self, line: str, unescapes: bool = True) -> str:
         """Return a tokenised line as text; the inverse of `tokenize` where that is possible."""
-        if self._lang == "cs":
+        if self.lang == "cs":
             line = _CZECH_SUFFIX.sub(r"\1", line)
             line = _CZECH_NUMBER.sub(lambda number: number[0].replace(" ", ""), line)
         return str(self._detokenizer.detokenize(line.split(" "), unescape=unescapes))

@@ -76,7 +76,7 @@ class Subword:
         algorithm: Algorithm,
         size: int,
         text: str,
-        symbols: Sequence[str] = (),
+        tokens: Sequence[str] = (),
         size_flag: str = "--vocab-size",
     ) -> "Subword":
         """Train a vocabulary; equal lines give an equal vocabulary on every machine.
@@ -86,14 +86,14 @@ class Subword:
             algorithm: bpe or unigram.
             size: number of entries, including the 3 special symbols and the 256 bytes.
             text: name of the text in messages, such as its languages.
-            symbols: texts that become single entries; one that begins with a space does so only
-                at the beginning of a word.
+            tokens: words that become entries, whole where they follow a space.
             size_flag: option for the size, named in messages.
 
         Raises:
             ConfigError: the text is too small for this size, or its characters need more entries.
-            DataError: there is no text to learn from.
+            DataError: there is no text to learn from, or a token cannot be an entry.
         """
+        pieces = trained_pieces(tokens)
         failures: list[BaseException] = []
         model = io.BytesIO()
         try:
@@ -109,7 +109,7 @@ class Subword:
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 pad_id=-1,
-                user_defined_symbols=[_as_in_pieces(symbol) for symbol in symbols],
+                user_defined_symbols=pieces,
                 num_threads=_NUM_THREADS,
                 minloglevel=_LOG_ERRORS_ONLY,
             )
@@ -152,7 +152,7 @@ class Subword:
         Raises:
             DataError: a token cannot be an entry of this model.
         """
-        pieces = whole_pieces(self._processor, tokens)
+        pieces = whole_pieces(tokens, self.normalize)
         model = with_pieces(self.data, unknown_pieces(self._processor, pieces))
         extended = Subword(model, "the extended vocabulary")
         check_whole(tokens, extended.encode)
@@ -231,22 +231,31 @@ def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProces
 
 def normalized(processor: sentencepiece.SentencePieceProcessor, line: str) -> str:
     """Return a line as a model normalises it, with plain spaces and none at the ends."""
-    text: str = processor.normalize(line)
-    text = text.replace(SPACE_SYMBOL, " ").lstrip(" ")
     # Decoding restores U+2581 if the model has the rule, and only then.
     literal: str = processor.decode_pieces([_ESCAPED_SPACE_SYMBOL])
-    return text.replace(_ESCAPED_SPACE_SYMBOL, literal)
+    return _as_text(processor.normalize(line), literal)
 
 
-def whole_pieces(
-    processor: sentencepiece.SentencePieceProcessor, tokens: Iterable[str]
-) -> list[str]:
-    """Return the pieces of tokens that follow a space, as a model spells its own.
+def trained_pieces(tokens: Iterable[str]) -> list[str]:
+    """Return the pieces of tokens that follow a space, for a model that is trained here.
 
     Raises:
-        DataError: a token is too long, or not one word after the model's normalisation.
+        DataError: a token is too long, or not one word after normalisation.
     """
-    words = {token: normalized(processor, token) for token in tokens}
+    return whole_pieces(tokens, lambda line: _as_text(_normalizer().normalize(line), SPACE_SYMBOL))
+
+
+def whole_pieces(tokens: Iterable[str], normalize: Callable[[str], str]) -> list[str]:
+    """Return the pieces of tokens that follow a space, as a model spells its own.
+
+    Args:
+        tokens: the tokens.
+        normalize: the model's normalisation.
+
+    Raises:
+        DataError: a token is too long, or not one word after normalisation.
+    """
+    words = {token: normalize(token) for token in tokens}
     for token, word in words.items():
         if not word or not {" ", "\0"}.isdisjoint(word):  # a piece cannot have NUL
             raise DataError(
@@ -301,6 +310,12 @@ def _decoding_rule() -> bytes:
     ).serialized_normalizer_spec()
 
 
+def _as_text(normalized_line: str, literal: str) -> str:
+    """Return what SentencePiece normalised as text, in which `literal` stands for U+2581."""
+    text = normalized_line.replace(SPACE_SYMBOL, " ").lstrip(" ")
+    return text.replace(_ESCAPED_SPACE_SYMBOL, literal)
+
+
 def _as_in_pieces(text: str) -> str:
     """Return a text as pieces spell it."""
     return text.replace(SPACE_SYMBOL, _ESCAPED_SPACE_SYMBOL).replace(" ", SPACE_SYMBOL)
@@ -329,7 +344,9 @@ def _explain(message: str, size: int, text: str, size_flag: str) -> ConfigError 
             f"a vocabulary of {size} entries is too small for the characters of {text}, 256 bytes "
             f"and 3 special symbols; set {size_flag} to at least {too_low[1]}"
         )
+    is_empty = "!sentences_.empty()" in message or "(all_chars_count) > (0)" in message
+    reason = "every line is blank or above 4192 bytes; " if is_empty else ""
     return DataError(
-        f"no vocabulary can be learnt from the text of {text}: every line is blank or above 4192 "
-        f"bytes; check the files (SentencePiece: {message.strip()})"
+        f"no vocabulary can be learnt from the text of {text}: {reason}check the files "
+        f"(SentencePiece: {message.strip()})"
     )

@@ -5,7 +5,7 @@ Most published systems at the time of "Attention Is All You Need" used such text
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -32,7 +32,6 @@ class Tokenized:
         self.suffix = vocabulary.suffix
         self.size = vocabulary.size
         self.unknown_ids = vocabulary.unknown_ids
-        self._lang = lang
         self._moses = Moses(lang)
 
     @property
@@ -46,19 +45,13 @@ class Tokenized:
         Raises:
             DataError: the tokeniser splits or changes a token, or it cannot be an entry.
         """
-        for token in tokens:
-            found = tokenize(self._moses, token)
-            if found != token:
-                raise DataError(
-                    f"token {token!r} is {found!r} after Moses' tokenisation of {self._lang}; "
-                    "leave it out (a tag such as <bt> at the start of a line is kept)"
-                )
-        return Tokenized(self.vocabulary.with_tokens(tokens), self._lang)
+        check_unchanged(tokens, self._moses)
+        return Tokenized(self.vocabulary.with_tokens(tokens), self._moses.lang)
 
     @property
     def data(self) -> bytes:
         """Bytes that determine the encoding: the language of the rules, and the vocabulary."""
-        return f"moses {self._lang}\n".encode() + self.vocabulary.data
+        return f"moses {self._moses.lang}\n".encode() + self.vocabulary.data
 
     def save(self, path: Path) -> None:
         """Write the file of the vocabulary."""
@@ -95,6 +88,17 @@ class Tokenized:
         last = len(words) - 1
         word_of_token = [min(bisect_right(ends, begin), last) for begin in begins]
         return [word_of_token[index] for index in self.vocabulary.word_indices(ids)]
+
+
+def check_unchanged(tokens: Iterable[str], moses: Moses) -> None:
+    """Raise DataError for a token that the tokeniser splits or changes."""
+    for token in tokens:
+        found = tokenize(moses, token)
+        if found != token:
+            raise DataError(
+                f"token {token!r} is {found!r} after Moses' tokenisation of {moses.lang}; leave it "
+                "out (a tag such as <bt> at the start of a line is kept)"
+            )
 
 
 def tokenize(moses: Moses, line: str) -> str:

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nmtkit.errors import DataError
-from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.symbols import BOS_ID, EOS_ID, SPECIAL_WORDS, UNK_ID
 from nmtkit.text.lines import read_lines
-
-_SPECIAL_WORDS = ("<unk>", "<s>", "</s>")
 
 
 class Words:
@@ -24,8 +22,8 @@ class Words:
 
     def __init__(self, words: Sequence[str]) -> None:
         """Store words in the order of their ids, which begin after the three special symbols."""
-        self._words = (*_SPECIAL_WORDS, *words)
-        self._ids = {word: i for i, word in enumerate(words, len(_SPECIAL_WORDS))}
+        self._words = (*SPECIAL_WORDS, *words)
+        self._ids = {word: i for i, word in enumerate(words, len(SPECIAL_WORDS))}
         self.size = len(self._words)
         assert len({*self._words}) == self.size, "a word appears twice, or is a special symbol"
 
@@ -45,7 +43,7 @@ class Words:
             DataError: no word is frequent enough.
         """
         counts = Counter(token for line in lines for token in line.split())
-        for word in (*_SPECIAL_WORDS, *symbols):
+        for word in (*SPECIAL_WORDS, *symbols):
             counts.pop(word, None)
         frequent = [word for word in counts if counts[word] >= min_count]
         if not frequent:
@@ -54,12 +52,12 @@ class Words:
                 f"{min_count} times; check the files, or lower --min-count"
             )
         ranked = sorted(frequent, key=lambda word: (-counts[word], word))
-        return Words([*symbols, *ranked][: size - len(_SPECIAL_WORDS)])
+        return Words([*symbols, *ranked][: size - len(SPECIAL_WORDS)])
 
     @staticmethod
     def is_valid_entry(word: str) -> bool:
         """Return whether a text can be an entry: no white space, not a special symbol."""
-        return word.split() == [word] and word not in _SPECIAL_WORDS
+        return word.split() == [word] and word not in SPECIAL_WORDS
 
     @staticmethod
     def load(path: Path) -> "Words":
@@ -70,8 +68,8 @@ class Words:
             DataError: an empty line, white space in a word, a repeated word, or no words.
         """
         entries = list(read_lines(path))
-        num_special = len(_SPECIAL_WORDS)
-        num_leading = num_special if tuple(entries[:num_special]) == _SPECIAL_WORDS else 0
+        num_special = len(SPECIAL_WORDS)
+        num_leading = num_special if tuple(entries[:num_special]) == SPECIAL_WORDS else 0
         words = entries[num_leading:]
         if not words:
             raise DataError(f"{path}: no words; give a list of words, one per line")
@@ -95,7 +93,7 @@ class Words:
         for token in tokens:
             if not self.is_valid_entry(token):
                 raise DataError(f"token {token!r} is a special symbol; leave it out")
-        return Words([*dict.fromkeys([*self._words[len(_SPECIAL_WORDS) :], *tokens])])
+        return Words([*dict.fromkeys([*self._words[len(SPECIAL_WORDS) :], *tokens])])
 
     @property
     def data(self) -> bytes:
@@ -137,10 +135,10 @@ def _find_problem(word: str, seen: set[str]) -> str | None:
         return "empty line; delete it"
     if word.split() != [word]:
         return f"{word!r} is not one word; write one word without white space per line"
-    if word in _SPECIAL_WORDS:
+    if word in SPECIAL_WORDS:
         return (
             f"special symbol '{word}' is out of place; begin the list with the lines "
-            f"{', '.join(_SPECIAL_WORDS)}, or leave out all three"
+            f"{', '.join(SPECIAL_WORDS)}, or leave out all three"
         )
     if word in seen:
         return f"token '{word}' appears twice; delete one line"

@@ -46,6 +46,7 @@ def test_a_tag_goes_to_the_text_of_its_prefix() -> None:
         ("news", ("news=",), "tag ('news=') must be"),
         ("news", ("news=<b t>",), "tag ('news=<b t>') must be"),
         ("news", ("<bt>",), "tag ('<bt>') must be"),
+        ("news", ("news=<s>",), "tag ('news=<s>'): <s> is a special symbol of every vocabulary"),
     ],
 )
 def test_bad_weights_and_tags_are_refused(train: str, tag: tuple[str, ...], expected: str) -> None:

@@ -31,7 +31,7 @@ def evidence_of(
 ) -> Evidence:
     others = evidence_of(valid, None, name="valid") if valid else None
     sample = TextSample(others.sample.pairs if others else ())
-    corpus = Corpus(name, Path(f"{name}.en"), Path(f"{name}.de"), len([*sample.watch(pairs)]))
+    corpus = Corpus(name, Path(f"{name}.en"), Path(f"{name}.de"), len([*sample.watch(pairs)]), "")
     return Evidence(corpus, sample, filters, others)
 
 

@@ -18,7 +18,7 @@ from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.storage.durable import read_manifest
 from tests.folders import contents, refusing
 from tests.made_up import made_up_pairs
-from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_recipe
+from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import write_pairs
 
 NUM_SHARDS = 4
@@ -151,6 +151,28 @@ def test_parts_of_different_recipes_are_refused(tmp_path: Path, recipe: Preproce
     other = replace(recipe, filters=FilterConfig(max_length=9))
     prepare_part(other, Part(2, 2), tmp_path / "other", 1, False, SILENT, SIZES)
     with pytest.raises(ConfigError, match=r"other: its recipe differs from .*part-1; make all"):
+        join([parts[0], tmp_path / "other"], tmp_path / "joined", False, silent)
+
+
+@pytest.mark.parametrize("text", ["train", "valid", "held-out"])
+def test_parts_of_different_texts_are_refused(
+    tmp_path: Path, recipe: PreprocessRecipe, text: str
+) -> None:
+    """The texts have the same names and numbers of lines, and the vocabulary is given."""
+    held_out = str(tmp_path / "held")
+    for side in ("en", "de"):
+        write_lines(Path(f"{held_out}.{side}"), ["held out"])
+    words = str(write_lines(tmp_path / "words", ["<bt>", "a", "b"]))
+    vocabulary = VocabularyConfig(
+        segmentation="words", source_vocabulary=words, target_vocabulary=words
+    )
+    recipe = replace(recipe, vocabulary=vocabulary, filters=FilterConfig(held_out=(held_out,)))
+    parts = make_parts(recipe, tmp_path, 2)
+    changed = {"train": recipe.corpus.train[0], "valid": recipe.corpus.valid, "held-out": held_out}
+    path = Path(f"{changed[text]}.en")
+    path.write_text(path.read_text("utf-8").swapcase(), "utf-8")
+    prepare_part(recipe, Part(2, 2), tmp_path / "other", 1, False, SILENT, SIZES)
+    with pytest.raises(ConfigError, match=r"other: its text differs from .*part-1; make all"):
         join([parts[0], tmp_path / "other"], tmp_path / "joined", False, silent)
 
 

@@ -14,6 +14,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.editable import whole_entries
+from nmtkit.text.subword import SPACE_SYMBOL
 from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import nonzero, stored, write_pairs
 
@@ -106,7 +108,7 @@ def test_a_tagged_line_equals_a_line_with_the_written_tag(
             f"<bt> {line}"
         )
     pieces = [dataset.codec.source.piece(i) for i in shard.source[num_plain].tolist()]
-    assert "<bt>" in pieces
+    assert pieces[0] == ("<bt>" if segmentation == "words" else f"{SPACE_SYMBOL}<bt>")
     # A tag without a sentence is an empty pair.
     assert nonzero(counts["corpora"][1]["dropped"]) == {"empty": 1}
     longest = counts["corpora"][1]["source"]["longest"]
@@ -164,7 +166,7 @@ def test_a_tag_of_the_validation_text_is_learnt_and_stored_with_its_lines(
     stored = [dataset.valid.source[i].tolist() for i in range(len(dataset.valid))]
     assert stored == [dataset.codec.encode_source(line) for line in lines if line]
     for ids in stored:
-        assert "<bt>" in map(dataset.codec.source.piece, ids[:2])
+        assert dataset.codec.source.piece(ids[0]).lstrip(SPACE_SYMBOL) == "<bt>"
     assert nonzero(counts["valid"]["dropped"]) == {"empty": 1}
 
 
@@ -183,6 +185,28 @@ def test_a_tag_outside_a_given_vocabulary_is_an_error(tmp_path: Path, text: str)
     expected = "tag '<bt>' is not in the source vocabulary; use a vocabulary with this entry, or"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         prepared(recipe, tmp_path / "data")
+
+
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_a_tag_that_is_spelled_like_a_part_of_words_leaves_them_alone(
+    tmp_path: Path, segmentation: str
+) -> None:
+    recipe = with_more(tmp_path)
+    (prefix,) = recipe.corpus.train
+    for side in ("en", "de"):
+        write_lines(Path(f"{prefix}.{side}"), ["wieder oder", "werden"] * 9)
+    vocabulary = VocabularyConfig(segmentation=segmentation, vocab_size=271)
+    recipe = replace(
+        recipe, vocabulary=vocabulary, corpus=replace(recipe.corpus, tag=(f"{prefix}=de",))
+    )
+    prepared(recipe, tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    source = dataset.codec.source
+    assert {*map(source.piece, whole_entries(source))} == {f"{SPACE_SYMBOL}de"}
+    for ids in map(dataset.train[0].source.__getitem__, range(len(dataset.train[0]))):
+        pieces = [source.piece(one) for one in ids.tolist()]
+        assert pieces[0] == f"{SPACE_SYMBOL}de"
+        assert pieces[0] not in pieces[1:]
 
 
 def test_sequences_end_with_the_end_symbol_with_and_without_a_tag(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,50 @@ def test_whole_tokens_are_single_entries_and_other_text_is_not_changed(
         assert codec.decode_target(ids) == tree
     for text in ("a (S )NPX(TOP (NPQ", "( TOP ) S"):
         assert codec.decode_target(codec.encode_source(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("token", "entry"),
+    [("e\u0301t\u00e9", "\u00e9t\u00e9"), ("\u21162", "No2"), ("\uff21\uff22", "AB")],
+)
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_a_whole_token_is_an_entry_as_the_text_is_normalised(
+    train: str, tmp_path: Path, segmentation: str, token: str, entry: str
+) -> None:
+    write_lines(tmp_path / "tokens", [token])
+    codec = made(
+        train, segmentation=segmentation, vocab_size=SIZE, whole_tokens=str(tmp_path / "tokens")
+    )
+    for text in (token, entry):
+        ids = codec.encode_source(f"x {text}")
+        assert codec.source.piece(ids[-2]) == f"\u2581{entry}"
+
+
+@pytest.mark.parametrize(
+    ("token", "settings", "problem"),
+    [
+        ("don't", {"tokenizer": "moses"}, "is \"don 't\" after Moses' tokenisation of en; leave"),
+        (
+            "&amp;",
+            {"unescape": True},
+            "is '&' after the vocabulary's cleaning (unescape); give that",
+        ),
+        ("\ufdfa", {}, "after the vocabulary's normalisation, not one word; leave it out"),
+        (
+            "x" * 9000,
+            {},
+            "has 9,003 bytes with the symbol for a space, above SentencePiece's 7,999",
+        ),
+    ],
+)
+def test_a_token_that_the_text_cannot_have_is_refused_before_learning(
+    train: str, tmp_path: Path, token: str, settings: dict[str, Any], problem: str
+) -> None:
+    write_lines(tmp_path / "tokens", [token])
+    reports: list[str] = []
+    with pytest.raises(DataError, match=re.escape(problem)) as raised:
+        made(train, reports, vocab_size=SIZE, whole_tokens=str(tmp_path / "tokens"), **settings)
+    assert str(raised.value).startswith(f"{tmp_path / 'tokens'}: token ")
 
 
 def test_whole_tokens_are_given_one_per_line(train: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from nmtkit.text.cleaned import Cleaned, Cleaning
 from nmtkit.text.editable import EditableLine, EditableText, whole_entries
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
+from nmtkit.text.subword_file import with_pieces
 from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
 from tests.unit.text.test_subword import TEXT, corpus, model
@@ -76,7 +77,7 @@ def test_tags_at_the_beginning_are_kept_apart(symbols: list[str]) -> None:
 
 
 def test_symbols_without_a_space_of_their_own_are_symbols_too() -> None:
-    trained = Subword.train(corpus(), "bpe", 330, "x", symbols=["<2de>"])
+    trained = Subword(with_pieces(Subword.train(corpus(), "bpe", 329, "x").data, ["<2de>"]), "x")
     ids = stored(trained, f"<2de> {corpus()[0]}")
     line = EditableText(trained).decode(ids)
     assert line is not None

@@ -87,16 +87,16 @@ def test_in_a_model_trained_elsewhere_the_space_symbol_stays_a_space() -> None:
     assert elsewhere.normalize(f"{SPACE_SYMBOL}bati{SPACE_SYMBOL}no \uff3f") == "bati no _"
 
 
-def test_a_symbol_with_a_space_is_an_entry_at_the_beginning_of_a_word() -> None:
-    trained = Subword.train(corpus(), "bpe", SIZE, "xx", [" (NP", f"<{SPACE_SYMBOL}>"])
+def test_a_token_is_an_entry_at_the_beginning_of_a_word() -> None:
+    trained = Subword.train(corpus(), "bpe", SIZE, "xx", ["(NP", f"<{SPACE_SYMBOL}>"])
     pieces = [trained.piece(index) for index in trained.encode(f"x (NP <{SPACE_SYMBOL}> x(NP")]
     assert pieces.count(f"{SPACE_SYMBOL}(NP") == 1
-    assert "<\uff3f>" in pieces
+    assert f"{SPACE_SYMBOL}<\uff3f>" in pieces
     assert trained.decode(trained.encode(f"<{SPACE_SYMBOL}> b")) == f"<{SPACE_SYMBOL}> b"
 
 
 def test_the_space_symbol_directly_before_a_whole_token_is_a_space() -> None:
-    trained = Subword.train(corpus(), "bpe", SIZE, "xx", [" (NP"])
+    trained = Subword.train(corpus(), "bpe", SIZE, "xx", ["(NP"])
     assert trained.decode(trained.encode(f"ba{SPACE_SYMBOL}(NP")) == "ba (NP"
 
 
