@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     with open_bytes(options.source) as stream:
-        lines = list(decode_lines(stream, str(options.source), "replace", print))[: options.lines]
+        lines = list(decode_lines(stream, str(options.source), print))[: options.lines]
     runtime = RuntimeConfig(device=options.device)
     (first, expected), *others = (
         (way, translate(options.model, way, lines)) for way in ways(runtime)

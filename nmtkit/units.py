@@ -31,7 +31,7 @@ def mebibytes(size: int) -> str:
 def prefixed(number: float) -> str:
     """Format a number with three digits and an SI prefix, to be followed by its unit: `1.5 G`."""
     for prefix in ("", "k", "M", "G", "T", "P"):
-        if number < 1000:
+        if number < 999.5:  # what three digits show as 1000 has the next prefix
             return f"{number:.3g} {prefix}"
         number /= 1000
     return f"{number:.3g} E"

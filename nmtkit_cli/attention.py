@@ -37,6 +37,6 @@ def command(recipe: AttentionRecipe, model: Path) -> None:
     from nmtkit.text.lines import decode_lines
 
     max_bytes = INPUT_FORMATS[recipe.view.input_format].max_bytes
-    lines = decode_lines(standard_input(), INPUT, "replace", warn, max_bytes)
+    lines = decode_lines(standard_input(), INPUT, warn, max_bytes)
     for part in show(model, recipe, lines, INPUT):
         write_bytes(part)

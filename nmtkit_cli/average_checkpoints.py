@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nmtkit.units import counted
-from nmtkit_cli.command import FOLDER, Command, count_option, given_one, read_counts
+from nmtkit_cli.command import FOLDER, PATH, Command, count_option, given_one, read_counts
 from nmtkit_cli.streams import say, warn, work_reporter
 
 EXAMPLES = """\
@@ -16,7 +16,7 @@ nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --o
 
 
 @click.command("average-checkpoints", cls=Command, epilog=EXAMPLES)
-@click.argument("folders", type=FOLDER, metavar="RUN_OR_CHECKPOINTS...", nargs=-1, required=True)
+@click.argument("folders", type=PATH, metavar="RUN_OR_CHECKPOINTS...", nargs=-1, required=True)
 @count_option("--last", "Average the newest N checkpoints that --save-every made.")
 @count_option("--best", "Average the N checkpoints of a run that validated best.")
 @click.option(

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from nmtkit.config.problems import suggestion
 from nmtkit.signals import ended_by_signals
 from nmtkit_cli.unknown_options import refuse_unknown_options
 
@@ -124,11 +125,32 @@ def debug_option() -> click.Option:
     )
 
 
+class Group(click.Group):
+    """A group of commands; an unknown one is refused with a suggestion."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options before a command; click.UsageError if nothing is given."""
+        if not args and not ctx.resilient_parsing:
+            names = ", ".join(self.list_commands(ctx))
+            raise click.UsageError(f"no command; known are: {names}", ctx)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command; click.UsageError if it is unknown."""
+        names = self.list_commands(ctx)
+        if args[0] not in names and not ctx.resilient_parsing:
+            message = f"no command {args[0]!r}; {suggestion(args[0], names)}"
+            raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
+
+
 class Command(click.Command):
     """A command with an epilog of examples.
 
     Attributes:
-        help_names: names of the option that shows the help. It is all help that there is, so
+        help_names: names of the option that shows the help. Such a command has one help, so
             --help-all is one of them.
         handles_signals: signals stay blocked until the command handles them; otherwise they end it.
         explain_arguments: returns what to write instead of arguments that are too many.

@@ -12,7 +12,6 @@ from keyword import iskeyword
 
 import click
 
-from nmtkit.config.problems import suggestion
 from nmtkit.errors import (
     ConfigError,
     InterruptedByUserError,
@@ -23,7 +22,7 @@ from nmtkit.errors import (
 )
 from nmtkit.signals import EndedBySignal
 from nmtkit.version import __version__
-from nmtkit_cli.command import HELP_NAMES, Session, debug_option, write_examples
+from nmtkit_cli.command import HELP_NAMES, Group, Session, debug_option, write_examples
 from nmtkit_cli.streams import say
 
 COMMANDS = {
@@ -90,7 +89,7 @@ RESOURCE_ERRNOS = (
 )
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """The commands by name; a command is imported when it is invoked."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -105,15 +104,6 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"nmtkit_cli.{name}{'_' if iskeyword(name) else ''}")
         command: click.Command = module.command
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; click.UsageError with a suggestion if it is unknown."""
-        if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            message = f"no command {args[0]!r}; {suggestion(args[0], COMMANDS)}"
-            raise click.UsageError(message, ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands, without importing them, and the exit codes."""
@@ -159,7 +149,9 @@ def report(error: BaseException) -> int:
     if isinstance(error, EndedBySignal):
         say(f"nmtkit: error: ended by {error.signal.name}; run the same command again")
         return EXIT_SIGNAL + error.signal
-    rank = os.environ.get("RANK", "0")
+    from nmtkit.runtime.parent_process import own_rank
+
+    rank = own_rank()
     if isinstance(error, KeyboardInterrupt):
         if rank == "0":
             say("nmtkit: interrupted")

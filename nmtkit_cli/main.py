@@ -12,6 +12,7 @@ def main() -> None:
     """Run the command line of this process, and exit."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     from nmtkit.runtime.address_space import refuse_torch_without_room
+    from nmtkit.runtime.parent_process import is_launched
     from nmtkit.runtime.standard_streams import open_standard_error, open_standard_output
     from nmtkit.signals import STOP_SIGNALS
 
@@ -22,7 +23,7 @@ def main() -> None:
     from nmtkit_cli.command_line import run
 
     exit_code = run(sys.argv[1:] or ["--help"])
-    if "RANK" in os.environ:
+    if is_launched():
         # Threads of torch.distributed may still run; they abort while the interpreter shuts down.
         os._exit(exit_code)
     sys.exit(exit_code)

@@ -144,7 +144,8 @@ def _check_page(metrics: MetricsConfig, texts: TextFiles, page: PageFile) -> Non
         )
     check_is_free(page.path, page.overwrite)
     given = [*texts.systems, *texts.references, *([texts.source] if texts.source else [])]
-    if page.path.exists() and any(map(page.path.samefile, given)):
+    # A text that is missing is reported when it is read.
+    if page.path.exists() and any(map(page.path.samefile, filter(Path.exists, given))):
         raise ConfigError(f"--html {page.path} is one of the texts; choose another file")
 
 
@@ -187,6 +188,6 @@ def _read_systems(input_format: str, paths: Sequence[Path]) -> tuple[list["Text"
                 source, system = read_translated(stream, name)
                 sources.append(source)
             else:
-                system = Text(name, list(decode_lines(stream, name, "error", warn)))
+                system = Text(name, list(decode_lines(stream, name)))
             systems.append(system)
     return systems, sources

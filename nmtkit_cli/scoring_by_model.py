@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.scoring import TextFiles
-from nmtkit_cli.streams import line_reporter, open_text, say, warn, work_reporter, write_lines
+from nmtkit_cli.streams import line_reporter, open_text, say, work_reporter, write_lines
 
 if TYPE_CHECKING:
     from nmtkit.text.translations import TranslatedLine
@@ -128,7 +128,7 @@ def _open_pairs(system: Path | None, source: Path | None) -> Iterator[Iterator["
             return
         with open_text(source) as (sources, source_name):
             texts = (
-                decode_lines(sources, source_name, "error", warn),
-                decode_lines(stream, name, "error", warn),
+                decode_lines(sources, source_name),
+                decode_lines(stream, name),
             )
             yield starmap(plain_line, pair_lines(*texts, (source_name, name)))

@@ -12,21 +12,23 @@ from nmtkit.errors import DamagedError
 _CODEC = "codec"
 """Folder of a dataset, which is left where its manifest is lost."""
 
+_GIVE_ITS_DATASET = "give the dataset that it was trained on"
+
 
 def read_dataset(
-    _context: click.Context, _argument: click.Parameter, path: Path | None
+    context: click.Context, _argument: click.Parameter, path: Path | None
 ) -> Path | None:
     """Check that a path is not text, a run, a model, or another folder; it may be missing."""
     if path is None:
         return None
     with suppress(OSError):  # the library reports a path that cannot be read
-        problem = _why_no_dataset(path)
+        problem = _why_no_dataset(path, is_trained_on=context.command.name == "train")
         if problem:
             raise click.BadParameter(f"{path} is {problem}")
     return path
 
 
-def _why_no_dataset(path: Path) -> str:
+def _why_no_dataset(path: Path, *, is_trained_on: bool) -> str:
     """Return what a path is instead of a dataset, and what to write; "" if it may be one."""
     from nmtkit.storage import model_description
     from nmtkit.storage.manifest import MANIFEST, load
@@ -40,12 +42,14 @@ def _why_no_dataset(path: Path) -> str:
         prefix = path.with_name(path.name.removesuffix(".gz")).with_suffix("")
         return f"text, not a dataset; `nmtkit preprocess --train {prefix}` makes one"
     if is_run(path):
-        return f"a run, not a dataset; to resume it, give its dataset and --out {path}"
+        remedy = f"to resume it, give its dataset and --out {path}"
+        return f"a run, not a dataset; {remedy if is_trained_on else _GIVE_ITS_DATASET}"
     if not (path / MANIFEST).exists() and not (path / _CODEC).exists():
         return f"not a dataset, it has no {MANIFEST}; `nmtkit preprocess --out` makes one from text"
     with suppress(DamagedError):  # the library reports it
         if load(path).get("format") == model_description.FORMAT:
-            return f"a model, not a dataset; give the dataset, and --from {path} to begin with it"
+            remedy = f"give the dataset, and --from {path} to begin with it"
+            return f"a model, not a dataset; {remedy if is_trained_on else _GIVE_ITS_DATASET}"
     return ""
 
 

@@ -6,9 +6,9 @@ import click
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit_cli.command import FOLDER, PATH, Session
-from nmtkit_cli.initialization import inherited, parent_options, rank_flags
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.text_paths import read_dataset
+from nmtkit_cli.training import begin_training, inherited, parent_options, rank_flags
 
 EXAMPLES = """\
 nmtkit train data/ --out run/ --preset base
@@ -37,8 +37,6 @@ def command(
     Writes checkpoints to the folder of the run; each one is a complete model. The same command
     resumes a run that was stopped; settings that define the model cannot change then.
     """
-    from nmtkit_cli.beginning import begin_training
-
     with begin_training(data, out) as report:
         from nmtkit.interop.conversion import describe_exports
         from nmtkit.training.initialization import Parent

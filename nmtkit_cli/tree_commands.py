@@ -113,7 +113,7 @@ def input_lines() -> Iterator[str]:
     """Return the lines of standard input."""
     from nmtkit.text.lines import decode_lines
 
-    return decode_lines(standard_input(), NAME, "error", warn)
+    return decode_lines(standard_input(), NAME)
 
 
 def input_trees(skip_malformed: bool) -> "Iterator[Tree]":

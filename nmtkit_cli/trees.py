@@ -2,7 +2,7 @@
 
 import click
 
-from nmtkit_cli.command import HELP_NAMES, write_examples
+from nmtkit_cli.command import HELP_NAMES, Group, write_examples
 from nmtkit_cli.tree_commands import clean, draw, info, linearize, restore, tokenize, words
 
 EXAMPLES = """\
@@ -14,7 +14,7 @@ nmtkit trees words < train.trees > train.words
 echo 'He sleeps.' | nmtkit trees tokenize | nmtkit translate parser/ | nmtkit trees draw"""
 
 
-class Trees(click.Group):
+class Trees(Group):
     """Commands in the order of use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

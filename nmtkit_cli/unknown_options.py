@@ -1,4 +1,4 @@
-"""Answers to options that a command does not have, in the words of who typed them.
+"""Answers to options that a command does not have, named as the user typed them.
 
 An option may be that of another command, or of another toolkit: see `other_toolkits.py`. OpenNMT-py
 writes one dash, JoeyNMT and Hugging Face underscores: dashes and underscores are alike here.

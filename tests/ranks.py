@@ -60,6 +60,12 @@ def run_ranks(size: int, work: Callable[[int], None]) -> list[RankEnd]:
     return [_wait(pid, pipe) for pid, pipe in children]
 
 
+def from_launcher(**variables: str) -> dict[str, str]:
+    """Return the environment variables of a process that a launcher started as a rank."""
+    given = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    return {**given, **variables}
+
+
 def _start(rank: int, size: int, port: int, work: Callable[[int], None]) -> tuple[int, int]:
     reading, writing = os.pipe()
     pid = os.fork()

@@ -9,10 +9,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, recipe_of, values_of
-from nmtkit.config.problems import Problem, raise_problems, shown
+from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, recipe_of
+from nmtkit.config.problems import Problem, shown
 from nmtkit.config.rules import contradictions
-from nmtkit.config.schema import Recipe
 
 LARGEST_INTEGER = 2**63 - 1
 LONGEST_TEXT = 4096
@@ -62,13 +61,6 @@ def check_recipe(
     known = {key for problem in problems for key in problem.keys}
     found = [*_missing(recipe_type, values), *contradictions(recipe)]
     return recipe, [*problems, *(new for new in found if known.isdisjoint(new.keys))]
-
-
-def require_valid(recipe: Recipe) -> None:
-    """Check a recipe that was built in Python; raise ConfigError with all problems."""
-    values, problems = check_values(type(recipe), values_of(recipe))
-    _, problems = check_recipe(type(recipe), values, problems)
-    raise_problems(problems)
 
 
 def _fit(field: Field, value: object) -> Value | None:

@@ -155,7 +155,7 @@ def main_script(lines: Sequence[str]) -> str | None:
 
 
 def mostly_in_other_script(lines: Sequence[str], script: str) -> list[bool]:
-    """Return for each line what `is_mostly_in_script` denies; quicker for many lines."""
+    """Return whether each line is mostly in another script; fast for many lines."""
     names = NAMES_OF_SCRIPTS[script]
     others = "".join(
         letter

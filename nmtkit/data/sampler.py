@@ -4,6 +4,8 @@ Nothing here depends on hardware. A resumed run needs only a position, three int
 with the same updates as the uninterrupted run.
 """
 
+import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.data.binary import Indices
+from nmtkit.data.binary import SIDES, Contents, Dataset, Indices
 from nmtkit.errors import ConfigError
 
 Lengths = NDArray[np.integer]
@@ -48,6 +50,22 @@ class Shard(Protocol):
     def weight_runs(self) -> Sequence[tuple[int, float]]:
         """Run-length encoded weights: number of pairs, and their occurrences per epoch."""
         ...
+
+
+def epoch_pairs(dataset: Dataset) -> float:
+    """Return the training pairs of an epoch on average, which weights multiply."""
+    contents = Contents.from_manifest(dataset.manifest)
+    numbers = map(sum, zip(*contents.shards, strict=True))
+    return math.fsum(map(operator.mul, contents.weights, numbers))
+
+
+def epoch_tokens(dataset: Dataset) -> float:
+    """Return the training tokens of an epoch on average, of the side that has more."""
+    texts = dataset.manifest["counts"]["corpora"]
+    return max(
+        math.fsum(text.get("weight", 1.0) * text[side]["tokens"] for text in texts)
+        for side in SIDES
+    )
 
 
 @dataclass(frozen=True)

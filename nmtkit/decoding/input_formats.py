@@ -60,7 +60,7 @@ def read_requests(
         DataError: a line is too long, or is not of the format; a damaged gzip file.
     """
     found = INPUT_FORMATS[input_format]
-    lines = decode_lines(stream, name, "replace", warn, found.max_bytes, first_line)
+    lines = decode_lines(stream, name, warn, found.max_bytes, first_line)
     numbered = enumerate(lines, first_line)
     return (found.request(line, f"{name}:{number}") for number, line in numbered)
 

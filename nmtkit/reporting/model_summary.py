@@ -42,9 +42,6 @@ GB = 10**9
 BYTES_TO_TRAIN = (2 + NUM_MOMENTS) * FLOAT32_BYTES
 """Bytes per parameter: weight, gradient and Adam's two moments, in float32."""
 
-LARGEST_VOCABULARY = 2**32
-"""Ids are stored as uint32 or smaller."""
-
 
 @dataclass(frozen=True)
 class ActivationMemory:
@@ -210,12 +207,14 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
     Raises:
         ConfigError: `vocab_size` is out of range.
     """
-    smallest = fields_of(PreprocessRecipe)["vocab_size"].setting.minimum
+    setting = fields_of(PreprocessRecipe)["vocab_size"].setting
+    smallest, largest = setting.minimum, setting.maximum
     assert smallest is not None, "vocab_size has a minimum"
-    if not smallest <= vocab_size <= LARGEST_VOCABULARY:
+    assert largest is not None, "vocab_size has a maximum"
+    if not smallest <= vocab_size <= largest:
         raise ConfigError(
             f"--vocab-size ({vocab_size}) must be a whole number from {smallest} to "
-            f"{LARGEST_VOCABULARY:,}; the paper has 37000 for English-German"
+            f"{largest:,}; the paper has 37000 for English-German"
         )
     model = recipe.model
     length = SENTENCE_TOKENS

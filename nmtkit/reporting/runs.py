@@ -12,7 +12,7 @@ from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import SessionRecord, TrainingRecord, ValidationRecord
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.manifest import load
-from nmtkit.storage.run_folder import RunFolder
+from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
         DamagedError: a log or the manifest of the newest checkpoint is damaged.
         ResourceError: no permission, or a failing disk.
     """
-    for path, times in Counter(path.absolute() for path in paths).items():
+    for path, times in Counter(path.resolve() for path in paths).items():
         if times > 1:
             raise ConfigError(f"{path}: given {times} times; give each run once")
     return [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
@@ -108,6 +108,8 @@ def _read(path: Path, name: str) -> Run:
     with disk_errors(path):
         if not path.is_dir():
             raise ConfigError(f"{path}: no such folder; check the path")
+        if path.parent.name == CHECKPOINTS:
+            raise ConfigError(f"{path}: a checkpoint; give its run, {path.parent.parent}")
         if not run.config_path.is_file():
             raise ConfigError(
                 f"{path}: not the folder of a run: it has no {run.config_path.name}; give the "

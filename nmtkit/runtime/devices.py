@@ -7,6 +7,7 @@ import torch
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.errors import ConfigError
 from nmtkit.runtime.allocator import keep_freed_memory
+from nmtkit.runtime.parent_process import number_from_launcher
 from nmtkit.runtime.processor import multiplies_bfloat16
 
 NUM_CACHED_KERNELS = "256"
@@ -54,7 +55,7 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
         )
     if not has_gpu or runtime.device == "cpu":
         return torch.device("cpu")
-    number, num_gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    number, num_gpus = number_from_launcher("LOCAL_RANK", 0), torch.cuda.device_count()
     if number >= num_gpus:
         raise ConfigError(
             f"there is no GPU for process {number} of this machine, which has {num_gpus}; start "

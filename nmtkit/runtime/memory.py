@@ -1,6 +1,5 @@
 """Memory use of a device: its limit and its peak."""
 
-import os
 import re
 import resource
 import sys
@@ -8,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+
+from nmtkit.runtime.parent_process import num_local_ranks
 
 KIBIBYTE = 1024
 
@@ -47,7 +48,7 @@ def memory_limit(
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device)
     free = min(_free_on_machine(), _free_in_group(groups, process))
-    return free // int(os.environ.get("LOCAL_WORLD_SIZE", "1")) + _resident(process)
+    return free // num_local_ranks() + _resident(process)
 
 
 def _free_on_machine() -> int:

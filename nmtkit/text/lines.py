@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 from nmtkit.errors import ConfigError, DataError, ResourceError
 from nmtkit.units import mebibytes
@@ -55,8 +55,7 @@ def open_bytes(path: Path) -> BinaryIO:
 def decode_lines(
     stream: BinaryIO,
     name: str,
-    on_invalid: Literal["error", "replace"],
-    warn: Callable[[str], None],
+    warn_of_invalid: Callable[[str], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
     first_line: int = 1,
 ) -> Iterator[str]:
@@ -65,9 +64,8 @@ def decode_lines(
     Args:
         stream: bytes, read line by line.
         name: name of the stream in messages.
-        on_invalid: "error", or "replace" invalid bytes by U+FFFD, with a warning for the first
-            such line, and at the end one with the number of the others.
-        warn: receives the warnings.
+        warn_of_invalid: receives a warning of the first line with invalid bytes, and at the end one
+            with the number of the others; U+FFFD replaces the bytes. None = DataError.
         max_bytes: longest line, without its line feed.
         first_line: number of the first line to return, from 1; those before it are not decoded.
 
@@ -80,7 +78,7 @@ def decode_lines(
         raise _too_long_error(name, number, max_bytes)
 
     raw_lines = islice(enumerate(_raw_lines(stream, name, max_bytes), 1), first_line - 1, None)
-    return _decoded(raw_lines, name, on_invalid, warn, refuse)
+    return _decoded(raw_lines, name, warn_of_invalid, refuse)
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def read_lines(path: Path) -> Iterator[str]:
         ConfigError: the file cannot be opened.
     """
     with open_bytes(path) as stream:
-        yield from decode_lines(stream, str(path), "error", _no_warning)
+        yield from decode_lines(stream, str(path))
 
 
 def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -238,14 +236,13 @@ def _marked_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, `TOO_LONG` for each one that is too long."""
     with open_bytes(path) as stream:
         raw_lines = enumerate(_raw_lines(stream, str(path), MAX_LINE_BYTES), 1)
-        yield from _decoded(raw_lines, str(path), "error", _no_warning, lambda _number: TOO_LONG)
+        yield from _decoded(raw_lines, str(path), None, lambda _number: TOO_LONG)
 
 
 def _decoded(
     raw_lines: Iterable[tuple[int, tuple[bytes | None, int]]],
     name: str,
-    on_invalid: Literal["error", "replace"],
-    warn: Callable[[str], None],
+    warn_of_invalid: Callable[[str], None] | None,
     on_too_long: Callable[[int], str],
 ) -> Iterator[str]:
     """Yield numbered raw lines as `decode_lines`; `on_too_long` replaces a long line."""
@@ -258,16 +255,18 @@ def _decoded(
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
-            if on_invalid == "error":
+            if warn_of_invalid is None:
                 raise DataError(f"{where}; {_how_to_fix(number, raw)}") from None
             num_invalid += 1
             if num_invalid == 1:
-                warn(f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines")
+                warn_of_invalid(
+                    f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines"
+                )
             line = raw.decode("utf-8", "replace")
         yield line
-    if num_invalid > 1:
+    if warn_of_invalid and num_invalid > 1:
         lines = "line is" if num_invalid == 2 else "lines are"
-        warn(f"{name}: and {num_invalid - 1:,} more {lines} not valid UTF-8")
+        warn_of_invalid(f"{name}: and {num_invalid - 1:,} more {lines} not valid UTF-8")
 
 
 def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[bytes | None, int]]:
@@ -320,7 +319,3 @@ def _how_to_fix(number: int, raw: bytes) -> str:
     if number == 1 and raw.startswith(_UTF16_MARKS):
         return "it looks like UTF-16: convert it, such as with `iconv -f UTF-16 -t UTF-8`"
     return "convert the file to UTF-8, such as with `iconv -f LATIN1 -t UTF-8`, or remove the line"
-
-
-def _no_warning(message: str) -> None:
-    raise AssertionError(f"on_invalid=error never warns: {message}")

@@ -134,7 +134,7 @@ def read_translations(stream: BinaryIO, name: str) -> Iterator[TranslatedLine]:
         DataError: a line is not of the schema, or of a later version; invalid UTF-8; a line that is
             too long; a damaged gzip file.
     """
-    lines = decode_lines(stream, name, "error", _never_warn, MAX_OBJECT_BYTES)
+    lines = decode_lines(stream, name, max_bytes=MAX_OBJECT_BYTES)
     return (read_translation(line, f"{name}:{number}") for number, line in enumerate(lines, 1))
 
 
@@ -214,7 +214,3 @@ def _candidate(values: Mapping[str, Any], where: str, place: str) -> Candidate:
 
 def _is_object(value: object) -> bool:
     return isinstance(value, dict)
-
-
-def _never_warn(message: str) -> None:
-    raise AssertionError(f"on_invalid=error never warns: {message}")

@@ -13,6 +13,7 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
+from nmtkit.data.sampler import epoch_tokens
 from nmtkit.model.kernels import flash
 from nmtkit.progress.records import SessionRecord
 from nmtkit.runtime.devices import device_name
@@ -77,14 +78,10 @@ def planned_updates(recipe: TrainRecipe, dataset: Dataset) -> int:
     Epochs are counted as if each update had --update-tokens on one side; they have a few percent
     more updates.
     """
-    training, texts = recipe.training, dataset.manifest["counts"]["corpora"]
+    training = recipe.training
     if not training.max_epochs:
         return training.max_updates
-    tokens: float = max(
-        sum(text.get("weight", 1.0) * text[side]["tokens"] for text in texts)
-        for side in ("source", "target")
-    )
-    of_epochs = math.ceil(training.max_epochs * tokens / training.update_tokens)
+    of_epochs = math.ceil(training.max_epochs * epoch_tokens(dataset) / training.update_tokens)
     return min(training.max_updates, of_epochs)
 
 

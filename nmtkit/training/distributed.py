@@ -33,7 +33,12 @@ from nmtkit.errors import (
     is_out_of_memory,
 )
 from nmtkit.runtime.host_copies import HostCopy
-from nmtkit.runtime.parent_process import LAUNCHER, end_with_parent, is_launched
+from nmtkit.runtime.parent_process import (
+    LAUNCHER,
+    end_with_parent,
+    is_launched,
+    number_from_launcher,
+)
 from nmtkit.training import exchange
 from nmtkit.training.exchange import Value
 
@@ -296,12 +301,15 @@ def join_ranks(
         clock: seconds from an arbitrary start, never going back.
 
     Raises:
+        ConfigError: the launcher's environment variables are malformed.
         LostRankError: the others cannot be reached.
         ResourceError: the context ran out of memory; the other ranks are informed.
     """
     if not is_launched():
         yield Ranks()
         return
+    for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"):
+        number_from_launcher(name, 0)
     try:
         ranks = _join(device, timedelta(minutes=timeout_minutes), clock)
     except dist.DistError as error:

@@ -17,6 +17,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position, Update
+from nmtkit.runtime.parent_process import num_local_ranks
 from nmtkit.runtime.threads import background_thread
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.micro_batches import MicroBatch
@@ -179,5 +180,5 @@ def default_num_workers(device: torch.device, segments_text: bool) -> int:
     """
     if device.type != "cuda" or not segments_text:
         return 0
-    cores = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    cores = len(os.sched_getaffinity(0)) // num_local_ranks()
     return min(max(cores - 1, 1), MAX_USEFUL_WORKERS)

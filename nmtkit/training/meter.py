@@ -108,8 +108,8 @@ class Meter:
     def __init__(
         self,
         config: TrainingConfig,
-        state: Progress,
-        num_pairs: int,
+        progress: Progress,
+        epoch_pairs: float,
         num_ranks: int,
         peak_memory: Callable[[], int],
         costs: Costs,
@@ -119,23 +119,23 @@ class Meter:
 
         Args:
             config: settings with the size of updates and the end of training.
-            state: progress of the run.
-            num_pairs: pairs per epoch.
+            progress: progress of the run.
+            epoch_pairs: pairs per epoch, on average.
             num_ranks: number of processes.
             peak_memory: returns the peak memory use so far, in bytes.
             costs: counts the cost of updates.
             clock: seconds from an arbitrary start, never going back.
         """
         self.config = config
-        self.num_pairs = num_pairs
+        self.epoch_pairs = epoch_pairs
         self.num_ranks = num_ranks
         self.peak_memory = peak_memory
         self.costs = costs
         self._clock = clock
         self._start = clock()
-        self._start_update = state.update
+        self._start_update = progress.update
         self._seen_pairs = 0
-        self.clear(state)
+        self.clear(progress)
 
     def add(self, size: UpdateSize, result: UpdateResult) -> None:
         """Add an update."""
@@ -161,16 +161,16 @@ class Meter:
         self._since += self._clock() - start
         self._start += self._clock() - start
 
-    def record(self, state: Progress, learning_rate: float) -> TrainingRecord:
+    def record(self, progress: Progress, learning_rate: float) -> TrainingRecord:
         """Return the record of the updates since the last report, at least one."""
         sizes, results, elapsed = self._sizes, self._results, self.seconds
         num_target = sum(size.num_target_tokens for size in sizes)
         num_source = sum(size.num_source_tokens for size in sizes)
         num_planned = sum(size.num_planned_tokens for size in sizes)
         nll = sum(result.nll for result in results) / num_target
-        device_seconds = (state.seconds - self._seconds_before) * self.num_ranks
+        device_seconds = (progress.seconds - self._seconds_before) * self.num_ranks
         return TrainingRecord(
-            update=state.update,
+            update=progress.update,
             epoch=sizes[-1].epoch,
             loss=sum(result.loss for result in results) / num_target,
             nll=nll,
@@ -184,32 +184,32 @@ class Meter:
             fill=num_planned / (2 * self.config.update_tokens * len(sizes)),
             peak_memory=self.peak_memory(),
             ranks=self.num_ranks,
-            skipped_updates=state.num_skipped,
-            eta_s=self._remaining_s(state),
-            elapsed_s=state.seconds,
+            skipped_updates=progress.num_skipped,
+            eta_s=self._remaining_s(progress),
+            elapsed_s=progress.seconds,
             operations=self.costs.counted(sizes),
             paper_operations=self.costs.by_time(device_seconds),
         )
 
-    def clear(self, state: Progress) -> None:
+    def clear(self, progress: Progress) -> None:
         """Start the next report."""
-        self._seconds_before = state.seconds
+        self._seconds_before = progress.seconds
         self._sizes: list[UpdateSize] = []
         self._results: list[UpdateResult] = []
         self._since = self._clock()
 
-    def _remaining_s(self, state: Progress) -> float:
+    def _remaining_s(self, progress: Progress) -> float:
         """Estimate the seconds until the last update, epoch or minute, whichever is first."""
         config = self.config
-        seen_updates = state.update - self._start_update
+        seen_updates = progress.update - self._start_update
         rate = seen_updates / max(self._clock() - self._start, 1e-9)
         last_update: float = config.max_updates
         if config.max_epochs:
-            updates_an_epoch = self.num_pairs * seen_updates / self._seen_pairs
+            updates_an_epoch = self.epoch_pairs * seen_updates / self._seen_pairs
             last_update = min(last_update, config.max_epochs * updates_an_epoch)
-        remaining = (last_update - state.update) / rate
+        remaining = (last_update - progress.update) / rate
         if config.max_minutes:
-            remaining = min(remaining, config.max_minutes * SECONDS_PER_MINUTE - state.seconds)
+            remaining = min(remaining, config.max_minutes * SECONDS_PER_MINUTE - progress.seconds)
         return max(remaining, 0.0)
 
 

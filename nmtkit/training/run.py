@@ -4,6 +4,7 @@
 run continues, and the number of micro-batches per update.
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import check_budget
+from nmtkit.data.sampler import check_budget, epoch_tokens
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.metrics_log import MetricsLog
@@ -214,7 +215,10 @@ def decide_micro_batches(
     if not number and training.max_tokens:
         # A checkpoint without the number is from one device.
         num_ranks = 1 if progress.update else ranks.size
-        number = fewest_micro_batches(training.update_tokens, training.max_tokens, num_ranks)
+        tokens = training.update_tokens
+        if not progress.update:  # a small text does not fill an update
+            tokens = min(tokens, math.ceil(epoch_tokens(context.dataset)))
+        number = fewest_micro_batches(tokens, training.max_tokens, num_ranks)
     with reserve_adam_memory(train_state.optimizer):
         if is_searched:
             report("looking for the number of micro-batches that fits into memory")

@@ -21,7 +21,7 @@ from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import ValidationProgress, plain_scores
-from nmtkit.runtime.devices import set_up
+from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.storage.checkpoint import list_checkpoints, newest_scheduled
 from nmtkit.storage.durable import check_is_free, read_manifest
 from nmtkit.storage.model_description import FORMAT, VERSION, describe_model
@@ -177,7 +177,10 @@ def _validate_mean(
     reporter.message(f"validating the mean of --last {len(folders)}")
     loaded = load_mean(folders, device, reporter)
     recipe, training = loaded.recipe, loaded.recipe.training
-    objective = Objective(loaded.model, training.label_smoothing, low_precision=None)
+    precision = choose_precision(
+        recipe.engine.precision, device, trained_size=recipe.model.model_size
+    )
+    objective = Objective(loaded.model, training.label_smoothing, low_precision=precision)
     metrics = make_validation_metrics(recipe.validation, dataset.codec)
     batch_tokens = training.max_tokens or training.update_tokens
     validator = Validator(

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmtkit.data.batch import Batch
+from nmtkit.data.sampler import epoch_pairs
 from nmtkit.errors import ResourceError, is_out_of_memory
 from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
@@ -84,7 +85,7 @@ class Trainer:
         self.meter = Meter(
             recipe.training,
             train_state.progress,
-            context.dataset.num_train_pairs,
+            epoch_pairs(context.dataset),
             context.ranks.size,
             lambda: peak_memory(device),
             Costs(

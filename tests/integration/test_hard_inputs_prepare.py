@@ -17,7 +17,7 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.lines import count_lines, decode_lines, open_bytes, read_lines, read_pair
 from nmtkit.text.subword import Subword
 from tests.shared_data import HARD, hard_files, needs_data
-from tests.tiny import never_warn, prepared, tiny_corpus, tiny_recipe
+from tests.tiny import prepared, tiny_corpus, tiny_recipe
 
 pytestmark = needs_data
 
@@ -42,7 +42,7 @@ def expectations(name: str) -> list[dict[str, Any]]:
 def with_replacement(name: str) -> tuple[list[str], list[str]]:
     warnings: list[str] = []
     with open_bytes(HARD / name) as stream:
-        return list(decode_lines(stream, name, "replace", warnings.append)), warnings
+        return list(decode_lines(stream, name, warnings.append)), warnings
 
 
 def as_prefix(folder: Path, source: str, target: str) -> str:
@@ -105,7 +105,7 @@ def test_every_hard_line_is_read_unchanged(name: str) -> None:
 def test_invalid_lines_are_refused_and_valid_ones_accepted() -> None:
     raw_lines = (HARD / "nasty-invalid-utf8.bin").read_bytes().removesuffix(b"\n").split(b"\n")
     for raw, entry in zip(raw_lines, expectations("nasty-invalid-utf8.bin"), strict=True):
-        lines = decode_lines(io.BytesIO(raw), "x", "error", never_warn)
+        lines = decode_lines(io.BytesIO(raw), "x")
         if "same rule" in entry["expect"] or "invalid UTF-8" in entry["expect"]:
             with pytest.raises(DataError, match=r"^x:1: not valid UTF-8 at byte \d+ of the line"):
                 list(lines)

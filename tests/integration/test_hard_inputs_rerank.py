@@ -20,7 +20,7 @@ NUM_CANDIDATES = 5
 
 def texts_of(name: str) -> list[str]:
     with open_bytes(HARD / name) as stream:
-        lines = decode_lines(stream, name, "replace", lambda _: None)
+        lines = decode_lines(stream, name, lambda _: None)
         return [line[:NUM_CHARACTERS] for line in lines]
 
 

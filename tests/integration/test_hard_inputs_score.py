@@ -34,7 +34,7 @@ def codec() -> TextCodec:
 def test_each_line_of_a_hard_file_has_a_score(codec: TextCodec, described: dict[str, Any]) -> None:
     name = described["file"]
     with open_bytes(HARD / name) as stream:
-        read = list(decode_lines(stream, name, "replace", lambda _: None))
+        read = list(decode_lines(stream, name, lambda _: None))
     lines = [line[:NUM_CHARACTERS] for line in read]
     scorer = Scorer([tiny_model(codec)], codec, ScoringConfig(max_tokens=20_000))
     scores = scorer.score_chunk(list(zip(lines, lines, strict=True)), 1)

@@ -33,7 +33,7 @@ def translator(codec: TextCodec, config: TranslationConfig, warnings: list[str])
 
 def read(name: str) -> list[str]:
     with open_bytes(HARD / name) as stream:
-        return list(decode_lines(stream, name, "replace", lambda _: None))
+        return list(decode_lines(stream, name, lambda _: None))
 
 
 @pytest.mark.parametrize("described", hard_files(), ids=lambda described: described["file"])

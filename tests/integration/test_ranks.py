@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.data.batch import Batch
-from nmtkit.errors import LostRankError
+from nmtkit.errors import ConfigError, LostRankError
 from nmtkit.training import objective
 from nmtkit.training.objective import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
@@ -25,6 +25,7 @@ from tests.ranks import (
     DONE,
     NUM_UPDATES,
     RankEnd,
+    from_launcher,
     once,
     recipe_of,
     run_ranks,
@@ -126,13 +127,22 @@ def test_a_request_that_comes_after_the_last_update_ends_all_alike(
 def test_ranks_that_cannot_reach_each_other_report_it(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2"), ("MASTER_PORT", "1")):
+    for name, value in from_launcher(RANK="1").items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     recipe = recipe_of(dropout=0.1, micro_batches=2)
     recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=1 / 60))
     with pytest.raises(LostRankError, match=r"rank 1 cannot reach the others at 127\.0\.0\.1"):
         train(recipe, data, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE", "MASTER_PORT"])
+def test_malformed_variables_of_a_launcher_are_refused(
+    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in from_launcher(**{name: "x"}).items():
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=rf"^{name} \('x'\), an environment variable that laun"):
+        train(recipe_of(dropout=0.1, micro_batches=2), data, tmp_path)
 
 
 def test_in_single_precision_gradients_and_losses_agree_to_rounding(

@@ -45,7 +45,7 @@ def score(folder: Path, translations: bytes, *arguments: str) -> "subprocess.Com
 
 def first_lines(path: Path) -> list[str]:
     with open_bytes(path) as stream:
-        return list(decode_lines(stream, str(path), "error", print))[:NUM_LINES]
+        return list(decode_lines(stream, str(path)))[:NUM_LINES]
 
 
 def text_of(lines: list[str]) -> bytes:

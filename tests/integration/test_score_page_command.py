@@ -91,6 +91,15 @@ def test_a_page_is_not_replaced_unasked(folder: Path) -> None:
     assert page.read_bytes() != b"mine"
 
 
+@pytest.mark.parametrize("line", ["--reference ref.en none.en", "--reference none.en old.en"])
+def test_a_missing_text_is_named_and_the_page_stays(line: str, folder: Path) -> None:
+    page = folder / "page.html"
+    page.write_bytes(b"mine")
+    done = score(b"", *line.split(), "--html", "page.html", "--overwrite", cwd=folder)
+    assert (done.returncode, done.stdout, page.read_bytes()) == (2, b"", b"mine")
+    assert done.stderr.startswith(b"nmtkit: error: none.en: No such file or directory; ")
+
+
 @pytest.mark.parametrize(
     ("line", "code", "expected"),
     [

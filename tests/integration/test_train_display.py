@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.launching import SETTINGS, TIMEOUT_S, end, start
+from tests.ranks import from_launcher
 from tests.tiny import tiny_dataset
 from tests.unit.progress.streams import Screen
 
@@ -65,9 +66,10 @@ def test_of_a_resumed_run_it_is_another(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "is_printed"),
     [
-        ({"RANK": "0"}, True),
-        ({"RANK": "1"}, False),
-        ({"RANK": "0", "NMTKIT_LAUNCHER": "1"}, False),
+        (from_launcher(), True),
+        (from_launcher(RANK="1"), False),
+        (from_launcher(NMTKIT_LAUNCHER="1"), False),
+        ({"RANK": "1"}, True),
     ],
 )
 def test_one_process_prints_it_for_all_ranks(
@@ -117,7 +119,7 @@ def training_in_a_terminal(
     """Start training on a terminal; yield the process and the terminal's other side."""
     master, terminal = pty.openpty()
     resize(terminal, width)
-    environment = {name: os.environ[name] for name in os.environ if name not in ("COLUMNS", "RANK")}
+    environment = {name: os.environ[name] for name in os.environ if name != "COLUMNS"}
     command = [sys.executable, "-m", "nmtkit_cli", "train", str(data), "--out", str(run)]
     process = subprocess.Popen(
         [*command, *SETTINGS.split(), *ENDLESS],

@@ -81,6 +81,20 @@ def test_the_group_lists_its_commands_in_the_order_of_use() -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "no command; known are: clean, words, linearize, restore, tokenize, info, draw (see"),
+        (("cleen",), "no command 'cleen'; did you mean 'clean'? (see `nmtkit trees --help`)"),
+    ],
+)
+def test_a_command_of_the_group_must_be_known(arguments: tuple[str, ...], expected: str) -> None:
+    done = nmtkit_in_text("trees", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"nmtkit: error: {expected}")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
     for name in ("train", "valid"):
         trees = "".join(f"{tree}\n" for tree in TREEBANK * 3)

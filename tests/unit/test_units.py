@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.units import counted, duration
+from nmtkit.units import counted, duration, prefixed
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,14 @@ def test_a_time_span_is_written_in_its_two_largest_units(seconds: float, text: s
 @given(st.floats())
 def test_any_time_span_can_be_written(seconds: float) -> None:
     assert duration(abs(seconds))
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(0.5, "0.5 "), (999.4, "999 "), (999.5, "1 k"), (1234, "1.23 k"), (999.6e6, "1 G")],
+)
+def test_a_number_with_a_prefix_has_three_digits(number: float, expected: str) -> None:
+    assert prefixed(number) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 
 from nmtkit import errors
 from nmtkit_cli import command_line
+from tests.ranks import from_launcher
 
 KINDS = [
     kind
@@ -78,7 +79,8 @@ def test_an_interrupt_is_reported_but_not_called_an_error(
 def test_an_interrupt_of_ranks_is_reported_once(
     rank: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RANK", rank)
+    for name, value in from_launcher(RANK=rank).items():
+        monkeypatch.setenv(name, value)
     assert command_line.report(KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == message
 

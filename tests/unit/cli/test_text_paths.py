@@ -6,7 +6,7 @@ import pytest
 from nmtkit.storage.durable import new_folder
 from nmtkit_cli.text_paths import prefix_of, read_dataset
 
-CONTEXT = click.Context(click.Command("probe"))
+CONTEXT = click.Context(click.Command("train"))
 ARGUMENT = click.Argument(["data"])
 
 
@@ -49,6 +49,18 @@ def test_text_and_other_folders_are_not_datasets(name: str, expected: str, tmp_p
     with pytest.raises(click.BadParameter) as caught:
         read_dataset(CONTEXT, ARGUMENT, tmp_path / name)
     assert caught.value.message.startswith(expected.format(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["run", "model"])
+def test_only_training_is_told_how_to_go_on_from_a_run_or_model(name: str, tmp_path: Path) -> None:
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    with new_folder(tmp_path / "model", "nmtkit-model", 1, overwrite=False):
+        pass
+    with pytest.raises(click.BadParameter) as caught:
+        read_dataset(click.Context(click.Command("shortlist")), ARGUMENT, tmp_path / name)
+    assert caught.value.message == (
+        f"{tmp_path / name} is a {name}, not a dataset; give the dataset that it was trained on"
+    )
 
 
 @pytest.mark.parametrize("name", ["data", "damaged", "none", "data[1]", "x" * 300])

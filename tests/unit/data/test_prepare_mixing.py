@@ -6,12 +6,14 @@ import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import Sizes
+from nmtkit.data.sampler import Sampler, epoch_pairs, epoch_tokens
 from nmtkit.errors import ConfigError
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.editable import whole_entries
@@ -113,6 +115,19 @@ def test_a_tagged_line_equals_a_line_with_the_written_tag(
     assert nonzero(counts["corpora"][1]["dropped"]) == {"empty": 1}
     longest = counts["corpora"][1]["source"]["longest"]
     assert longest == max(len(dataset.codec.encode_source(f"<bt> {line}")) for line in lines)
+
+
+def test_the_size_of_an_epoch_is_the_mean_of_epochs_as_they_are_drawn(tmp_path: Path) -> None:
+    more = write_pairs(tmp_path, "more", [("a b c d", "A"), ("a", "A B C D E F G"), ("b", "B")])
+    last = write_pairs(tmp_path, "last", [("c d", "C"), ("d", "D D")])
+    prepared(with_more(tmp_path, f"{more}=2.5", f"{last}=0.5"), tmp_path / "data")
+    dataset, num_epochs = Dataset.open(tmp_path / "data"), 2
+    sampler = Sampler(dataset.train, 1000, seed=1)
+    (shard,) = dataset.train
+    drawn = np.concatenate([one for epoch in range(num_epochs) for one in sampler.plan(epoch, 0)])
+    source, target = (side.lengths()[drawn].sum() for side in (shard.source, shard.target))
+    assert epoch_pairs(dataset) == len(drawn) / num_epochs
+    assert epoch_tokens(dataset) == max(source, target) / num_epochs
 
 
 @pytest.mark.parametrize("tokenizer", ["none", "moses"])

@@ -118,10 +118,14 @@ def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
         read_runs([tmp_path / ("x" * 300)])
 
 
-@pytest.mark.parametrize("path", [FROZEN / "checkpoints/00000600", None])
-def test_a_run_without_records_is_refused(path: Path | None, tmp_path: Path) -> None:
-    if path is None:
-        path = write_run(tmp_path / "run", replace(run_of(), training=[]))
+def test_a_checkpoint_is_answered_with_its_run() -> None:
+    path = FROZEN / "checkpoints/00000600"
+    with pytest.raises(ConfigError, match=rf"00000600: a checkpoint; give its run, {FROZEN}$"):
+        read_runs([path])
+
+
+def test_a_run_without_records_is_refused(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", replace(run_of(), training=[]))
     with pytest.raises(
         ConfigError,
         match=r"no training records in metrics\.jsonl; `nmtkit train` writes the first after "
@@ -133,7 +137,7 @@ def test_a_run_without_records_is_refused(path: Path | None, tmp_path: Path) -> 
 def test_a_run_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", run_of())
     with pytest.raises(ConfigError, match=r"run: given 2 times; give each run once$"):
-        read_runs([path, path])
+        read_runs([path, tmp_path / "run" / ".." / "run"])
 
 
 def test_damage_is_reported_with_file_and_line(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from nmtkit.runtime.memory import memory_limit
+from tests.ranks import from_launcher
 
 
 def process_in(folder: Path, group: str, num_pages: int) -> Path:
@@ -34,7 +35,8 @@ def test_memory_is_what_the_machine_or_its_control_group_leaves_shared_by_its_pr
     assert limit() == pytest.approx(machine, rel=0.2)
     (tmp_path / "memory.max").write_text("5000\n", encoding="ascii")
     assert limit() == 4000 + resident
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    for name, value in from_launcher(LOCAL_WORLD_SIZE="4").items():
+        monkeypatch.setenv(name, value)
     assert limit() == 1000 + resident
 
 

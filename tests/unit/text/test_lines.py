@@ -32,12 +32,12 @@ LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def lines_of(data: bytes) -> list[str]:
-    return list(decode_lines(io.BytesIO(data), "x", "error", never_warn))
+    return list(decode_lines(io.BytesIO(data), "x"))
 
 
 def replaced(data: bytes) -> tuple[list[str], list[str]]:
     warnings: list[str] = []
-    lines = list(decode_lines(io.BytesIO(data), "x", "replace", warnings.append))
+    lines = list(decode_lines(io.BytesIO(data), "x", warnings.append))
     return lines, warnings
 
 
@@ -129,7 +129,7 @@ def test_a_line_that_is_too_long_is_not_held() -> None:
     stream = io.BytesIO(b"x" * (20 * MAX_LINE_BYTES))
     tracemalloc.start()
     with pytest.raises(DataError, match=r"^x:1: a line of more than 1MiB"):
-        list(decode_lines(stream, "x", "replace", never_warn))
+        list(decode_lines(stream, "x", never_warn))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5 * MAX_LINE_BYTES
@@ -137,7 +137,7 @@ def test_a_line_that_is_too_long_is_not_held() -> None:
 
 def test_lines_are_yielded_as_soon_as_they_are_read() -> None:
     stream = io.BytesIO(b"a\n" + b"b" * 10 + b"\xff")
-    assert next(decode_lines(stream, "x", "error", never_warn)) == "a"
+    assert next(decode_lines(stream, "x")) == "a"
 
 
 def test_gzip_is_recognized_under_any_name(tmp_path: Path) -> None:
@@ -222,10 +222,8 @@ def test_lines_before_the_first_are_counted_and_not_decoded(lines: list[bytes], 
     data = b"".join(line + b"\n" for line in lines)
     warnings: list[str] = []
     stream = io.BytesIO(data)
-    found = list(decode_lines(stream, "x", "replace", warnings.append, first_line=first))
-    assert (
-        found == list(decode_lines(io.BytesIO(data), "x", "replace", lambda _: None))[first - 1 :]
-    )
+    found = list(decode_lines(stream, "x", warnings.append, first_line=first))
+    assert found == list(decode_lines(io.BytesIO(data), "x", lambda _: None))[first - 1 :]
     invalid = [
         number for number, line in enumerate(lines, 1) if line == b"\xff" and number >= first
     ]

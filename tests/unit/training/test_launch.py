@@ -29,6 +29,7 @@ from nmtkit.training.launch import (
     launch,
     num_processes,
 )
+from tests.ranks import from_launcher
 
 
 def recipe_of(devices: int, device: str = "auto") -> TrainRecipe:
@@ -69,8 +70,8 @@ def test_more_devices_than_there_are_is_an_error(monkeypatch: pytest.MonkeyPatch
 def test_a_process_that_was_launched_as_a_rank_launches_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.setenv(name, "1")
+    for name, value in from_launcher().items():
+        monkeypatch.setenv(name, value)
     assert num_processes(recipe_of(8, "cpu")) == 1
 
 

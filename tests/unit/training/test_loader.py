@@ -18,6 +18,7 @@ from nmtkit.training.distributed import Ranks
 from nmtkit.training.loader import BatchLoader, LoadedUpdate, default_num_workers
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.update_reader import UpdateReader, UpdateStream
+from tests.ranks import from_launcher
 from tests.tiny import tiny_train_recipe
 
 CPU = torch.device("cpu")
@@ -167,7 +168,8 @@ def test_text_that_is_segmented_for_a_gpu_is_read_by_processes(
     gpu = torch.device("cuda", 0)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(16)))
     for ranks, expected in [(1, 4), (4, 3), (16, 1), (32, 1)]:
-        monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
+        for name, value in from_launcher(LOCAL_WORLD_SIZE=str(ranks)).items():
+            monkeypatch.setenv(name, value)
         assert default_num_workers(gpu, segments_text=True) == expected
         assert default_num_workers(CPU, segments_text=True) == 0
         assert default_num_workers(gpu, segments_text=False) == 0

@@ -1,5 +1,6 @@
 """How the parts of a run are connected."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,22 @@ class _SeenError(Exception):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_subword_dataset(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.mark.parametrize(
+    ("update_tokens", "max_tokens"), [(14, 7), (14, 1000), (1_000_000, 30), (1_000_000, 1_000_000)]
+)
+def test_a_small_text_has_the_micro_batches_of_its_own_size(
+    update_tokens: int, max_tokens: int, data: Path, tmp_path: Path
+) -> None:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    sizes = replace(recipe.training, update_tokens=update_tokens, max_tokens=max_tokens)
+    dataset = Dataset.open(data)
+    trainer = trainer_of(run_context(replace(recipe, training=sizes), dataset, tmp_path))
+    (pairs,) = dataset.train
+    tokens = max(int(side.lengths().sum()) for side in (pairs.source, pairs.target))
+    expected = math.ceil(min(tokens, update_tokens) / max_tokens)
+    assert trainer.micro_batches.at(1) == expected
 
 
 @pytest.mark.parametrize("sides", ["source", "target", "both"])

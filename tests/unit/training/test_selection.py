@@ -211,10 +211,13 @@ def fake_validations(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, flo
     monkeypatch.setattr(Validator, "validate", validate)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_last_checkpoint_alone_scores_as_in_training(
-    run: Path, data: Path, tmp_path: Path
+    precision: str, data: Path, tmp_path: Path
 ) -> None:
     said: list[str] = []
+    run = tmp_path / "run"
+    train(replace(RECIPE, engine=replace(RECIPE.engine, precision=precision)), data, run)
     average_best_count(run, [1], data, tmp_path / "out", False, WorkReporter(said.append))
     (record,) = MetricsLog(run / "metrics.jsonl").validations()
     assert record.update == NUM_UPDATES

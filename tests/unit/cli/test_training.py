@@ -1,4 +1,4 @@
-"""Ranks begin with the model that their launcher was given; its shape is the base of the recipe."""
+"""A run is announced before torch is imported; ranks begin with the model of their launcher."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +8,34 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
+from nmtkit.data.binary import FORMAT, VERSION
+from nmtkit.errors import DamagedError
+from nmtkit.storage.durable import new_folder
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit_cli.initialization import inherited, rank_flags
 from nmtkit_cli.options import recipe_from
+from nmtkit_cli.training import begin_training, inherited, rank_flags
 from tests.snapshots import tiny_run
+
+
+def test_what_begins_is_reported_before_the_rest(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    with new_folder(data, FORMAT, VERSION, overwrite=False):
+        pass
+    with begin_training(data, tmp_path / "run") as report:
+        report("more")
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.endswith(f"training {tmp_path / 'run'} on {data} (loading PyTorch)")
+    assert second.endswith(" more")
+
+
+def test_a_dataset_that_cannot_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DamagedError, match="none: no such folder; check the path"),
+        begin_training(tmp_path / "none", tmp_path / "run"),
+    ):
+        raise AssertionError
 
 
 def test_ranks_get_the_options() -> None:
