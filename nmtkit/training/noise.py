@@ -44,7 +44,7 @@ Draws = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Lines:
+class DrawnLines:
     """The lines of an update, shortest first: its pairs, some of them joined, with their noise.
 
     Attributes:
@@ -60,13 +60,13 @@ class Lines:
     def __len__(self) -> int:
         return len(self.first)
 
-    def part(self, number: int, num_micro_batches: int) -> "Lines":
+    def part(self, number: int, num_micro_batches: int) -> "DrawnLines":
         """Return the lines that belong to one micro-batch."""
         return self.at(pairs_of(np.arange(len(self)), number, num_micro_batches))
 
-    def at(self, places: Indices) -> "Lines":
+    def at(self, places: Indices) -> "DrawnLines":
         """Return the lines at some places, in that order."""
-        return Lines(self.first[places], self.second[places], self.draws[:, places])
+        return DrawnLines(self.first[places], self.second[places], self.draws[:, places])
 
     def touched(self) -> Indices:
         """Return the places of the lines with noise."""
@@ -138,7 +138,7 @@ class Noise:
         """Probability that a pair has noise."""
         return 1 - math.prod(1 - probability for probability in self.probabilities.values())
 
-    def lines(self, pairs: Pairs, indices: Indices, update: int) -> Lines:
+    def lines(self, pairs: Pairs, indices: Indices, update: int) -> DrawnLines:
         """Draw the noise of an update.
 
         Args:
@@ -153,10 +153,10 @@ class Noise:
         for row, name in zip(draws, self._modifiers, strict=True):
             drawn, random = self._draw(update, name, len(indices))
             row[drawn] = random[drawn] | np.uint64(1)
-        lines = Lines(indices, np.full(len(indices), _NO_PAIR), draws)
+        lines = DrawnLines(indices, np.full(len(indices), _NO_PAIR), draws)
         return self._joined(pairs, lines, update) if JOIN_LINES in self.probabilities else lines
 
-    def read(self, pairs: Pairs, lines: Lines) -> tuple[Indices, Sequences, Sequences]:
+    def read(self, pairs: Pairs, lines: DrawnLines) -> tuple[Indices, Sequences, Sequences]:
         """Read lines of a shard.
 
         Returns:
@@ -188,7 +188,7 @@ class Noise:
         # The upper 53 bits are a float from 0 to 1, 1 excluded.
         return (draws >> np.uint64(11)) * 2.0**-53 < self.probabilities[name], draws
 
-    def _joined(self, pairs: Pairs, lines: Lines, update: int) -> Lines:
+    def _joined(self, pairs: Pairs, lines: DrawnLines, update: int) -> DrawnLines:
         """Join the pairs that are drawn for it, two by two at random; an odd one stays alone."""
         is_drawn, random = self._draw(update, JOIN_LINES, len(lines))
         drawn = np.flatnonzero(is_drawn)
@@ -207,7 +207,7 @@ class Noise:
         return with_second.at(kept[np.lexsort(tuple(lengths[:, kept]))])
 
     def _stored_lines(
-        self, pairs: Pairs, lines: Lines
+        self, pairs: Pairs, lines: DrawnLines
     ) -> Iterator[tuple[list[_Pair], dict[str, int]]]:
         """Yield the stored pairs of each line, and the random numbers of its modifiers."""
         members = zip(lines.first.tolist(), lines.second.tolist(), strict=True)
