@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,7 +17,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 """The signals; schedulers can send SIGUSR1 before the end of a job."""
 
 _WAKE = signal.SIGURG  # sent to threads of this process alone; ignored where nothing handles it
-_WAKE_AGAIN_S = 0.05
+_WAKE_S = 0.05
 
 
 class EndedBySignal(KeyboardInterrupt):
@@ -68,7 +67,7 @@ def _waking() -> Iterator[None]:
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    waiting, is_awake, is_over = threading.get_ident(), False, False
+    waiting, over, is_awake = threading.get_ident(), threading.Event(), False
 
     def awake(_number: int, _frame: FrameType | None) -> None:
         nonlocal is_awake
@@ -80,9 +79,9 @@ def _waking() -> Iterator[None]:
             if set(arrived) == {_WAKE}:
                 continue
             is_awake = False
-            while not (is_awake or is_over):
+            # Usually the handlers have run by then; they are not to interrupt each other.
+            while not (over.wait(_WAKE_S) or is_awake):
                 signal.pthread_kill(waiting, _WAKE)
-                time.sleep(_WAKE_AGAIN_S)
 
     thread = threading.Thread(target=wake, daemon=True)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -95,7 +94,7 @@ def _waking() -> Iterator[None]:
     try:
         yield
     finally:
-        is_over = True
+        over.set()
         signal.set_wakeup_fd(wakeup)
         signal.signal(_WAKE, handler)
         os.close(writer)

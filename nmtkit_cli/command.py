@@ -1,6 +1,7 @@
 """The base of all commands: verbatim examples, --debug, checks of options."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -10,7 +11,7 @@ from typing import Any
 
 import click
 
-from nmtkit.config.problems import suggestion
+from nmtkit.config.problems import shown, suggestion
 from nmtkit.signals import ended_by_signals
 from nmtkit_cli.unknown_options import refuse_unknown_options
 
@@ -80,10 +81,11 @@ def read_part(
     """Read I/N, part I of N."""
     if text is None:
         return None
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 0 < int(number) <= int(count)):
-        raise click.BadParameter(f"{text!r} is not part I of N; give one such as 2/4")
-    return int(number), int(count)
+    numbers = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
+    number, count = map(int, numbers.groups()) if numbers else (0, 0)
+    if not 0 < number <= count:
+        raise click.BadParameter(f"{shown(text)} is not part I of N; give one such as 2/4")
+    return number, count
 
 
 def usable_cores() -> int:
@@ -170,7 +172,11 @@ class Command(click.Command):
         if not ctx.resilient_parsing:
             refuse_unknown_options(ctx, args)
         ctx.allow_extra_args = True  # refused here
-        extra = super().parse_args(ctx, args)
+        try:
+            extra = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
+            raise
         if extra and not ctx.resilient_parsing:
             listed = " ".join(extra)
             raise click.UsageError(f"unexpected {listed}; {self.explain_arguments(extra)}", ctx)

@@ -97,14 +97,18 @@ def recipe_command(
     return decorate
 
 
+def is_typed(name: str) -> bool:
+    """Return whether the command line has the flag of a setting."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
+
+
 def typed_flags(recipe_type: type[AnyRecipe], sections: Collection[str]) -> list[str]:
     """Return the flags of the settings in some sections that the command line has."""
-    context = click.get_current_context()
     return [
         _flag(field)
         for name, field in fields_of(recipe_type).items()
-        if field.section in sections
-        and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if field.section in sections and is_typed(name)
     ]
 
 

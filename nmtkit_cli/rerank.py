@@ -29,7 +29,7 @@ nmtkit rerank --features forced:model3/ system1.jsonl system2.jsonl > test.de"""
     type=FILE,
     multiple=True,
     metavar="REFERENCE",
-    help="Print weights; those of the best score of the chosen translations against REFERENCE.",
+    help="Tune weights for the best score against REFERENCE, and print them as TOML.",
 )
 def command(recipe: RerankRecipe, files: tuple[Path, ...], tune: tuple[Path, ...]) -> None:
     """Choose the best translation of each line by weighted features.

@@ -1,4 +1,4 @@
-"""What commands read and write: bytes in, lines of UTF-8 out, messages on standard error.
+"""The streams of commands: bytes in, lines of UTF-8 out, messages on standard error.
 
 Text is UTF-8 in every locale, and LF ends a line.
 """

@@ -49,7 +49,7 @@ def command(
     UTF-8; an empty line stays empty. Lines are translated in chunks, or one by one on a terminal
     and with --stream. From file to file, the same command continues after an interruption.
     """
-    check_usage(models, recipe, source, target, shard, overwrite)
+    recipe = check_usage(models, recipe, source, target, shard, overwrite)
     if source is None or target is None:
         translate_stream(models, recipe)
     else:

@@ -14,6 +14,7 @@ import click
 
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit_cli.command import refuse_without_effect
+from nmtkit_cli.options import is_typed
 from nmtkit_cli.streams import (
     line_reporter,
     prompting,
@@ -34,8 +35,12 @@ def check_usage(
     target: Path | None,
     shard: tuple[int, int] | None,
     overwrite: bool,
-) -> None:
-    """Raise click.UsageError for text as a model, half a pair of files, options without effect."""
+) -> TranslateRecipe:
+    """Return the recipe without what has no effect.
+
+    Raises:
+        click.UsageError: text as a model, half a pair of files, options without effect.
+    """
     from nmtkit.storage.model_path import find_model
 
     with suppress(OSError):  # the library reports a path that cannot be read
@@ -55,8 +60,18 @@ def check_usage(
         options = {"--shard": shard is not None, "--overwrite": overwrite}
         given = [name for name, is_given in options.items() if is_given]
         refuse_without_effect(given, "without --input and --output")
-    elif recipe.translation.stream:
-        refuse_without_effect(["--stream"], "with --input and --output")
+        return recipe
+    if Path("-") in (source, target):
+        raise click.UsageError(
+            "--input and --output are files; for standard input and output leave both out, and "
+            "write `< FILE` and `> FILE`"
+        )
+    if not recipe.translation.stream:
+        return recipe
+    condition = "with --input and --output"
+    refuse_without_effect(["--stream"] if is_typed("stream") else [], condition)
+    warn(f"--stream of --config: no effect {condition}")
+    return replace(recipe, translation=replace(recipe.translation, stream=False))
 
 
 def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:

@@ -22,7 +22,7 @@ from nmtkit.progress import counting
 from nmtkit_cli import main
 from tests.faults.harness import fork
 
-DEADLINE_S = 60
+DEADLINE_S = 300
 CLOSED = -1
 """Instead of a descriptor: a stream that is closed."""
 

@@ -75,13 +75,20 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
         names = ("beam", "stop_when")
         yield from without_effect(recipe, names, "with --sample, which draws --n-best")
     else:
-        yield from without_effect(recipe, SAMPLING_SETTINGS, "without --sample")
+        yield from without_effect(recipe, (*SAMPLING_SETTINGS, "seed"), "without --sample")
         if output.n_best > search.beam:
             yield Problem(
                 ("n_best", "beam"),
                 f"n_best ({output.n_best}) must be at most beam ({search.beam}); give a larger "
                 "--beam [output.n_best]",
             )
+    fewest, most = recipe.constraints.min_length_offset, recipe.constraints.max_output_length
+    if 0 < most < fewest:
+        yield Problem(
+            ("min_length_offset", "max_output_length"),
+            f"min_length_offset ({fewest}) is above max_output_length ({most}), so no length is "
+            "permitted; change one of them [constraints.min_length_offset]",
+        )
     if output.token_scores and recipe.translation.shortlist:
         yield Problem(
             ("token_scores", "shortlist"),

@@ -96,7 +96,12 @@ class OutputConfig:
         "an object per line.",
         choices=tuple(OUTPUT_FORMATS),
     )
-    n_best: int = setting(1, "Translations per line, best first.", minimum=1, maximum=10_000)
+    n_best: int = setting(
+        1,
+        "Translations per line, best first; with --sample, in the order of drawing.",
+        minimum=1,
+        maximum=10_000,
+    )
     scores: bool = setting(False, "In text, append a tab and the score to each translation.")
     alignments: bool = setting(
         False, "Word alignments s-t, from the decoder's attention; in text after a tab."

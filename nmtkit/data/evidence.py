@@ -21,7 +21,7 @@ _DISTINCT_NATS = 0.6
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known about a text.
+    """The facts about a text that findings need.
 
     Attributes:
         corpus: its files.

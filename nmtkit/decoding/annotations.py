@@ -1,13 +1,16 @@
 """Annotations of translations: probabilities of tokens, attention, alignments."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nmtkit.decoding.attention import aligning_layer, links, word_attention
 from nmtkit.decoding.forced import ForcedScore, Ids, score_by_ensemble
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.codec import TextCodec
+
+WordOf = Callable[[int, int], int]
+"""Index of a part of a line, and of a source word in it -> index of the word in the line."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Annotations:
         source_tokens: tokens of the source, the end symbol last.
         token_log_probs: natural log-probability of each token of the translation.
         alignment: (source word, target word) pairs, from 0.
-        num_words: number of words of source and translation.
+        num_target_words: number of words of the translation.
         attention: a row per token of the translation, a column per token of `source_tokens`;
             float32, an eighth of the memory of Python floats.
     """
@@ -26,7 +29,7 @@ class Annotations:
     source_tokens: tuple[str, ...] = ()
     token_log_probs: tuple[float, ...] = ()
     alignment: tuple[tuple[int, int], ...] = ()
-    num_words: tuple[int, int] = (0, 0)
+    num_target_words: int = 0
     attention: "tuple[array[float], ...]" = ()
 
 
@@ -55,29 +58,31 @@ def annotate(
     return [_annotations(codec, pair, score) for pair, score in zip(pairs, scores, strict=True)]
 
 
-def join_annotations(parts: Sequence[Annotations]) -> Annotations:
-    """Concatenate the annotations of a line's parts; a part has no attention to the others."""
+def join_annotations(parts: Sequence[Annotations], word_of: WordOf) -> Annotations:
+    """Concatenate the annotations of a line's parts; a part has no attention to the others.
+
+    Args:
+        parts: the annotations of each part.
+        word_of: index of a part, and of a source word in it -> index of the word in the line.
+    """
     alignment: list[tuple[int, int]] = []
     attention: list[array[float]] = []
-    source_words = target_words = columns = 0
+    target_words = columns = 0
     num_columns = sum(len(part.source_tokens) for part in parts)
-    for part in parts:
-        alignment += [(s + source_words, t + target_words) for s, t in part.alignment]
+    for index, part in enumerate(parts):
+        alignment += [(word_of(index, s), t + target_words) for s, t in part.alignment]
         num_after = num_columns - columns - len(part.source_tokens)
         attention += [
             array("f", [0.0] * columns) + row + array("f", [0.0] * num_after)
             for row in part.attention
         ]
-        source_words, target_words = (
-            source_words + part.num_words[0],
-            target_words + part.num_words[1],
-        )
+        target_words += part.num_target_words
         columns += len(part.source_tokens)
     return Annotations(
         source_tokens=tuple(token for part in parts for token in part.source_tokens),
         token_log_probs=tuple(value for part in parts for value in part.token_log_probs),
         alignment=tuple(alignment),
-        num_words=(source_words, target_words),
+        num_target_words=target_words,
         attention=tuple(attention),
     )
 
@@ -90,6 +95,6 @@ def _annotations(codec: TextCodec, pair: tuple[Ids, Ids], score: ForcedScore) ->
         source_tokens=tuple(map(codec.source.piece, source)),
         token_log_probs=score.token_log_probs,
         alignment=() if attention is None else tuple(links(word_attention(attention, *words))),
-        num_words=(max(words[0], default=-1) + 1, max(words[1], default=-1) + 1),
+        num_target_words=max(words[1], default=-1) + 1,
         attention=() if attention is None else tuple(array("f", row) for row in attention.tolist()),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from nmtkit.decoding.annotations import Annotations, join_annotations
+from nmtkit.decoding.annotations import Annotations, WordOf, join_annotations
 from nmtkit.decoding.input_formats import Request
 
 
@@ -31,7 +31,7 @@ class Translation:
     log_prob: float
     score: float
     tokens: tuple[str, ...] = field(repr=False)
-    annotations: Annotations = field(default_factory=Annotations, repr=False)
+    annotations: Annotations = field(default_factory=Annotations, repr=False, hash=False)
     is_repaired: bool | None = field(default=None, repr=False)
     n_best: "tuple[Translation, ...]" = field(default=(), repr=False, compare=False)
     num_steps: int = field(default=0, repr=False, compare=False)
@@ -67,7 +67,7 @@ class Answer:
 
     Attributes:
         request: the line.
-        translations: best first; there is at least one.
+        translations: best first, or as they were drawn; there is at least one.
         warning: how a line that is too long was translated; "" = as a whole.
     """
 
@@ -164,11 +164,14 @@ class ChunkAnswers:
         return BatchResult(answers, len(lines), num_tokens)
 
 
-def join_n_best(n_best_lists: Sequence[Sequence[Translation]]) -> list[Translation]:
+def join_n_best(
+    n_best_lists: Sequence[Sequence[Translation]], word_of: WordOf
+) -> list[Translation]:
     """Join the n-best lists of a line's parts, place by place.
 
     Args:
         n_best_lists: one list per part; a shorter list repeats its last translation.
+        word_of: see `join_annotations`.
 
     Returns:
         the n-best list of the line; one blank translation if the line has no part.
@@ -178,16 +181,19 @@ def join_n_best(n_best_lists: Sequence[Sequence[Translation]]) -> list[Translati
     if len(n_best_lists) == 1:
         return list(n_best_lists[0])
     count = max(map(len, n_best_lists))
-    return [join([one[min(place, len(one) - 1)] for one in n_best_lists]) for place in range(count)]
+    return [
+        join([one[min(place, len(one) - 1)] for one in n_best_lists], word_of)
+        for place in range(count)
+    ]
 
 
-def join(parts: Sequence[Translation]) -> Translation:
+def join(parts: Sequence[Translation], word_of: WordOf) -> Translation:
     """Join the translations of a line's parts; log-probabilities and scores are summed."""
     return Translation(
         text=" ".join(part.text for part in parts if part.text),
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
         tokens=tuple(token for part in parts for token in part.tokens),
-        annotations=join_annotations([part.annotations for part in parts]),
+        annotations=join_annotations([part.annotations for part in parts], word_of),
         num_steps=sum(part.num_steps for part in parts),
     )

@@ -139,7 +139,7 @@ def judge(
     Args:
         scorer: the model.
         examples: read chunk by chunk.
-        on_batch: see `Scorer.score_chunks`.
+        on_batch: see `Scorer.score_chunk`.
 
     Raises:
         DataError: a text is too long for the model, or malformed.

@@ -1,4 +1,4 @@
-"""What the translation of a text file consists of, and what makes two of them the same.
+"""The plan of a translation from file to file, and what makes two of them the same.
 
 Without torch: all of this is checked before models are loaded.
 """
@@ -31,7 +31,7 @@ FREE_SETTINGS = (
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """What is translated into which file.
+    """The files of a translation.
 
     Attributes:
         input: the input, a file.

@@ -4,7 +4,7 @@ The first such line is a warning, and at the end the number of the others.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmtkit.config.translation import TranslationConfig
@@ -21,10 +21,19 @@ class EncodedLine:
     Attributes:
         parts: ids of each part; a blank line has no part.
         warning: how a line that is too long is translated; "" = as a whole.
+        words_before: of each part of a line that is split, the number of words that end before it;
+            a part may begin within a word.
+        num_symbols: number of language symbols with which each part begins.
     """
 
     parts: list[list[int]]
     warning: str = ""
+    words_before: tuple[int, ...] = ()
+    num_symbols: int = 0
+
+    def word_of(self, part: int, word: int) -> int:
+        """Return the index in a line that is split of a word of a part."""
+        return word if word < self.num_symbols else word + self.words_before[part]
 
 
 _BLANK = EncodedLine([])
@@ -67,13 +76,14 @@ class LineSplitter:
             return _BLANK
         ids = self._codec.encode_source(line)
         is_whole = len(ids) <= self._limit
-        encoded = EncodedLine([ids]) if is_whole else self._shorten(line, number, ids)
         symbol, _ = self._codec.source.split_symbol(line)
         blank = self._codec.encode_source(symbol)
-        return EncodedLine([part for part in encoded.parts if part != blank], encoded.warning)
+        if is_whole:
+            return EncodedLine([ids]) if ids != blank else _BLANK
+        return self._shorten(line, number, ids, blank)
 
-    def _shorten(self, line: str, number: int, ids: list[int]) -> EncodedLine:
-        """Split or truncate a line that is too long."""
+    def _shorten(self, line: str, number: int, ids: list[int], blank: list[int]) -> EncodedLine:
+        """Split or truncate a line that is too long; parts with the ids of `blank` are left out."""
         limit = self._limit
         is_model_limit = limit < self._config.max_source_length
         name = "the model's learned positions" if is_model_limit else "--max-source-length"
@@ -84,14 +94,22 @@ class LineSplitter:
         how = "it is translated in parts" if is_split else "its end is not translated"
         warning = f"{what}; {how} [--on-too-long {self._config.on_too_long}]"
         if not is_split:
-            return EncodedLine([[*ids[: limit - 1], EOS_ID]], warning)
+            shortened = [*ids[: limit - 1], EOS_ID]
+            return EncodedLine([shortened] if shortened != blank else [], warning)
         symbol, text = self._codec.source.split_symbol(line)
 
         def encode(part: str) -> list[int]:
             return self._codec.encode_source(symbol + part)
 
-        parts = split_text(text, lambda t: len(encode(t)) <= limit)
-        return EncodedLine([encode(part) for part in parts], warning)
+        texts = split_text(text, lambda t: len(encode(t)) <= limit)
+        parts = [*zip(map(encode, texts), _words_before(texts, text), strict=True)]
+        parts = [(part, words) for part, words in parts if part != blank]
+        return EncodedLine(
+            [part for part, _ in parts],
+            warning,
+            tuple(words for _, words in parts),
+            num_symbols=int(bool(symbol)),
+        )
 
 
 def with_warnings(
@@ -129,3 +147,13 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
         (text[:middle], text[middle:]) if split is None else (text[:split], text[split + 1 :])
     )
     return split_text(left, fits) + split_text(right, fits)
+
+
+def _words_before(parts: Sequence[str], text: str) -> Iterator[int]:
+    """Yield the number of words of a text that end before each part that `split_text` made."""
+    begin = 0
+    for part in parts:
+        begin = text.index(part, begin)
+        is_inside = begin > 0 and not (text[begin - 1].isspace() or part[:1].isspace())
+        yield len(text[:begin].split()) - is_inside
+        begin += len(part)

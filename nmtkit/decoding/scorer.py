@@ -1,11 +1,11 @@
-"""Scorer: reads pairs of lines ahead in chunks, scores them in batches, answers in order.
+"""Scorer: scores pairs of lines in batches of similar length, and answers in their order.
 
 The scorer scores the tokens into which the codec segments a line. A search may generate the same
 text from other tokens, and then reports another score.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nmtkit.config.schema import ScoringConfig
@@ -16,7 +16,6 @@ from nmtkit.model.likelihood import perplexity
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.lines import FIRST_CHUNK_LINES, numbered_chunks
 
 CHUNK_LINES = 4096
 """Largest number of pairs that are read ahead and sorted by length."""
@@ -106,29 +105,6 @@ class Scorer:
         """The codec of the models."""
         return self._codec
 
-    def score_chunks(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        chunk_lines: int = CHUNK_LINES,
-        on_batch: OnBatch | None = None,
-    ) -> Iterator[list[ScoredLine]]:
-        """Score pairs of source line and translation lazily; yield the scores of each chunk.
-
-        The next chunk is read when the scores of this one have been consumed.
-
-        Args:
-            pairs: source lines with their translations.
-            chunk_lines: largest number of pairs per chunk; the first ones are smaller.
-            on_batch: called after each batch with its numbers of pairs and target tokens; blank
-                pairs are a batch of their own.
-
-        Raises:
-            DataError: a line is too long, or malformed.
-            DamagedError: the model's logits are not numbers.
-        """
-        for first_line_number, chunk in numbered_chunks(pairs, chunk_lines, FIRST_CHUNK_LINES):
-            yield self.score_chunk(chunk, first_line_number, on_batch)
-
     def score_chunk(
         self,
         pairs: Sequence[tuple[str, str]],
@@ -140,7 +116,8 @@ class Scorer:
         Args:
             pairs: any number of source lines with their translations.
             first_line_number: the number of the first line, for messages.
-            on_batch: see `score_chunks`.
+            on_batch: called after each batch with its numbers of pairs and target tokens; blank
+                pairs are a batch of their own.
         """
         names = [f"line {number}" for number, _ in enumerate(pairs, first_line_number)]
         return self.score_named(pairs, names, on_batch)
@@ -156,7 +133,7 @@ class Scorer:
         Args:
             pairs: see `score_chunk`.
             names: name of each pair in messages, such as "line 3".
-            on_batch: see `score_chunks`.
+            on_batch: see `score_chunk`.
         """
         encoded = list(map(self._encode, pairs, names))
         not_blank = [pair for pair in encoded if pair != BLANK]

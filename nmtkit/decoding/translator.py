@@ -162,7 +162,8 @@ class Translator:
         parts = [part for parts_of_line in parts_of_lines for part in parts_of_line]
 
         def complete(place: int, found: list[list[Translation]]) -> Answer:
-            return self._completed(requests[place], join_n_best(found), lines[place].warning)
+            line = lines[place]
+            return self._completed(requests[place], join_n_best(found, line.word_of), line.warning)
 
         answers = ChunkAnswers([*map(len, parts_of_lines)], complete)
         yield answers.add_blank()

@@ -1,4 +1,4 @@
-"""What quantisation changes in an export: its size, its scores, its BLEU."""
+"""The cost of quantisation in an export: size, scores, BLEU before and after."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ QUANTIZATIONS = ("int8", "float16")
 
 @dataclass(frozen=True)
 class Trial:
-    """What both precisions score and translate.
+    """The text that both precisions score and translate.
 
     Attributes:
         text: a description of the pairs.

@@ -43,7 +43,7 @@ U), and the source's keys (BH, K, S) and values (BH, S, U).
 
 
 class StepState(Protocol):
-    """What the layers of a decoder read and write in a step; `DecoderState` describes it."""
+    """The tensors that a decoder's layers read and write in a step; see `DecoderState`."""
 
     memory_bias: Tensor
     prefix_bias: Tensor

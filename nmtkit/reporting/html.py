@@ -1,4 +1,4 @@
-"""What HTML pages share: a style sheet, files of this package, and a policy.
+"""The parts that HTML pages share: a style sheet, files of this package, and a policy.
 
 The Content-Security-Policy of a page forbids loading anything and running any other script,
 whatever its texts contain.

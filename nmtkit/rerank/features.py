@@ -44,7 +44,7 @@ ScorePairs = Callable[[Sequence[Pair]], Sequence[float]]
 
 @dataclass(frozen=True)
 class Resources:
-    """What features are made with.
+    """The resources that features are made with.
 
     Attributes:
         load_model: loads a model; from the name of a feature and its path, to a function from pairs

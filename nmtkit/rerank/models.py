@@ -18,7 +18,7 @@ from nmtkit.text.codec import TextCodec
 
 @dataclass(frozen=True)
 class View:
-    """What a kind of feature gives to its model.
+    """The request of a kind of feature to its model.
 
     Attributes:
         pair: returns source and target of the model.

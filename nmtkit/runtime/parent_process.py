@@ -1,4 +1,4 @@
-"""What a process has from the one that started it: a rank, and its end.
+"""The rank of a launched process, and its end with the process that started it.
 
 Child processes end with their parent, even if it is killed: the kernel ends them.
 """

@@ -16,7 +16,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
-from nmtkit.errors import ConfigError, DataError, ResourceError
+from nmtkit.errors import ConfigError, DataError, NmtkitError, ResourceError
 from nmtkit.units import mebibytes
 
 MAX_LINE_BYTES = 2**20
@@ -204,7 +204,7 @@ def numbered_chunks(
 ) -> Iterator[tuple[int, list[Item]]]:
     """Yield chunks of items, each with the number of its first item, from 1.
 
-    A chunk is read only when it is requested.
+    A chunk is read only when it is requested. Before an error, the items before it are yielded.
 
     Args:
         items: read as needed.
@@ -214,10 +214,20 @@ def numbered_chunks(
     """
     remaining = iter(items)
     number, next_size = 1, min(first_size or size, size)
-    while chunk := list(islice(remaining, next_size)):
+    error: NmtkitError | None = None
+    while error is None:
+        chunk: list[Item] = []
+        try:
+            chunk.extend(islice(remaining, next_size))
+        except NmtkitError as failure:  # the items before it are yielded first
+            error = failure
+        if not chunk:
+            break
         yield number, chunk
         number += len(chunk)
         next_size = min(4 * next_size, size)
+    if error is not None:
+        raise error
 
 
 class _OwningGzipFile(gzip.GzipFile):
@@ -283,6 +293,11 @@ def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[by
                 yield None, 0
                 continue
             raw = line
+            if index == 0 and raw.startswith(_GZIP_MAGIC):
+                raise DataError(
+                    f"{name}: compressed by gzip, which is read from files only; pipe it through "
+                    "`zcat`, or name the file"
+                )
             if index == 0 and raw.startswith(_UTF8_MARK):
                 num_skipped = len(_UTF8_MARK)
                 raw = raw[num_skipped:]

@@ -1,4 +1,4 @@
-"""What training reports and logs at its start.
+"""The lines and the record with which training starts.
 
 A module of its own: run.py composes a run, and this one only describes it.
 """

@@ -24,7 +24,7 @@ from nmtkit.units import SECONDS_PER_MINUTE
 
 @dataclass(frozen=True)
 class UpdateSize:
-    """What is known of an update before it is computed; the same on every rank.
+    """The size of an update, known before it is computed; the same on every rank.
 
     Attributes:
         num_pairs: number of sentence pairs.
@@ -42,7 +42,7 @@ class UpdateSize:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What the devices compute of an update; the same on every rank.
+    """The sums that the devices compute in an update; the same on every rank.
 
     Attributes:
         loss, nll: sums over target tokens, in nats: the training objective, and without smoothing.

@@ -10,6 +10,7 @@ changes is printed at the end.
 """
 
 import errno
+import gc
 import importlib
 import os
 import signal
@@ -162,11 +163,17 @@ def held_by_another_process(context: AbstractContextManager[object]) -> Iterator
 
 
 def fork() -> int:
-    """Fork this process without Python's warning."""
+    """Fork this process without Python's warning.
+
+    The child never collects the garbage of this process, whose finalisers could change the disk.
+    """
     with warnings.catch_warnings():
         # Python warns about forks while other threads run; the child runs none of their code.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+        child = os.fork()
+    if child == 0:
+        gc.freeze()
+    return child
 
 
 def fault_points(action: Callable[[], object]) -> range:

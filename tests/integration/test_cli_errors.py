@@ -91,6 +91,17 @@ def nmtkit(
         ("info data --paper", 2, "--paper has no effect on a folder; leave it out (see `nmtkit "),
         ("info data", 4, "data: no such folder; check the path"),
         (
+            "translate model --compile",
+            2,
+            "Option '--compile' requires an argument. (see `nmtkit translate",
+        ),
+        ("translate model --seed 7", 2, "seed (7) has no effect without --sample; leave it out"),
+        (
+            "translate model --max-output-length 2 --min-length-offset 9",
+            2,
+            "min_length_offset (9) is above max_output_length (2), so no length is permitted; chan",
+        ),
+        (
             "info --preset base",
             2,
             "--vocab-size is missing; give the number of entries, such as 37000 (see",

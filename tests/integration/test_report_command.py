@@ -138,7 +138,7 @@ def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: P
         ("", 2, "Missing argument 'RUN...'. (see `nmtkit report --help`)"),
         ("none", 2, "none: no such folder; check the path"),
         ("data", 2, "data: not the folder of a run: it has no config.toml; give the --out"),
-        ("plain/checkpoints/00000008", 2, "plain/checkpoints/00000008: no training records in"),
+        ("plain/checkpoints/00000008", 2, "plain/checkpoints/00000008: a checkpoint; give its run"),
         ("plain/metrics.jsonl", 2, "Invalid value for 'RUN...': Directory 'plain/metrics.jsonl'"),
         ("plain plain/", 2, "given 2 times; give each run once"),
         ("plain --overwrite", 2, "--overwrite has no effect without --html; leave it out"),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.data.binary import Dataset
+from nmtkit.text.lines import count_lines
 from tests.commands import nmtkit
 from tests.folders import names_in
 from tests.integration.test_translate_command import write
@@ -246,6 +247,27 @@ def test_a_stream_of_files_is_refused(inputs: Path) -> None:
     done = nmtkit("translate", inputs / "model1", *files, "--stream", folder=inputs)
     assert done.returncode == 2
     assert b"--stream has no effect with --input and --output; leave it out" in done.stderr
+
+
+def test_a_stream_of_a_recipe_is_ignored_for_files(inputs: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("[translation]\nstream = true\n", "utf-8")
+    files = ("--input", "text", "--output", tmp_path / "out", "--config", recipe)
+    done = nmtkit("translate", inputs / "model1", *files, folder=inputs)
+    assert done.returncode == 0, done.stderr
+    warning = b"nmtkit: warning: --stream of --config: no effect with --input and --output\n"
+    assert warning in done.stderr
+    assert count_lines(tmp_path / "out") == count_lines(inputs / "text")
+
+
+@pytest.mark.parametrize(
+    "files", [("--input", "-", "--output", "x"), ("--input", "text", "--output", "-")]
+)
+def test_a_dash_is_no_file(files: tuple[str, ...], inputs: Path) -> None:
+    done = nmtkit("translate", inputs / "model1", *files, folder=inputs)
+    assert done.returncode == 2
+    assert b"--input and --output are files; for standard input and output leave bo" in done.stderr
+    assert not (inputs / "-").exists()
 
 
 def test_what_is_missing_is_found_before_the_input_is_read(inputs: Path, tmp_path: Path) -> None:

@@ -26,9 +26,11 @@ def test_help_shows_defaults_in_words_and_no_ranges() -> None:
     assert "x>=1" not in text
 
 
-@pytest.mark.parametrize("text", ["3/2", "0/2", "1", "1/", "a/b", "-1/2", "1/0"])
+@pytest.mark.parametrize(
+    "text", ["3/2", "0/2", "1", "1/", "a/b", "-1/2", "1/0", "1/\u0662", f"1/{10**20}"]
+)
 def test_a_shard_is_the_i_th_of_n_parts(text: str) -> None:
     arguments = ["-s", "en", "-t", "de", "--train", "x", "--valid", "x", "--out", "y"]
     result = CliRunner().invoke(preprocess.command, [*arguments, "--shard", text])
     assert result.exit_code == 2
-    assert f"{text!r} is not part I of N; give one such as 2/4" in result.stderr
+    assert f"{text!a} is not part I of N; give one such as 2/4" in result.stderr

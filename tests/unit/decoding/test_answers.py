@@ -18,13 +18,18 @@ from nmtkit.decoding.answers import (
 from nmtkit.decoding.input_formats import Request
 
 
+def word_of(part: int, word: int) -> int:
+    """Return the index of a source word in a line whose parts begin at its words 0, 7 and 14."""
+    return 7 * part + word
+
+
 def translation(text: str, log_prob: float) -> Translation:
     words = tuple(text.split())
     annotations = Annotations(
         source_tokens=words,
         token_log_probs=(log_prob,) * len(words),
         alignment=tuple((number, number) for number in range(len(words))),
-        num_words=(len(words), len(words)),
+        num_target_words=len(words),
         attention=tuple(
             array("f", [float(row == column) for column in range(len(words))])
             for row in range(len(words))
@@ -34,30 +39,39 @@ def translation(text: str, log_prob: float) -> Translation:
 
 
 def test_texts_are_joined_by_spaces_and_numbers_add_up() -> None:
-    joined = join([translation("a b", -1.0), translation("", -0.5), translation("c", -2.0)])
+    joined = join(
+        [translation("a b", -1.0), translation("", -0.5), translation("c", -2.0)], word_of
+    )
     assert (joined.text, joined.log_prob, joined.score) == ("a b c", -3.5, -1.75)
     assert joined.tokens == ("a", "b", "c")
 
 
 def test_a_part_is_aligned_and_attends_to_its_own_source() -> None:
-    joined = join([translation("a b", -1.0), translation("c", -2.0)])
+    joined = join([translation("a b", -1.0), translation("c", -2.0)], word_of)
     annotations = joined.annotations
     assert joined.tokens == annotations.source_tokens == ("a", "b", "c")
     assert annotations.token_log_probs == (-1.0, -1.0, -2.0)
-    assert annotations.alignment == ((0, 0), (1, 1), (2, 2))
-    assert annotations.num_words == (3, 3)
+    assert annotations.alignment == ((0, 0), (1, 1), (7, 2))
+    assert annotations.num_target_words == 3
     assert [list(row) for row in annotations.attention] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
+def test_equal_translations_are_one_in_a_set_also_with_annotations() -> None:
+    assert len({translation("a b", -1.0), translation("a b", -1.0), translation("c", -1.0)}) == 2
 
 
 def test_a_shorter_n_best_list_repeats_its_last_translation() -> None:
     first = [translation("a", -1.0), translation("b", -2.0)]
-    assert [one.text for one in join_n_best([first, [translation("c", -1.0)]])] == ["a c", "b c"]
+    assert [one.text for one in join_n_best([first, [translation("c", -1.0)]], word_of)] == [
+        "a c",
+        "b c",
+    ]
 
 
 def test_a_line_in_one_part_is_that_part_and_one_without_parts_is_empty() -> None:
     only = [translation("a", -1.0)]
-    assert join_n_best([only]) == only
-    assert [one.text for one in join_n_best([])] == [""]
+    assert join_n_best([only], word_of) == only
+    assert [one.text for one in join_n_best([], word_of)] == [""]
 
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.randoms(use_true_random=False))
@@ -99,4 +113,4 @@ def test_tokens_per_step_are_those_of_all_lines() -> None:
         counts.add([Answer(Request("x"), [one])])
     assert counts.summarize() == "with the draft: 1.25 tokens per step"
     parts = [Translation("", 0.0, 0.0, (), num_steps=number) for number in (2, 3)]
-    assert join(parts).num_steps == 5
+    assert join(parts, word_of).num_steps == 5

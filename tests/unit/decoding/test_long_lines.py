@@ -40,6 +40,25 @@ def test_each_part_begins_with_the_symbol_of_the_language(limit: int) -> None:
     assert " ".join(texts) == TEXT
 
 
+@pytest.mark.parametrize("symbol", [f"{FRENCH} ", ""])
+@pytest.mark.parametrize("text", [TEXT, f" thecat{TEXT}  x", TEXT.replace(" ", "")])
+@pytest.mark.parametrize("limit", [5, 9, 12])
+def test_words_of_parts_are_words_of_the_line(symbol: str, text: str, limit: int) -> None:
+    """As white space separates them, in any part: also where a part begins within a word."""
+    codec, config = multilingual_codec(), TranslationConfig(max_source_length=limit)
+    encoded = LineSplitter(codec, config, 1000).encode(f"{symbol}{text}", 1)
+    assert len(encoded.parts) > 1
+    words = f"{symbol}{text}".split()
+    spelled = [""] * len(words)
+    for part, ids in enumerate(encoded.parts):
+        own = codec.source.decode(ids).split()
+        assert max(codec.source.word_indices(ids[:-1])) == len(own) - 1
+        for word, letters in enumerate(own):
+            if word >= encoded.num_symbols or part == 0:
+                spelled[encoded.word_of(part, word)] += letters
+    assert spelled == words
+
+
 @pytest.mark.parametrize("symbol", [FRENCH, ""])
 def test_nothing_but_a_symbol_is_a_blank_line(symbol: str) -> None:
     assert parts_of(symbol, 9) == parts_of(f"{symbol} ", 9) == []

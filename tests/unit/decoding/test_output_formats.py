@@ -19,7 +19,7 @@ DETAILS = Annotations(
     source_tokens=("_one", "</s>"),
     token_log_probs=(-0.5, -0.25, -0.125),
     alignment=((0, 0), (2, 1)),
-    num_words=(3, 2),
+    num_target_words=2,
     attention=(array("f", (1.0, 0.0)),) * 3,
 )
 MOSES_LIST = {"n_best": 2, "output_format": "moses"}

@@ -1,7 +1,5 @@
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 
 import pytest
 
@@ -11,6 +9,7 @@ from nmtkit.decoding.forced import score_pairs
 from nmtkit.decoding.scorer import ScoredLine, Scorer, Totals
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
+from nmtkit.text.lines import numbered_chunks
 from nmtkit.text.subword import Subword
 from tests.tiny import TRAIN_LINES, WORDS, tiny_codec, tiny_model
 
@@ -29,7 +28,7 @@ def tiny_scorer(config: ScoringConfig) -> Scorer:
 
 
 def score(pairs: list[tuple[str, str]]) -> list[ScoredLine]:
-    return [one for chunk in tiny_scorer(ScoringConfig()).score_chunks(pairs) for one in chunk]
+    return tiny_scorer(ScoringConfig()).score_chunk(pairs, 1)
 
 
 def test_each_pair_has_the_score_of_its_ids_in_its_place() -> None:
@@ -54,9 +53,9 @@ def test_a_pair_of_blank_lines_is_not_scored() -> None:
 
 def test_chunks_and_batches_change_no_score() -> None:
     expected = score(PAIRS)
-    chunks = list(tiny_scorer(ScoringConfig(max_tokens=30)).score_chunks(PAIRS, chunk_lines=9))
-    assert [len(chunk) for chunk in chunks] == [9] * 7 + [7]
-    actual = [line for chunk in chunks for line in chunk]
+    scorer = tiny_scorer(ScoringConfig(max_tokens=30))
+    chunks = numbered_chunks(PAIRS, 9)
+    actual = [line for number, chunk in chunks for line in scorer.score_chunk(chunk, number)]
     for one, other in zip(actual, expected, strict=True):
         assert one.tokens == other.tokens
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-5)
@@ -70,29 +69,10 @@ def test_every_pair_and_token_is_in_one_batch() -> None:
 
     pairs = [*PAIRS, ("", " ")]
     scorer = tiny_scorer(ScoringConfig(max_tokens=30))
-    lines = [line for chunk in scorer.score_chunks(pairs, 9, note) for line in chunk]
-    assert len(batches) > len(pairs) // 9
+    lines = scorer.score_chunk(pairs, 1, note)
+    assert len(batches) > 2
     assert sum(number for number, _ in batches) == len(pairs)
     assert sum(tokens for _, tokens in batches) == sum(len(line.tokens) for line in lines)
-
-
-def test_nothing_is_read_beyond_a_chunk() -> None:
-    read: list[int] = []
-
-    def endless() -> Iterator[tuple[str, str]]:
-        for number in count(1):
-            read.append(number)
-            yield "a b", "C"
-
-    chunks = tiny_scorer(ScoringConfig()).score_chunks(endless(), chunk_lines=5)
-    for num_chunks in (1, 2, 3):
-        next(chunks)
-        assert len(read) == 5 * num_chunks
-
-
-def test_the_first_chunks_are_small() -> None:
-    chunks = tiny_scorer(ScoringConfig()).score_chunks([("a b", "C")] * 400)
-    assert [len(chunk) for chunk in chunks] == [64, 256, 80]
 
 
 def test_words_are_counted_in_the_text_and_tokens_in_the_ids() -> None:
@@ -116,7 +96,7 @@ def test_a_line_that_is_too_long_is_an_error_that_names_it(
         DataError,
         match=rf"^line 4: {side}, more than 3; leave the pair out, or raise --max-length$",
     ):
-        list(under_test.score_chunks([("a b", "A B"), ("a", "A"), ("a", "A"), pair], 2))
+        under_test.score_chunk([("a", "A"), pair], 3)
 
 
 def test_pairs_with_names_have_the_same_scores_and_names_in_errors() -> None:

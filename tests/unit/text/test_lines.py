@@ -1,8 +1,9 @@
 import gzip
 import io
+import math
 import re
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -53,7 +54,7 @@ def test_lines_that_are_written_are_read(lines: list[str]) -> None:
     ]
 
 
-@given(st.binary().filter(lambda data: not data.startswith(b"\xef\xbb\xbf")))
+@given(st.binary().filter(lambda data: not data.startswith((b"\xef\xbb\xbf", b"\x1f\x8b"))))
 def test_each_line_feed_and_an_unterminated_rest_give_one_line(data: bytes) -> None:
     expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
     assert len(replaced(data)[0]) == expected
@@ -329,6 +330,27 @@ def test_chunks_grow_by_a_factor_of_4_up_to_their_size() -> None:
     assert sizes(400, 10) == [10, 40, 160, 400, 390]
     assert sizes(400, 1000) == [400, 400, 200]
     assert sizes(1, 64) == [1] * 1000
+
+
+@pytest.mark.parametrize("num_items", [0, 1, 2, 3, 7])
+def test_items_before_an_error_come_first(num_items: int) -> None:
+    def items() -> Iterator[int]:
+        yield from range(num_items)
+        raise DataError("the next line is malformed")
+
+    chunks = numbered_chunks(items(), 3)
+    read = [item for _ in range(math.ceil(num_items / 3)) for item in next(chunks)[1]]
+    assert read == [*range(num_items)]
+    with pytest.raises(DataError, match="the next line is malformed"):
+        next(chunks)
+
+
+@pytest.mark.parametrize("warn", [None, never_warn])
+def test_compressed_text_of_a_stream_is_refused(warn: Callable[[str], None] | None) -> None:
+    lines = decode_lines(io.BytesIO(gzip.compress(b"a")), "standard input", warn)
+    expected = "^standard input: compressed by gzip, .*; pipe it through `zcat`, or name the file$"
+    with pytest.raises(DataError, match=expected):
+        next(lines)
 
 
 def test_a_chunk_is_read_only_when_requested() -> None:
