@@ -10,14 +10,15 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 """The signals; schedulers can send SIGUSR1 before the end of a job."""
 
 _WAKE = signal.SIGURG  # sent to threads of this process alone; ignored where nothing handles it
-_WAKE_S = 0.05
+_WAKE_S, _LONGEST_PAUSE_S = 0.05, 5.0
+_NO_SIGNAL = 0
 
 
 class EndedBySignal(KeyboardInterrupt):
@@ -75,13 +76,14 @@ def _waking() -> Iterator[None]:
 
     def wake() -> None:
         nonlocal is_awake
-        while arrived := os.read(reader, 64):
-            if set(arrived) == {_WAKE}:
+        while not over.is_set():
+            if set(os.read(reader, 64)) <= {_WAKE, _NO_SIGNAL}:
                 continue
-            is_awake = False
+            is_awake, pause_s = False, _WAKE_S
             # Usually the handlers have run by then; they are not to interrupt each other.
-            while not (over.wait(_WAKE_S) or is_awake):
+            while not (over.wait(pause_s) or is_awake):
                 signal.pthread_kill(waiting, _WAKE)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     thread = threading.Thread(target=wake, daemon=True)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -94,11 +96,13 @@ def _waking() -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
         signal.set_wakeup_fd(wakeup)
-        signal.signal(_WAKE, handler)
-        os.close(writer)
+        signal.signal(_WAKE, handler or signal.SIG_DFL)  # None: it was not Python's
+        over.set()
+        with suppress(BlockingIOError):  # a full pipe ends the wait, too
+            os.write(writer, bytes([_NO_SIGNAL]))
         thread.join()
+        os.close(writer)
         os.close(reader)
 
 

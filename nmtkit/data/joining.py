@@ -129,7 +129,9 @@ def _check_complete(parts: Sequence[_PartFolder]) -> None:
             )
     for part in parts[1:]:
         for name, what in (("recipe", "recipe"), ("texts", "text"), ("codec", "codec")):
-            if part.manifest.get(name) != parts[0].manifest.get(name):
+            found, first = part.manifest.get(name), parts[0].manifest.get(name)
+            is_known = name != "texts" or (found and first)  # parts of version 0.1 have none
+            if is_known and found != first:
                 raise ConfigError(
                     f"{part.folder}: its {what} differs from {parts[0].folder}; make all parts of "
                     "the same files, with the same command except --shard and --out"

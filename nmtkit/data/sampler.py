@@ -6,7 +6,7 @@ with the same updates as the uninterrupted run.
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,11 +59,16 @@ def epoch_pairs(dataset: Dataset) -> float:
     return math.fsum(map(operator.mul, contents.weights, numbers))
 
 
-def epoch_tokens(dataset: Dataset) -> float:
-    """Return the training tokens of an epoch on average, of the side that has more."""
+def epoch_tokens(dataset: Dataset, weigh: Callable[[float], float] = float) -> float:
+    """Return the training tokens of an epoch, of the side that has more.
+
+    Args:
+        dataset: the dataset.
+        weigh: weight of a text -> occurrences of its pairs: on average, or at most by `math.ceil`.
+    """
     texts = dataset.manifest["counts"]["corpora"]
     return max(
-        math.fsum(text.get("weight", 1.0) * text[side]["tokens"] for text in texts)
+        math.fsum(weigh(text.get("weight", 1.0)) * text[side]["tokens"] for text in texts)
         for side in SIDES
     )
 

@@ -155,11 +155,11 @@ class _LearningText:
         """Yield the lines of an even sample of `num_pairs` pairs."""
         return self._sides_of(sample(self.corpora, num_pairs))
 
-    def check_unchanged(self, tokens: Sequence[str]) -> None:
-        """Raise DataError for a token that is cleaned or tokenised to something else."""
+    def check_unchanged(self, tokens: Sequence[str], sides: Sequence[int]) -> None:
+        """Raise DataError for a token of sides that is cleaned or tokenised to something else."""
         self.cleaning.check_unchanged(tokens)
         if self.tokenizers:
-            for side in self.sides:
+            for side in sides:
                 check_unchanged(tokens, self.tokenizers[side])
 
     def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -195,9 +195,12 @@ def _learn_subwords(
     )
     require_address_space(_LEARNER_BYTES, "SentencePiece")
     tokens = read_whole_tokens(config)
-    for name, words in (("--tag", tags), (config.whole_tokens, tokens)):
+    for name, words, sides in (
+        ("--tag", tags, (_SOURCE,)),
+        (config.whole_tokens, tokens, text.sides),
+    ):
         try:
-            text.check_unchanged(words)
+            text.check_unchanged(words, sides)
             trained_pieces(words)
         except DataError as error:
             raise DataError(f"{name}: {error}") from error

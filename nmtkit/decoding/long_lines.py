@@ -4,7 +4,7 @@ The first such line is a warning, and at the end the number of the others.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from nmtkit.config.translation import TranslationConfig
@@ -101,15 +101,19 @@ class LineSplitter:
         def encode(part: str) -> list[int]:
             return self._codec.encode_source(symbol + part)
 
-        texts = split_text(text, lambda t: len(encode(t)) <= limit)
-        parts = [*zip(map(encode, texts), _words_before(texts, text), strict=True)]
-        parts = [(part, words) for part, words in parts if part != blank]
-        return EncodedLine(
-            [part for part, _ in parts],
-            warning,
-            tuple(words for _, words in parts),
-            num_symbols=int(bool(symbol)),
-        )
+        num_symbols = int(bool(symbol))
+        parts, words_before = [], []
+        num_words = end = 0
+        for part in split_text(text, lambda t: len(encode(t)) <= limit):
+            begin = text.index(part, end)
+            is_inside = begin > 0 and not (text[begin - 1].isspace() or part[:1].isspace())
+            end = begin + len(part)
+            if (encoded := encode(part)) != blank:
+                parts.append(encoded)
+                words_before.append(num_words - is_inside)
+                num_words += max(self._codec.source.word_indices(encoded[:-1])) + 1
+                num_words -= num_symbols + is_inside
+        return EncodedLine(parts, warning, tuple(words_before), num_symbols)
 
 
 def with_warnings(
@@ -147,13 +151,3 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
         (text[:middle], text[middle:]) if split is None else (text[:split], text[split + 1 :])
     )
     return split_text(left, fits) + split_text(right, fits)
-
-
-def _words_before(parts: Sequence[str], text: str) -> Iterator[int]:
-    """Yield the number of words of a text that end before each part that `split_text` made."""
-    begin = 0
-    for part in parts:
-        begin = text.index(part, begin)
-        is_inside = begin > 0 and not (text[begin - 1].isspace() or part[:1].isspace())
-        yield len(text[:begin].split()) - is_inside
-        begin += len(part)

@@ -108,7 +108,7 @@ def _read(path: Path, name: str) -> Run:
     with disk_errors(path):
         if not path.is_dir():
             raise ConfigError(f"{path}: no such folder; check the path")
-        if path.parent.name == CHECKPOINTS:
+        if path.parent.name == CHECKPOINTS and RunFolder(path.parent.parent).config_path.is_file():
             raise ConfigError(f"{path}: a checkpoint; give its run, {path.parent.parent}")
         if not run.config_path.is_file():
             raise ConfigError(

@@ -295,8 +295,8 @@ def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[by
             raw = line
             if index == 0 and raw.startswith(_GZIP_MAGIC):
                 raise DataError(
-                    f"{name}: compressed by gzip, which is read from files only; pipe it through "
-                    "`zcat`, or name the file"
+                    f"{name}: compressed by gzip, once more than is read here; decompress it, such "
+                    "as with `zcat`"
                 )
             if index == 0 and raw.startswith(_UTF8_MARK):
                 num_skipped = len(_UTF8_MARK)

@@ -217,7 +217,7 @@ def decide_micro_batches(
         num_ranks = 1 if progress.update else ranks.size
         tokens = training.update_tokens
         if not progress.update:  # a small text does not fill an update
-            tokens = min(tokens, math.ceil(epoch_tokens(context.dataset)))
+            tokens = min(tokens, int(epoch_tokens(context.dataset, math.ceil)))
         number = fewest_micro_batches(tokens, training.max_tokens, num_ranks)
     with reserve_adam_memory(train_state.optimizer):
         if is_searched:

@@ -85,6 +85,30 @@ def test_a_signal_that_interrupts_no_wait_is_raised_all_the_same(number: signal.
     assert was_in_time == [True]
 
 
+def test_a_child_that_lives_on_does_not_hold_up_the_end() -> None:
+    reader, writer = os.pipe()
+    with ended_by_signals():
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)  # until the parent has left the context
+            os._exit(0)
+    os.close(writer)
+    os.close(reader)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_contexts_can_be_nested() -> None:
+    def work() -> None:
+        with suppress(KeyboardInterrupt), ended_by_signals():
+            os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    with pytest.raises(EndedBySignal) as ended, ended_by_signals():
+        work()
+    assert ended.value.signal is signal.SIGHUP
+
+
 @pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_handling_leaves_no_thread_and_no_file(number: signal.Signals) -> None:
     def state() -> object:

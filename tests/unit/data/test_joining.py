@@ -9,13 +9,14 @@ import pytest
 from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import describe
-from nmtkit.data.binary import Dataset, Part
+from nmtkit.data.binary import PART_FORMAT, VERSION, Dataset, Part
 from nmtkit.data.findings import Finding
 from nmtkit.data.joining import join
 from nmtkit.data.prepare import Sizes, prepare, prepare_part
 from nmtkit.errors import ConfigError, DamagedError, DataError, ResourceError
 from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.manifest import MANIFEST, seal
 from tests.folders import contents, refusing
 from tests.made_up import made_up_pairs
 from tests.tiny import TRAIN_LINES, silent, tiny_corpus, tiny_recipe, write_lines
@@ -174,6 +175,22 @@ def test_parts_of_different_texts_are_refused(
     prepare_part(recipe, Part(2, 2), tmp_path / "other", 1, False, SILENT, SIZES)
     with pytest.raises(ConfigError, match=r"other: its text differs from .*part-1; make all"):
         join([parts[0], tmp_path / "other"], tmp_path / "joined", False, silent)
+
+
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+def test_parts_without_hashes_of_their_text_are_joined(
+    numbers: tuple[int, ...], tmp_path: Path, recipe: PreprocessRecipe
+) -> None:
+    """An earlier version wrote none."""
+    parts = make_parts(recipe, tmp_path, 2)
+    for number in numbers:
+        folder = parts[number - 1]
+        fields = read_manifest(folder, PART_FORMAT, VERSION)
+        for name in ("texts", "format", "version", "nmtkit"):
+            del fields[name]
+        (folder / MANIFEST).write_bytes(seal(PART_FORMAT, VERSION, fields))
+    join(parts, tmp_path / "joined", False, silent)
+    assert Dataset.open(tmp_path / "joined").num_train_pairs == len(TRAIN_LINES) + 1
 
 
 def test_a_damaged_part_is_refused(tmp_path: Path, recipe: PreprocessRecipe) -> None:

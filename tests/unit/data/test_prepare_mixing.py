@@ -1,6 +1,7 @@
 """Filters, weights and tags from text to dataset, and their reports."""
 
 import html
+import math
 import re
 import unicodedata
 from dataclasses import replace
@@ -128,6 +129,10 @@ def test_the_size_of_an_epoch_is_the_mean_of_epochs_as_they_are_drawn(tmp_path: 
     source, target = (side.lengths()[drawn].sum() for side in (shard.source, shard.target))
     assert epoch_pairs(dataset) == len(drawn) / num_epochs
     assert epoch_tokens(dataset) == max(source, target) / num_epochs
+    for epoch in range(num_epochs):
+        (pairs,) = sampler.plan(epoch, 0)
+        tokens = max(side.lengths()[pairs].sum() for side in (shard.source, shard.target))
+        assert tokens <= epoch_tokens(dataset, math.ceil)
 
 
 @pytest.mark.parametrize("tokenizer", ["none", "moses"])

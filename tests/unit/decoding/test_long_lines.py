@@ -59,6 +59,19 @@ def test_words_of_parts_are_words_of_the_line(symbol: str, text: str, limit: int
     assert spelled == words
 
 
+@pytest.mark.parametrize(
+    "text", [TEXT, f"a\u200bb {TEXT}", f"the c\u0416t {TEXT}", f"a\x1cb {TEXT}"]
+)
+def test_a_split_line_has_the_words_of_the_whole_line(beginning: str) -> None:
+    codec, text = multilingual_codec(), f"{beginning}{TEXT}"
+    whole = codec.source.word_indices(codec.encode_source(text)[:-1])
+    encoded = LineSplitter(codec, TranslationConfig(max_source_length=12), 1000).encode(text, 1)
+    last = len(encoded.parts) - 1
+    assert last > 0
+    words = codec.source.word_indices(encoded.parts[last][:-1])
+    assert encoded.word_of(last, max(words)) == max(whole)
+
+
 @pytest.mark.parametrize("symbol", [FRENCH, ""])
 def test_nothing_but_a_symbol_is_a_blank_line(symbol: str) -> None:
     assert parts_of(symbol, 9) == parts_of(f"{symbol} ", 9) == []

@@ -124,6 +124,12 @@ def test_a_checkpoint_is_answered_with_its_run() -> None:
         read_runs([path])
 
 
+def test_a_run_below_a_folder_named_checkpoints_is_read(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "checkpoints" / "run", run_of())
+    (found,) = read_runs([path])
+    assert found.name == "run"
+
+
 def test_a_run_without_records_is_refused(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", replace(run_of(), training=[]))
     with pytest.raises(

@@ -348,7 +348,7 @@ def test_items_before_an_error_come_first(num_items: int) -> None:
 @pytest.mark.parametrize("warn", [None, never_warn])
 def test_compressed_text_of_a_stream_is_refused(warn: Callable[[str], None] | None) -> None:
     lines = decode_lines(io.BytesIO(gzip.compress(b"a")), "standard input", warn)
-    expected = "^standard input: compressed by gzip, .*; pipe it through `zcat`, or name the file$"
+    expected = "^standard input: compressed by gzip, .*; decompress it, such as with `zcat`$"
     with pytest.raises(DataError, match=expected):
         next(lines)
 
