@@ -42,8 +42,17 @@ def handled_signals() -> list[signal.Signals]:
 def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Unblock the signals and handle them; at the end, block them again if they were blocked."""
     numbers = handled_signals()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        # Python runs handlers in this thread, also of a signal that this one blocks and that a
+        # thread of torch took. Sent to this thread alone, it waits until it is unblocked here.
+        if number in signal.pthread_sigmask(signal.SIG_BLOCK, []):
+            signal.pthread_kill(threading.get_ident(), number)
+        else:
+            handler(number, frame)
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    previous = {number: signal.signal(number, handler) for number in numbers}
+    previous = {number: signal.signal(number, handle) for number in numbers}
     try:
         with _waking():
             try:

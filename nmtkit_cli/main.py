@@ -14,8 +14,11 @@ def main() -> None:
     from nmtkit.runtime.address_space import refuse_torch_without_room
     from nmtkit.runtime.parent_process import is_launched
     from nmtkit.runtime.standard_streams import open_standard_error, open_standard_output
-    from nmtkit.signals import STOP_SIGNALS
+    from nmtkit.signals import STOP_SIGNALS, handled_signals
 
+    for number in handled_signals():
+        # Threads that torch starts while a command handles signals do not block them later.
+        signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_SETMASK, {*before, *STOP_SIGNALS})
     open_standard_error()
     open_standard_output()

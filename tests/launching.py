@@ -73,7 +73,13 @@ def parameters(run: Path) -> torch.Tensor:
 
 
 def wait_for_checkpoint(run: Path, update: int) -> None:
-    wait_for((run / "checkpoints" / f"{update:08}" / "manifest.json").exists)
+    """Wait for a checkpoint of this update or a later one: old ones are deleted."""
+
+    def is_there() -> bool:
+        last = RunFolder(run).last()
+        return last is not None and int(last.name) >= update
+
+    wait_for(is_there)
 
 
 def wait_for(is_there: Callable[[], bool]) -> None:

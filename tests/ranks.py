@@ -53,11 +53,13 @@ def stop_after_saving() -> None:
 
 def run_ranks(size: int, work: Callable[[int], None]) -> list[RankEnd]:
     """Run `work(rank)` in processes that can join each other; returns how each ended."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    children = [_start(rank, size, port, work) for rank in range(size)]
-    return [_wait(pid, pipe) for pid, pipe in children]
+    with socket.socket() as reserved:
+        # Bound to the end, so that nobody else gets the port; rank 0 may listen on it all the same.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        children = [_start(rank, size, port, work) for rank in range(size)]
+        return [_wait(pid, pipe) for pid, pipe in children]
 
 
 def from_launcher(**variables: str) -> dict[str, str]:

@@ -56,8 +56,6 @@ class Worker(Generic[Received]):
         self._process = _start(serve, workers_end)
         # Kept open here, it would hide the worker's death.
         workers_end.close()
-        # At its end, this process would ask the worker by a signal that it ignores, and wait.
-        atexit.register(self._process.kill)
 
     def send(self, message: object) -> None:
         """Send it something; if it is gone, `receive` raises why."""
@@ -121,6 +119,9 @@ def _start(serve: Callable[..., None], connection: "Connection[Any, Any]") -> Sp
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         process.start()  # inherits what is blocked
+        # At its end, this process would ask the worker by a signal that it ignores, and wait.
+        # Registered before a signal can end this function.
+        atexit.register(process.kill)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process

@@ -29,7 +29,7 @@ from tests.unit.model.test_compiled_step import (
 )
 from tests.unit.model.test_transformer import SHAPES, make
 
-COMPILING_S = 300
+COMPILING_S = 800
 FLOAT = torch.float32
 TEXT = "".join(f"{line}\n" for line in TRAIN_LINES)
 

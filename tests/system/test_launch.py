@@ -94,22 +94,32 @@ def test_a_second_interrupt_does_not_wait_for_ranks_that_join(data: Path, tmp_pa
 
 
 def test_a_second_interrupt_ends_ranks_that_train(data: Path, tmp_path: Path) -> None:
-    """The first asks for a save, which takes long."""
+    """The first asks for a save, which takes long; two that wait in a rank would be one."""
     slow_write = """
+import os
 import time
 from nmtkit.training import checkpointing
+from nmtkit.training.stopping import StopRequest
 write = checkpointing.write_checkpoint
 def write_slowly(run, snapshot):
     time.sleep(3 * (snapshot.update > 5))
     write(run, snapshot)
 checkpointing.write_checkpoint = write_slowly
+handle = StopRequest._handle
+def note_and_handle(request, number, frame):
+    open(f"{__file__}.{os.environ['RANK']}", "w").close()
+    handle(request, number, frame)
+StopRequest._handle = note_and_handle
 """
     run = tmp_path / "run"
     settings = ("--max-updates", "1000000", "--save-every", "5", "--devices", "2")
     process = start(data, run, *settings, code=slow_write)
     wait_for_checkpoint(run, 5)
     ranks = rank_processes(process.pid)
-    interrupt_twice(process.pid)
+    noted = [run.with_name("hooks") / f"sitecustomize.py.{rank}" for rank in range(2)]
+    process.send_signal(signal.SIGINT)
+    wait_for(lambda: all(path.exists() for path in noted))
+    process.send_signal(signal.SIGINT)
     code, talk = end(process)
     assert code == 130, talk
     assert talk.count("nmtkit: ") == 1, talk

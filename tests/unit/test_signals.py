@@ -223,3 +223,25 @@ def test_an_ignored_interrupt_ends_nothing() -> None:
     with block_stop_signals(), ended_by_interrupt(pytest.fail):
         os.kill(os.getpid(), signal.SIGINT)
     signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_that_another_thread_takes_waits_where_this_one_blocks_it() -> None:
+    """Threads of libraries do not block what this one does."""
+    steps = []
+
+    def work() -> None:
+        with block_stop_signals():
+            other = threading.Thread(target=take_a_signal)
+            other.start()
+            other.join()
+            steps.append("whole")
+
+    with pytest.raises(EndedBySignal) as ended, ended_by_signals():
+        work()
+    assert ended.value.signal is signal.SIGTERM
+    assert steps == ["whole"]
+
+
+def take_a_signal() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)

@@ -26,7 +26,7 @@ from nmtkit.errors import ConfigError
 AnyType = type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
 RECIPES: list[AnyType] = [PreprocessRecipe, TrainRecipe, TranslateRecipe]
 
-LONGEST_S = 1.0
+LONGEST_S = 5.0
 """Longest time to refuse a file; today a tenth of it, and minutes without bounds."""
 
 # Text that UTF-8 files and paths can contain.
