@@ -63,7 +63,8 @@ def _score_translations(recipe: ScoreRecipe, texts: TextFiles, model: Path, as_j
         scorer = load_scorer(model, recipe.scoring, recipe.runtime)
         total = count_lines(counted_file) if counted_file and counted_file.is_file() else None
         with line_reporter().counting("scored", "lines", total) as progress:
-            for first, chunk in numbered_chunks(lines, CHUNK_LINES, FIRST_CHUNK_LINES):
+            chunks = numbered_chunks(lines, CHUNK_LINES, FIRST_CHUNK_LINES, until_error=True)
+            for first, chunk in chunks:
                 pairs = [(line.source, line.best.text) for line in chunk]
                 scored = scorer.score_chunk(pairs, first, progress.add)
                 write_lines(map(detailed if as_json else plain, chunk, scored))

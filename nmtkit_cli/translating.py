@@ -98,7 +98,8 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     # Who gets line by line sees the lines, and the speed is that of the input.
     reporter = SILENT if size == 1 else line_reporter()
     with reporter.counting("translated", "lines") as counting, prompting(text) as ask:
-        for result in translator.answer_all(numbered_chunks(requests, size, FIRST_CHUNK_LINES)):
+        chunks = numbered_chunks(requests, size, FIRST_CHUNK_LINES, until_error=True)
+        for result in translator.answer_all(chunks):
             numbered = enumerate(result.answers, number)
             write_lines(line for place, answer in numbered for line in write(answer, place))
             number += len(result.answers)

@@ -130,5 +130,5 @@ def stream_lines(lines: Iterable[str]) -> None:
     """Write lines as they arrive, in chunks."""
     from nmtkit.text.lines import numbered_chunks
 
-    for _, chunk in numbered_chunks(lines, _CHUNK_LINES):
+    for _, chunk in numbered_chunks(lines, _CHUNK_LINES, until_error=True):
         write_lines(chunk)

@@ -200,17 +200,22 @@ def one_line(text: str) -> str:
 
 
 def numbered_chunks(
-    items: Iterable[Item], size: int, first_size: int | None = None
+    items: Iterable[Item],
+    size: int,
+    first_size: int | None = None,
+    *,
+    until_error: bool = False,
 ) -> Iterator[tuple[int, list[Item]]]:
     """Yield chunks of items, each with the number of its first item, from 1.
 
-    A chunk is read only when it is requested. Before an error, the items before it are yielded.
+    A chunk is read only when it is requested.
 
     Args:
         items: read as needed.
         size: largest number of items per chunk.
         first_size: items of the first chunk; each further chunk has 4 times as many, up to `size`.
             None = `size`.
+        until_error: where an item cannot be read, yield those before it, and only then raise.
     """
     remaining = iter(items)
     number, next_size = 1, min(first_size or size, size)
@@ -219,7 +224,9 @@ def numbered_chunks(
         chunk: list[Item] = []
         try:
             chunk.extend(islice(remaining, next_size))
-        except NmtkitError as failure:  # the items before it are yielded first
+        except NmtkitError as failure:
+            if not until_error:
+                raise
             error = failure
         if not chunk:
             break

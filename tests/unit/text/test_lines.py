@@ -338,7 +338,9 @@ def test_items_before_an_error_come_first(num_items: int) -> None:
         yield from range(num_items)
         raise DataError("the next line is malformed")
 
-    chunks = numbered_chunks(items(), 3)
+    with pytest.raises(DataError, match="the next line is malformed"):
+        list(numbered_chunks(items(), 3))
+    chunks = numbered_chunks(items(), 3, until_error=True)
     read = [item for _ in range(math.ceil(num_items / 3)) for item in next(chunks)[1]]
     assert read == [*range(num_items)]
     with pytest.raises(DataError, match="the next line is malformed"):
