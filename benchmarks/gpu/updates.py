@@ -154,15 +154,15 @@ def measure_update(bench: Workbench, num_updates: int, num_kernels: int) -> dict
     reset_peak_memory(device)
     first_s = seconds(update, device, num_calls=1)
     bench.run(min(num_updates, 3))  # warms up
-    update_s = seconds(partial(bench.run, num_updates), device, num_calls=1) / num_updates
+    run_s = seconds(partial(bench.run, num_updates), device, num_calls=1)
     record = bench.record()
-    of_peak = {"of_peak": share_of_peak(bench, update_s)} if device.type == "cuda" else {}
+    of_peak = {"of_peak": share_of_peak(bench, run_s)} if device.type == "cuda" else {}
     return {
         "first_s": first_s,
-        "ms": MILLI * update_s,
+        "ms": MILLI * run_s / num_updates,
         "host_ms": MILLI * host_seconds(update, device),
         **kernels(update, device, num_kernels),
-        "target_tokens_s": record.num_target_tokens / update_s,
+        "target_tokens_s": record.num_target_tokens / run_s,
         **of_peak,
         **peak(device),
         "loss": record.loss,

@@ -148,7 +148,7 @@ def repeat(bench: Workbench, pairs: Sequence[Sequence[Sequence[int]]]) -> None:
 
 
 def share_of_peak(bench: Workbench, seconds: float) -> float | None:
-    """Return the share of its peak that a device reaches in the last update; None if unknown."""
+    """Return the share of its peak that a device reaches in the last `run`; None if unknown."""
     rate, operations = bench.trainer.meter.costs.device_rate, bench.record().operations
     if rate is None or operations is None:
         return None

@@ -63,7 +63,7 @@ class InferenceConfig(PrecisionConfig):
         0,
         "Largest batch in tokens, with padding: source tokens and, if the target is given, target "
         "tokens. It bounds memory use. With W > 4 hypotheses per sentence, the limit is 4/W of it. "
-        "auto = 4096 on a CPU, 16384 on a GPU.",
+        "auto = 4096 on a CPU, 32768 on a GPU.",
         zero="auto",
         unit="tokens",
         minimum=0,

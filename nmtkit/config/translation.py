@@ -117,7 +117,7 @@ class TranslationConfig(InferenceConfig):
     batch_size: int = setting(
         0,
         "Largest number of sentences per batch; with W > 4 hypotheses per sentence, 4/W of it. "
-        "auto = 64 on a CPU, 256 on a GPU.",
+        "auto = 64 on a CPU, 1024 on a GPU.",
         zero="auto",
         unit="sentences",
         minimum=0,

@@ -8,11 +8,12 @@ from nmtkit.config.schema import SearchConfig
 from nmtkit.config.setting import InferenceConfig
 from nmtkit.config.translation import TranslationConfig
 
-BATCH_SIZES = {"cpu": 64, "cuda": 256}
-BATCH_TOKENS = {"cpu": 4096, "cuda": 16_384}
+BATCH_SIZES = {"cpu": 64, "cuda": 1024}
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32_768}
 """Limits of a batch if --batch-size or --max-tokens is 0, by device type.
 
-A GPU needs many rows to be busy.
+On a GPU the host is what limits a step: on an H200 a step of 1 024 sentences takes 1.7 times as
+long as one of 256.
 """
 
 _USUAL_WIDTH = 4

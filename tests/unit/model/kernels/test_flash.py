@@ -145,7 +145,12 @@ def test_it_is_supported_on_gpus_for_some_types_and_sizes(
 
 @pytest.mark.parametrize("is_cross", [False, True])
 @pytest.mark.parametrize(
-    ("longest", "window", "expected"), [(64, 0, False), (65, 0, True), (3, 2, True)]
+    ("longest", "window", "expected"),
+    [
+        (flash.MAX_PADDED_LENGTH, 0, False),
+        (flash.MAX_PADDED_LENGTH + 1, 0, True),
+        (3, 2, True),
+    ],
 )
 def test_batches_of_short_sequences_are_padded_unless_a_window_limits_attention(
     longest: int, window: int, expected: bool, is_cross: bool, monkeypatch: pytest.MonkeyPatch
