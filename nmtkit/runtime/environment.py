@@ -1,7 +1,7 @@
 """What nmtkit sets in the environment of its process and of those that it starts.
 
-Variables of the user are kept. A process is to import nothing from the working directory, and to
-execute no code that another user may have written.
+Variables of the user are kept. A process is to wait without taking a core from others, to import
+nothing from the working directory, and to execute no code that another user may have written.
 """
 
 import os
@@ -11,6 +11,21 @@ from pathlib import Path
 
 from nmtkit.errors import ConfigError
 
+SPIN_COUNT = 1000
+"""Rounds in which a thread of libgomp looks for work before it sleeps; about 10 microseconds.
+
+With libgomp's default of 300 000, threads that wait for others hold cores which these need.
+"""
+
+_WAITING = {
+    "GOMP_SPINCOUNT": str(SPIN_COUNT),
+    # Of libomp and Intel's OpenMP, in milliseconds. 0 would sleep after each parallel region.
+    "KMP_BLOCKTIME": "1",
+}
+
+WAITING_VARIABLES = ("OMP_WAIT_POLICY", *_WAITING)
+"""Variables by which a user may set how threads wait."""
+
 _SAFE_PATH, _OWN = "PYTHONSAFEPATH", "nmtkit"
 """A variable of Python that any value turns on, and the value by which nmtkit knows its own."""
 
@@ -18,8 +33,18 @@ _COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def set_environment() -> None:
-    """Set the variables of a process that nmtkit owns."""
+    """Set the variables of a process that nmtkit owns; call it before torch is imported."""
+    shorten_spinning()
     os.environ.setdefault(_SAFE_PATH, _OWN)
+
+
+def shorten_spinning() -> None:
+    """Let waiting threads of OpenMP sleep soon, which OpenMP reads when torch is imported.
+
+    Does nothing if torch is imported already, or if the user has set how threads wait.
+    """
+    if "torch" not in sys.modules and not os.environ.keys() & WAITING_VARIABLES:
+        os.environ.update(_WAITING)
 
 
 def environment_of_users() -> dict[str, str]:

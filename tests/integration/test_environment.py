@@ -1,6 +1,10 @@
-"""Commands that start processes, in a working directory with modules of a stranger."""
+"""Commands that start processes, in a working directory with modules of a stranger.
+
+libgomp prints its settings when a process loads it.
+"""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -9,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.runtime.environment import SPIN_COUNT
 from nmtkit.storage.model_folder import write_model
 from tests.compilers import needs_compiler
 from tests.launching import SETTINGS
@@ -57,19 +62,39 @@ def nmtkit(files: Path, line: str, **variables: str) -> "subprocess.CompletedPro
     return done
 
 
+def spin_counts(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """Return the setting of each libgomp that a process has loaded."""
+    return re.findall(r"GOMP_SPINCOUNT = '(.*)'", done.stderr)
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("line", "num_processes"),
     [
-        f"{TRAIN} --devices 2 --read-workers 1",
-        f"preprocess {CORPUS} --out made --workers 2",
-        "translate model --device cpu --devices 2",
-        "score --model model --source train.en --device cpu",
+        (f"{TRAIN} --devices 2 --read-workers 1", 3),
+        (f"preprocess {CORPUS} --out made --workers 2", 2),
+        ("translate model --device cpu --devices 2", 3),
+        ("score --model model --source train.en --device cpu", 1),
     ],
     ids=lambda value: str(value).split()[0],
 )
-def test_processes_import_no_strangers(line: str, files: Path) -> None:
-    nmtkit(files, line)
+def test_processes_import_no_strangers_and_wait_without_spinning(
+    line: str, num_processes: int, files: Path
+) -> None:
+    done = nmtkit(files, line, OMP_DISPLAY_ENV="verbose")
     assert not (files / "imported").exists(), (files / "imported").read_text()
+    counts = spin_counts(done)
+    assert len(counts) >= num_processes  # torch and SentencePiece have a libgomp each
+    assert set(counts) == {str(SPIN_COUNT)}
+
+
+def test_a_model_in_python_waits_without_spinning() -> None:
+    code = "import nmtkit\ntry: nmtkit.load('missing')\nexcept nmtkit.DamagedError: pass"
+    variables = {"PYTHONPATH": str(ROOT), "OMP_DISPLAY_ENV": "verbose"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(SPIN_COUNT) in spin_counts(done)
 
 
 @needs_compiler

@@ -10,36 +10,65 @@ import pytest
 
 from nmtkit.errors import ConfigError
 from nmtkit.runtime.environment import (
+    SPIN_COUNT,
     cache_folder,
     environment_of_users,
     python_command,
     set_environment,
+    shorten_spinning,
     use_own_compiler_cache,
 )
 
 ROOT = Path(__file__).parents[3]
+WAITING = {"GOMP_SPINCOUNT": str(SPIN_COUNT), "KMP_BLOCKTIME": "1"}
 STRANGER = 12345
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Begin without variables of the user and without torch; return the home."""
-    for name in ("PYTHONSAFEPATH", "XDG_CACHE_HOME"):
+    for name in ("OMP_WAIT_POLICY", *WAITING, "PYTHONSAFEPATH", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, "")  # restored at the end, also what the code under test sets
         monkeypatch.delenv(name)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     folder = tmp_path / "home"
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(folder))
     return folder
 
 
+def waiting() -> dict[str, str]:
+    return {name: os.environ[name] for name in WAITING if name in os.environ}
+
+
+def test_waiting_threads_sleep_soon() -> None:
+    shorten_spinning()
+    assert waiting() == WAITING
+
+
+@pytest.mark.parametrize("name", ["OMP_WAIT_POLICY", *WAITING])
+def test_how_threads_wait_is_left_to_a_user_who_has_set_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "7")
+    before = dict(os.environ)
+    shorten_spinning()
+    assert dict(os.environ) == before
+
+
+def test_nothing_is_set_that_torch_would_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", sys)
+    shorten_spinning()
+    assert not waiting()
+
+
 def test_programs_of_users_do_not_get_the_safe_path_of_nmtkit() -> None:
     before = dict(os.environ)
     set_environment()
     assert os.environ["PYTHONSAFEPATH"]
-    assert environment_of_users() == before
+    assert environment_of_users() == {**before, **WAITING}
 
 
 @pytest.mark.parametrize("value", ["", "1"])
