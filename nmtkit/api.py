@@ -24,6 +24,7 @@ from nmtkit.config.keywords import (
 from nmtkit.config.metrics import BreakdownConfig
 from nmtkit.config.schema import ScoreRecipe, ScoringConfig, TranslateRecipe
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.runtime.environment import shorten_spinning
 from nmtkit.text.lines import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Translator:
 
     def __init__(self, paths: Sequence[Path], recipe: TranslateRecipe) -> None:
         """Load the models."""
+        shorten_spinning()
         from nmtkit.decoding.loading import load_translator
 
         self._paths = paths

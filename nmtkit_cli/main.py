@@ -12,6 +12,7 @@ def main() -> None:
     """Run the command line of this process, and exit."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     from nmtkit.runtime.address_space import refuse_torch_without_room
+    from nmtkit.runtime.environment import set_environment
     from nmtkit.runtime.parent_process import is_launched
     from nmtkit.runtime.standard_streams import open_standard_error, open_standard_output
     from nmtkit.signals import STOP_SIGNALS, handled_signals
@@ -23,6 +24,7 @@ def main() -> None:
     open_standard_error()
     open_standard_output()
     refuse_torch_without_room()
+    set_environment()
     from nmtkit_cli.command_line import run
 
     exit_code = run(sys.argv[1:] or ["--help"])

@@ -15,7 +15,7 @@ nmtkit train data/ --out run/ --preset base
 
 # on all GPUs of this machine, or of several machines under torchrun
 nmtkit train data/ --out run/ --preset big --devices auto
-torchrun --nnodes 2 --nproc-per-node 8 ... -m nmtkit_cli train data/ --out run/ --preset big
+torchrun --nnodes 2 --nproc-per-node 8 ... --no-python nmtkit train data/ --out run/ --preset big
 
 # continue with other data, such as a model from `nmtkit import`
 nmtkit train mine/ --out run-2/ --from run/ --preset fine-tune --freeze embeddings

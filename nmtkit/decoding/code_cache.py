@@ -2,14 +2,13 @@
 
 Another process compiles the code of a model: torch's compiler needs memory, and writes to the
 standard streams. The code is for these weights, and for this torch, processor and number of
-threads. To load code is to execute it. So it is kept in a folder that belongs to the user alone,
-and never read from a model's folder.
+threads. To load code is to execute it. So it is kept in the user's cache, and never read from a
+model's folder.
 """
 
 import hashlib
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,9 +23,10 @@ from nmtkit.errors import ConfigError, DamagedError, NmtkitError, ResourceError,
 from nmtkit.model.compiled_step import CompiledStep, StepFunction
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
+from nmtkit.runtime.environment import cache_folder, python_command, set_environment
 from nmtkit.runtime.parent_process import end_with_parent
 from nmtkit.runtime.processor import processor_instructions, processor_name
-from nmtkit.storage.durable import make_folder, new_folder, read_manifest, remove
+from nmtkit.storage.durable import new_folder, read_manifest, remove
 from nmtkit.storage.model_folder import load_model
 from nmtkit.symbols import EOS_ID
 from nmtkit.version import __version__
@@ -81,7 +81,7 @@ def load_or_compile(
         The code; None if it cannot be compiled or loaded.
     """
     try:
-        folder = cache_folder() / step_key(model, dtype, num_tokens)
+        folder = cache_folder("compiled") / step_key(model, dtype, num_tokens)
         if not _is_complete(folder):
             check_compiler()
             with new_folder(folder, FORMAT, VERSION, overwrite=True) as staged:
@@ -95,29 +95,6 @@ def load_or_compile(
         reason = first_paragraph(error)
         warn(f"{path}: not compiled: {reason}; translation continues without --compile")
         return None
-
-
-def cache_folder() -> Path:
-    """Return the folder of compiled code, in $XDG_CACHE_HOME or ~/.cache; make it if missing.
-
-    Raises:
-        ConfigError: it belongs to another user, or others may write to it.
-        ResourceError: it cannot be made.
-    """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    base = base if base.is_absolute() else Path.home() / ".cache"
-    make_folder(base.parent)
-    for folder in (base, base / "nmtkit", base / "nmtkit/compiled"):
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        found = folder.stat()
-        is_open = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
-        if is_open or (folder != base and found.st_uid != os.geteuid()):
-            raise ConfigError(
-                f"{folder}: compiled code is kept where only you can write, and others can write "
-                "here; change its mode or owner, or set XDG_CACHE_HOME to a folder of your own"
-            )
-    return folder
 
 
 def step_key(model: Transformer, dtype: torch.dtype, num_tokens: int) -> str:
@@ -199,13 +176,10 @@ def _compile(path: Path, dtype: torch.dtype, num_tokens: int, key: str, code: Pa
     with TemporaryDirectory() as scratch:
         threads = torch.get_num_threads()
         arguments = path, str(dtype).removeprefix("torch."), num_tokens, threads, key, code
-        # Not a `Worker`: that would run the script of a user of the Python API again. Without -P,
-        # modules in the working directory would be imported.
-        command = [sys.executable, "-P", "-m", __name__, str(os.getpid()), *map(str, arguments)]
-        own_modules = str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")
+        # Not a `Worker`: that would run the script of a user of the Python API again.
+        command = [*python_command(__name__), str(os.getpid()), *map(str, arguments)]
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, own_modules)),
             "TMPDIR": scratch,
             "TORCHINDUCTOR_CACHE_DIR": scratch,
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -236,6 +210,7 @@ def _main(
     parent: str, path: str, dtype: str, num_tokens: str, threads: str, key: str, code: str
 ) -> int:
     """Compile the code of a model in this process; return its exit code, print why it fails."""
+    set_environment()
     end_with_parent(int(parent))
     answer = os.dup(1)
     os.dup2(2, 1)  # torch's compiler writes to it

@@ -17,6 +17,7 @@ from functools import partial
 from typing import BinaryIO
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, ResourceError
+from nmtkit.runtime.environment import environment_of_users
 from nmtkit.text.lines import one_line
 from nmtkit.units import counted
 
@@ -209,7 +210,7 @@ def _start(name: str, command: str, streams: tuple[int, int], processes: list[in
     try:
         # `extend` and `map` are no steps of Python: no signal is handled after the start and
         # before the append.
-        processes.extend(map(start, [_SHELL], [[_SHELL, "-c", command]], [os.environ]))
+        processes.extend(map(start, [_SHELL], [[_SHELL, "-c", command]], [environment_of_users()]))
     except OSError as error:
         raise ResourceError(
             f"metric {name}: {_SHELL} cannot be started ({error.strerror}); end other processes, "

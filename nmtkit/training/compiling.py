@@ -23,10 +23,11 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Sequences
-from nmtkit.errors import NmtkitError, ResourceError, first_paragraph
+from nmtkit.errors import ConfigError, ResourceError, first_paragraph
 from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision
+from nmtkit.runtime.environment import use_own_compiler_cache
 from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.distributed import Ranks
@@ -116,14 +117,15 @@ def choose_execution(
     is_auto = is_measured(recipe.engine, device)
     if not should_compile(recipe.engine, device) or (is_auto and is_faster is False):
         return eager
-    tail = ResidualTail(compiled(add_and_norm), compiled(add_norm_feed_forward))
-    execution = replace(eager, tail=tail, softmax=compiled(softmax_in_place))
     training, ratio = recipe.training, None
     num_tokens = math.ceil(training.update_tokens / num_micro_batches)
     num_tokens = min(num_tokens, training.max_tokens or num_tokens)
     if device.type == "cpu":
         num_tokens = min(num_tokens, MAX_CPU_TRIAL_TOKENS)
     try:
+        use_own_compiler_cache()  # before torch's compiler is imported
+        tail = ResidualTail(compiled(add_and_norm), compiled(add_norm_feed_forward))
+        execution = replace(eager, tail=tail, softmax=compiled(softmax_in_place))
         # torch's compiler makes use of what torch itself warns of.
         with (
             torch.random.fork_rng([device] if device.type == "cuda" else []),
@@ -137,9 +139,9 @@ def choose_execution(
             if is_auto and is_faster is None:
                 del objective
                 ratio = compiled_time(recipe, target_size, device, execution, num_tokens)
-    except NmtkitError:
+    except ResourceError:
         raise
-    except (RuntimeError, OSError, SubprocessError) as error:
+    except (ConfigError, RuntimeError, OSError, SubprocessError) as error:
         report(f"not compiled: {first_paragraph(error)}; training continues without --compile")
         return eager
     if ratio is not None and ratio > MAX_COMPILED_TIME:
@@ -242,7 +244,8 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
         function: function of tensors (tokens, ...) and other arguments; each argument has the
             same type in every call.
     """
-    fast = torch.compile(function, fullgraph=True)
+    # torch would keep precompiled headers in a temporary folder that others may write to.
+    fast = torch.compile(function, fullgraph=True, options={"cpp_cache_precompile_headers": False})
 
     def call(*arguments: object) -> Result:
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]

@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from nmtkit.errors import (
     ResourceError,
     StoppedError,
 )
+from nmtkit.runtime.environment import python_command
 from nmtkit.runtime.parent_process import LAUNCHER, is_launched
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage.run_folder import RunFolder, is_run
@@ -191,7 +191,7 @@ def _environment(rank: int, processes: int, port: int) -> dict[str, str]:
 
 def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> Rank:
     """Start a rank in a new session, so that a terminal's signals reach only the launcher."""
-    command = [sys.executable, "-m", "nmtkit_cli", *arguments]
+    command = [*python_command("nmtkit_cli"), *arguments]
     return subprocess.Popen(command, env=environment, start_new_session=True)
 
 

@@ -1,6 +1,7 @@
 """When training is compiled, and that it stays eager if compilation fails."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,6 +71,22 @@ def test_a_failed_compilation_is_reported_and_training_stays_eager(
         "not compiled: ToolError: no tool for it; training continues without --compile",
     ]
     assert torch.equal(torch.get_rng_state(), random_state)
+
+
+def test_without_a_cache_of_the_user_training_is_not_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o777)
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiling, "compiled", pytest.fail)
+    reported: list[str] = []
+    assert choose_execution(recipe_of(64), SIZE, CPU, reported.append) == EAGER
+    assert reported == [
+        f"not compiled: {tmp_path}: compiled code is kept where only you can write, and others can "
+        "write here; change its mode or owner, or set XDG_CACHE_HOME to a folder of your own; "
+        "training continues without --compile"
+    ]
 
 
 def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> TrainRecipe:
