@@ -14,7 +14,11 @@ def main() -> None:
     from nmtkit.runtime.address_space import refuse_torch_without_room
     from nmtkit.runtime.environment import set_environment
     from nmtkit.runtime.parent_process import is_launched
-    from nmtkit.runtime.standard_streams import open_standard_error, open_standard_output
+    from nmtkit.runtime.standard_streams import (
+        open_standard_error,
+        open_standard_input,
+        open_standard_output,
+    )
     from nmtkit.signals import STOP_SIGNALS, handled_signals
 
     for number in handled_signals():
@@ -23,6 +27,7 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, {*before, *STOP_SIGNALS})
     open_standard_error()
     open_standard_output()
+    open_standard_input()
     refuse_torch_without_room()
     set_environment()
     from nmtkit_cli.command_line import run

@@ -79,6 +79,9 @@ def recipe_command(
             recipe = recipe_from(recipe_type, preset, config, given, inherit(values))
             if print_config:
                 write_lines(dumps(recipe).removesuffix("\n").split("\n"))
+                typed = [fields[key] for key in given if not fields[key].setting.in_recipes]
+                if typed:
+                    warn(f"{' and '.join(map(_flag, typed))}: not printed; give it again")
             else:
                 _require({name: values[name] for name in values if name not in optional})
                 body(recipe=recipe, **values)

@@ -39,13 +39,10 @@ def check_usage(recipe: RerankRecipe, references: Sequence[Path]) -> None:
         if references
         else (("tuning", "seed", "metrics"), "without --tune")
     )
-    refuse_without_effect(_without(typed_flags(RerankRecipe, idle)), condition)
-    if flags := _without(idle_flags(recipe, idle)):
+    typed = [flag for flag in typed_flags(RerankRecipe, idle) if flag not in OF_FEATURES]
+    refuse_without_effect(typed, condition)
+    if flags := idle_flags(recipe, idle):
         warn(f"{' and '.join(flags)} of --config: no effect {condition}")
-
-
-def _without(flags: Sequence[str]) -> list[str]:
-    return [flag for flag in flags if flag not in OF_FEATURES]
 
 
 def rerank_files(recipe: RerankRecipe, files: Sequence[Path]) -> None:

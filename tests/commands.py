@@ -39,7 +39,7 @@ for _name in (
 
 def nmtkit(
     *arguments: object,
-    stdin: bytes = b"",
+    stdin: bytes | int = b"",
     folder: Path | None = None,
     stderr: int | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
@@ -47,18 +47,21 @@ def nmtkit(
 
     Args:
         arguments: the command line.
-        stdin: its standard input.
+        stdin: its standard input, or a descriptor for it.
         folder: its working directory; None = that of the test.
         stderr: a descriptor for its standard error; None = a file that the caller gets.
     """
     line = ["nmtkit", *map(str, arguments)]
     with ExitStack() as files:
         streams = [files.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
-        streams[0].write(stdin)
-        streams[0].seek(0)
+        if isinstance(stdin, bytes):
+            streams[0].write(stdin)
+            streams[0].seek(0)
         child = fork()
         if child == 0:
             descriptors = [stream.fileno() for stream in streams]
+            if isinstance(stdin, int):
+                descriptors[0] = stdin
             _be_the_command(
                 line, descriptors if stderr is None else [*descriptors[:2], stderr], folder
             )

@@ -128,6 +128,7 @@ class MetricsConfig:
         "translation and references, separated by tabs, and writes a number for each, higher is "
         "better.",
         metavar="NAME=COMMAND",
+        in_recipes=False,
     )
     tokenize: str = setting(
         "auto",

@@ -24,6 +24,8 @@ class Setting:
         on_resume: whether the setting may change between the sessions of a run: "fixed" settings
             define the model and may not.
         required: an empty value is an error.
+        in_recipes: whether a recipe may set it; False for what runs programs, because recipes,
+            runs and models may come from anybody.
     """
 
     help: str
@@ -35,6 +37,7 @@ class Setting:
     maximum: float | None = None
     on_resume: Literal["fixed", "free"] = "fixed"
     required: bool = False
+    in_recipes: bool = True
 
 
 def setting(default: Any, help: str, **details: Any) -> Any:

@@ -34,11 +34,13 @@ _STRING_OR_COMMENT = re.compile(
 
 
 def dumps(recipe: Recipe) -> str:
-    """Return the recipe as TOML: a table per section, with every setting."""
+    """Return the recipe as TOML: a table per section, with every setting that it may have."""
     values = values_of(recipe)
     lines: list[str] = []
     section = ""
     for name, field in fields_of(type(recipe)).items():
+        if not field.setting.in_recipes:
+            continue
         if field.section != section:
             section = field.section
             lines += ["", f"[{section}]"]
@@ -168,7 +170,9 @@ def _flatten(
         if section in sections and isinstance(content, dict):
             for old_key, old_value in content.items():
                 key, value = upgraded(section, old_key, old_value)
-                if key in fields and fields[key].section == section:
+                field = fields.get(key)
+                is_allowed = field and (field.setting.in_recipes or not value)
+                if field and field.section == section and is_allowed:
                     values[key] = value
                 else:
                     problems.append(_misplaced(key, f"in [{section}]", fields))
@@ -190,6 +194,12 @@ def _stray(
 
 
 def _misplaced(key: str, where: str, fields: dict[str, Field]) -> Problem:
+    if key in fields and not fields[key].setting.in_recipes:
+        flag, metavar = key.replace("_", "-"), fields[key].setting.metavar
+        text = (
+            f"{key!r} {where} would run programs of a file; delete it, and give --{flag} {metavar}"
+        )
+        return Problem((key,), f"{text} on the command line")
     if key in fields:
         return Problem((key,), f"{key!r} is {where}; move it to [{fields[key].section}]")
     return Problem((key,), f"unknown key {shown(key)} {where}", known=fields)

@@ -22,7 +22,7 @@ from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.cleaned import Cleaning, NormalForm, cleaned
 from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
 from nmtkit.text.corpus import Corpus, sample
-from nmtkit.text.lines import read_lines
+from nmtkit.text.lines import read_list
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword, trained_pieces
 from nmtkit.text.tokenized import check_unchanged, tokenize
@@ -97,19 +97,21 @@ def read_whole_tokens(config: VocabularyConfig) -> list[str]:
 
     Raises:
         ConfigError: the file cannot be read.
-        DataError: a line has several tokens.
+        DataError: a line has several tokens, or there are too many.
     """
     if not config.whole_tokens:
         return []
     path = Path(config.whole_tokens)
-    tokens = [line.split() for line in read_lines(path)]
-    for number, words in enumerate(tokens, 1):
+    tokens: dict[str, None] = {}  # in order
+    for number, line in enumerate(read_list(path), 1):
+        words = line.split()
         if len(words) > 1:
             raise DataError(
                 f"{path}:{number}: {len(words)} tokens; give one per line: "
                 "`tr ' ' '\\n' < text | sort -u`"
             )
-    return [*dict.fromkeys(word for words in tokens for word in words)]
+        tokens.update(dict.fromkeys(words))
+    return [*tokens]
 
 
 def is_entry(word: str, vocabulary: Vocabulary) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmtkit.errors import DataError
+from nmtkit.text.lines import MAX_LINE_BYTES
 
 ROOT_LABEL = "TOP"
 """Label of the outer bracket in clean trees."""
@@ -172,9 +173,17 @@ class _Reader:
     def __init__(self) -> None:
         self._open: list[_OpenConstituent] = []
         self._begin = ""  # location of the beginning of the open tree
+        self._num_characters = 0  # of the lines that it has, with what is before it in its first
 
     def read(self, line: str, where: str) -> Iterator[Tree]:
         """Yield the trees that end in a line; after an error, continue with a new tree."""
+        self._num_characters = len(line) + (self._num_characters if self._open else 0)
+        if self._num_characters > MAX_LINE_BYTES:  # a line has fewer, so a tree is open
+            self._open.clear()
+            raise DataError(
+                f"{self._begin}: the tree that begins here has more than {MAX_LINE_BYTES:,} "
+                "characters; close it, or delete it"
+            )
         for token in _TOKENS.findall(line):
             try:
                 tree = self._read_token(token, where)
@@ -182,6 +191,7 @@ class _Reader:
                 self._open.clear()
                 raise
             if tree:
+                self._num_characters = len(line)
                 yield tree
 
     def finish(self) -> None:

@@ -1,18 +1,38 @@
-"""Standard output, which loses nothing without an error, and standard error, which never fails."""
+"""Standard input that is read to its end, output that loses nothing, errors that never fail.
+
+Another process may have made a stream non-blocking: the mode belongs to the pipe or terminal that
+they share. Such a stream is waited for.
+"""
 
 import os
 import select
 import sys
 from contextlib import suppress
-from io import FileIO, RawIOBase, TextIOWrapper
+from io import BufferedReader, FileIO, RawIOBase, TextIOWrapper
 from typing import TYPE_CHECKING
 
 from nmtkit.errors import ResourceError
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 STDERR = 2
+
+
+class WaitingFile(FileIO):
+    """A file to read, unbuffered; waits while a non-blocking one has no data.
+
+    Python's own takes that for the end of the file.
+    """
+
+    read = RawIOBase.read  # type: ignore[assignment]  # reads by `readinto`, as does `readall`
+    readall = RawIOBase.readall
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read into a buffer and return the number of bytes; 0 at the end."""
+        while (num_read := super().readinto(buffer)) is None:
+            _wait(self, select.POLLIN)
+        return num_read
 
 
 class StandardOutput(FileIO):
@@ -29,7 +49,7 @@ class StandardOutput(FileIO):
         while remaining:
             num_written = super().write(remaining)
             if num_written is None:
-                select.select([], [self], [])
+                _wait(self, select.POLLOUT)
             else:
                 remaining = remaining[num_written:]
         return num_bytes
@@ -61,6 +81,13 @@ class StandardError(StandardOutput):
         return memoryview(data).nbytes
 
 
+def open_standard_input() -> None:
+    """Make `sys.stdin` read through a `WaitingFile`; nothing changes if it is closed."""
+    if sys.stdin is not None:
+        file = WaitingFile(sys.stdin.fileno(), "rb", closefd=False)
+        sys.stdin = TextIOWrapper(BufferedReader(file), sys.stdin.encoding, sys.stdin.errors)
+
+
 def open_standard_output() -> None:
     """Make `sys.stdout` write through a `StandardOutput`, or a `ClosedOutput` if it is closed."""
     if sys.stdout is None:
@@ -80,6 +107,13 @@ def open_standard_error() -> None:
         descriptor = sys.stderr.fileno()
     file = StandardError(descriptor, "wb", closefd=False)
     sys.stderr = TextIOWrapper(file, encoding, errors, write_through=True)
+
+
+def _wait(file: FileIO, event: int) -> None:
+    """Wait until a file can be read or written, or its other end is closed."""
+    poll = select.poll()  # select.select takes no descriptor above 1023
+    poll.register(file, event)
+    poll.poll()
 
 
 def _fill_closed_descriptors() -> None:

@@ -2,8 +2,9 @@
 
 Only LF ends a line. One CR at the end of a line and a UTF-8 byte order mark at the start of a file
 are dropped; a file that has only the mark has no lines. Python's text files and `str.splitlines`
-have other rules, so all text is read with this module. A line above a limit is skipped without
-being held in memory.
+have other rules, so all text is read with this module. A line above a limit is refused when the
+limit is reached, or skipped without being held in memory. Small files that are read whole have a
+limit too: whatever a path leads to, such as /dev/zero, reading ends.
 """
 
 import gzip
@@ -12,15 +13,23 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from io import BufferedReader
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ResourceError
+from nmtkit.runtime.standard_streams import WaitingFile
 from nmtkit.units import mebibytes
 
 MAX_LINE_BYTES = 2**20
 """Longest line of text: more than a novel's chapter, and 40 MiB while SentencePiece encodes it."""
+
+MAX_SKIPPED_BYTES = 2**30
+"""Longest line that is skipped where lines may be too long: what is longer has no lines."""
+
+MAX_FILE_BYTES = 2**28
+"""Longest file that is read whole: a vocabulary of millions of entries is shorter."""
 
 TOO_LONG = "\n"
 """Stands for a line above `MAX_LINE_BYTES` in a pair; no other line has a line feed."""
@@ -30,6 +39,7 @@ FIRST_CHUNK_LINES = 64
 
 Item = TypeVar("Item")
 
+_READ_BYTES = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -44,7 +54,7 @@ def open_bytes(path: Path) -> BinaryIO:
         ConfigError: the file is missing, not readable, or a folder.
     """
     try:
-        stream = path.open("rb")
+        stream = BufferedReader(WaitingFile(path))
         is_compressed = stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
     except OSError as error:
         reason = error.strerror or "cannot be read"
@@ -75,7 +85,7 @@ def decode_lines(
     """
 
     def refuse(number: int) -> str:
-        raise _too_long_error(name, number, max_bytes)
+        raise _too_long_error(f"{name}:{number}", max_bytes)
 
     raw_lines = islice(enumerate(_raw_lines(stream, name, max_bytes), 1), first_line - 1, None)
     return _decoded(raw_lines, name, warn_of_invalid, refuse)
@@ -114,7 +124,7 @@ def raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[bytes]:
     """
     for number, (raw, _) in enumerate(_raw_lines(stream, name, max_bytes), 1):
         if raw is None:
-            raise _too_long_error(name, number, max_bytes)
+            raise _too_long_error(f"{name}:{number}", max_bytes)
         yield raw
 
 
@@ -127,6 +137,36 @@ def read_lines(path: Path) -> Iterator[str]:
     """
     with open_bytes(path) as stream:
         yield from decode_lines(stream, str(path))
+
+
+def read_list(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file that is held in memory, such as a list of words.
+
+    Raises:
+        DataError, ConfigError: as `read_lines`; more than `MAX_FILE_BYTES` in all.
+    """
+    size = 0
+    for number, line in enumerate(read_lines(path), 1):
+        size += len(line.encode()) + 1
+        if size > MAX_FILE_BYTES:
+            raise DataError(f"{path}:{number}: {_too_large()}")
+        yield line
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the content of a file, or of a pipe.
+
+    Raises:
+        DataError: it has more than `MAX_FILE_BYTES`.
+        OSError: it cannot be read.
+    """
+    content = bytearray()
+    with WaitingFile(path) as file:
+        while data := file.read(_READ_BYTES):
+            content += data
+            if len(content) > MAX_FILE_BYTES:
+                raise DataError(f"{path}: {_too_large()}")
+    return bytes(content)
 
 
 def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -289,15 +329,15 @@ def _decoded(
 def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[bytes | None, int]]:
     """Yield the bytes of each line without mark and end, and the skipped bytes of the mark.
 
-    None replaces a line of more than `max_bytes`.
+    None replaces a line of more than `max_bytes`; its rest is read with the next line.
     """
     read = partial(stream.readline, max_bytes + 1)
     num_skipped = 0
     try:
         for index, line in enumerate(iter(read, b"")):
             if len(line) > max_bytes and not line.endswith(b"\n"):
-                _skip_line(stream)
                 yield None, 0
+                _skip_line(stream, f"{name}:{index + 1}")
                 continue
             raw = line
             if index == 0 and raw.startswith(_GZIP_MAGIC):
@@ -320,17 +360,24 @@ def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[by
         raise ResourceError(f"{name}: {error.strerror}; check the disk, or use a copy") from error
 
 
-def _skip_line(stream: BinaryIO) -> None:
-    """Read up to the next line feed."""
+def _skip_line(stream: BinaryIO, where: str) -> None:
+    """Read up to the next line feed; DataError if none comes."""
+    num_skipped = 0
     while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
-        pass
+        num_skipped += len(rest)
+        if num_skipped > MAX_SKIPPED_BYTES:
+            raise _too_long_error(where, MAX_SKIPPED_BYTES)
 
 
-def _too_long_error(name: str, number: int, max_bytes: int) -> DataError:
+def _too_long_error(where: str, max_bytes: int) -> DataError:
     return DataError(
-        f"{name}:{number}: a line of more than {mebibytes(max_bytes)}; break it into several "
-        "lines, or remove it"
+        f"{where}: a line of more than {mebibytes(max_bytes)}; break it into several lines, or "
+        "remove it"
     )
+
+
+def _too_large() -> str:
+    return f"more than {mebibytes(MAX_FILE_BYTES)}; give the file that is meant"
 
 
 def _describe_invalid(name: str, number: int, byte: int, raw: bytes, index: int) -> str:

@@ -19,6 +19,7 @@ import sentencepiece
 from nmtkit.config.problems import shown
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.lines import read_whole
 from nmtkit.text.subword_file import SubwordFile, with_denormalizer, with_pieces
 
 Algorithm = Literal["bpe", "unigram"]
@@ -126,10 +127,11 @@ class Subword:
 
         Raises:
             ConfigError: the file cannot be read, or its special symbols have other ids.
+            DataError: it is too large.
             DamagedError: it is not a SentencePiece model.
         """
         try:
-            model = path.read_bytes()
+            model = read_whole(path)
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror}; give a SentencePiece model") from error
         return Subword(model, str(path))

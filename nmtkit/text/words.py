@@ -5,12 +5,13 @@ ids.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 from nmtkit.errors import DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, SPECIAL_WORDS, UNK_ID
-from nmtkit.text.lines import read_lines
+from nmtkit.text.lines import read_list
 
 
 class Words:
@@ -67,19 +68,18 @@ class Words:
             ConfigError: the file cannot be read.
             DataError: an empty line, white space in a word, a repeated word, or no words.
         """
-        entries = list(read_lines(path))
-        num_special = len(SPECIAL_WORDS)
-        num_leading = num_special if tuple(entries[:num_special]) == SPECIAL_WORDS else 0
-        words = entries[num_leading:]
-        if not words:
-            raise DataError(f"{path}: no words; give a list of words, one per line")
-        seen: set[str] = set()
-        for number, word in enumerate(words, num_leading + 1):
-            problem = _find_problem(word, seen)
+        entries = read_list(path)
+        first = tuple(islice(entries, len(SPECIAL_WORDS)))
+        num_leading = len(first) if first == SPECIAL_WORDS else 0
+        words: dict[str, None] = {}  # in order
+        for number, word in enumerate(chain(first[num_leading:], entries), num_leading + 1):
+            problem = _find_problem(word, words)
             if problem:
                 raise DataError(f"{path}:{number}: {problem}")
-            seen.add(word)
-        return Words(words)
+            words[word] = None
+        if not words:
+            raise DataError(f"{path}: no words; give a list of words, one per line")
+        return Words([*words])
 
     def with_tokens(self, tokens: Sequence[str]) -> "Words":
         """Return a vocabulary with further entries at its end.
@@ -129,7 +129,7 @@ class Words:
         return list(range(len(ids)))
 
 
-def _find_problem(word: str, seen: set[str]) -> str | None:
+def _find_problem(word: str, seen: Container[str]) -> str | None:
     """Describe the problem of an entry after the entries `seen`; None if it is valid."""
     if not word:
         return "empty line; delete it"

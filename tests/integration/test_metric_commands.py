@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.signals import STOP_SIGNALS
+from tests.commands import nmtkit_in_text
 from tests.processes import has_ended
 from tests.tiny import write_lines
 
@@ -183,3 +184,32 @@ def test_systems_with_other_sources_are_refused(texts: Path) -> None:
     assert done.returncode == 3
     assert "b.jsonl:1: another source than " in done.stderr
     assert "give translations of the same text" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["score", "rerank", "train", "preprocess", "translate"])
+def test_a_recipe_runs_no_program(command: str, tmp_path: Path) -> None:
+    (tmp_path / "line").write_text('{"source": "a", "translation": "b"}\n', "utf-8")
+    marker = tmp_path / "marker"
+    text = f"[metrics]\nmetric_command = ['x=touch {marker}; cat > {marker}; echo 1']\n"
+    (tmp_path / "recipe.toml").write_text(text, "utf-8")
+    arguments: dict[str, list[object]] = {
+        "score": ["--reference", tmp_path / "line", tmp_path / "line"],
+        "rerank": ["--features", "command:x", tmp_path / "line"],
+    }
+    line = (command, "--config", tmp_path / "recipe.toml", *arguments.get(command, []))
+    done = nmtkit_in_text(*line)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    if command in arguments:
+        assert "give --metric-command NAME=COMMAND on the command line" in done.stderr
+    assert not marker.exists()
+
+
+def test_the_command_line_adds_programs_to_a_printed_recipe(texts: Path) -> None:
+    arguments = ("score", "--metric", "none", "--metric-command", RATIO)
+    printed = nmtkit_in_text(*arguments, "--print-config")
+    assert printed.stderr == "nmtkit: warning: --metric-command: not printed; give it again\n"
+    (texts / "recipe.toml").write_text(printed.stdout, "utf-8")
+    texts_to_score = ("--reference", texts / "reference", texts / "system")
+    again = ("score", "--config", texts / "recipe.toml", "--metric-command", RATIO)
+    direct = nmtkit_in_text(*arguments, *texts_to_score)
+    assert nmtkit_in_text(*again, *texts_to_score).stdout == direct.stdout != ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nmtkit.errors import ConfigError
-from nmtkit.text.lines import read_lines
+from nmtkit.text.lines import read_list
 
 _COMMENT = "#"
 _HASH_DIGITS = 8
@@ -106,7 +106,7 @@ def read_parameters(path: Path) -> Parameters:
 
     Raises:
         ConfigError: the file cannot be read, or a line is invalid.
-        DataError: the file is not UTF-8.
+        DataError: the file is not UTF-8, or too large.
     """
     numbers = {"DEBUG": 0, "LABELED": 1}
     numbers |= {"MAX_ERROR": COLLINS.max_error, "CUTOFF_LEN": COLLINS.cutoff_length}
@@ -116,7 +116,7 @@ def read_parameters(path: Path) -> Parameters:
         "QUOTE_LABEL": set(),
     }
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_list(path), 1):
         if line.startswith(_COMMENT) or len(line.rstrip()) < _SHORTEST_ENTRY:
             continue
         where = f"{path}:{number}"

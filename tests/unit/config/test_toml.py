@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
 from nmtkit.config.schema import RECIPES as RECIPES_OF_COMMANDS
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import (
+    PreprocessRecipe,
+    RerankRecipe,
+    ScoreRecipe,
+    TrainRecipe,
+    TranslateRecipe,
+)
 from nmtkit.config.toml import (
     MAX_CHARACTERS,
     build,
@@ -75,6 +81,31 @@ def test_a_written_recipe_is_read_back_unchanged(
         {"positions": "learned" if is_learned else "sinusoidal"},
     )
     assert loads(dumps(recipe), TrainRecipe, "file") == recipe
+
+
+@pytest.mark.parametrize("recipe_type", RECIPES_OF_COMMANDS.values(), ids=RECIPES_OF_COMMANDS)
+@pytest.mark.parametrize("place", ["[metrics]\n", "", "[model]\n", "[output]\n"])
+def test_no_recipe_names_a_program(recipe_type: AnyType, place: str) -> None:
+    text = f'{place}metric_command = ["x=touch marker"]\n'
+    for read in (read_values, loads):
+        with pytest.raises(ConfigError) as caught:
+            read(text, recipe_type, "file")
+        if "metric_command" in fields_of(recipe_type) and place in ("[metrics]\n", ""):
+            assert (
+                "would run programs of a file; delete it, and give --metric-command NAME=COMMAND "
+                "on the command line"
+            ) in str(caught.value)
+
+
+@pytest.mark.parametrize("recipe_type", [ScoreRecipe, RerankRecipe])
+def test_a_written_recipe_has_no_program_and_an_empty_list_of_them_is_read(
+    recipe_type: type[ScoreRecipe | RerankRecipe],
+) -> None:
+    recipe = recipe_of(recipe_type, {"metric_command": ("x=cat",), "lowercase": True})
+    assert "metric_command" not in dumps(recipe)
+    assert read_values(dumps(recipe), recipe_type, "file")["lowercase"] is True
+    old = "[metrics]\nmetric_command = []\n"  # as it was printed by earlier versions
+    assert recipe_of(recipe_type, read_values(old, recipe_type, "file")) == recipe_type()
 
 
 def test_the_file_names_every_setting_in_its_section() -> None:

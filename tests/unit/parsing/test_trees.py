@@ -1,5 +1,5 @@
 import re
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 
 import pytest
@@ -63,6 +63,29 @@ def test_the_files_of_the_treebank_are_read() -> None:
     assert first.words() == ["The", "dog", "was", "seen", "*-1", "."]
     assert list(labels(first))[:5] == ["", "S", "NP-SBJ-1", "DT", "NN"]
     assert format_tree(second) == "( (NP (-LRB- -LRB-) (NN end) (-RRB- -RRB-)))"
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_tree_without_an_end_is_refused_at_the_limit(skips: bool) -> None:
+    line = " " + 10_000 * "(S "
+    skipped: list[str] = []
+    lines = chain(["(S (NN dog))", "(S"], repeat(line, 50), ["(S (NN cat))"])
+    expected = "x:2: the tree that begins here has more than 1,048,576 characters; close it, or"
+    if skips:
+        found = list(read_trees(lines, "x", skipped.append))
+        assert [tree.words() for tree in found] == [["dog"], ["cat"]]
+        (message,) = skipped
+        assert message.startswith(expected)
+    else:
+        with pytest.raises(DataError, match=expected):
+            list(read_trees(lines, "x", None))
+
+
+def test_trees_that_share_lines_with_others_have_no_limit_together() -> None:
+    lines = ["(S " + 1000 * " ", *repeat("(NN dog)) (S" + 1000 * " ", 2000), "(NN dog))"]
+    assert (
+        sum(1 for _ in read_trees([lines[0], *(f" {one}" for one in lines[1:])], "x", None)) == 2001
+    )
 
 
 def test_trees_are_read_one_after_another() -> None:

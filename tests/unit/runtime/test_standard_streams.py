@@ -1,10 +1,12 @@
-"""Standard output loses nothing without an error; standard error never fails."""
+"""Input is read to its end, output loses nothing without an error, standard error never fails."""
 
 import io
 import os
 import select
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import click
 import pytest
@@ -28,14 +30,14 @@ def test_a_pipe_that_accepts_parts_gets_all_that_is_written(
     os.set_blocking(writing, False)
     received = []
 
-    def wait(_readers: object, writers: list[io.FileIO], _others: object) -> None:
-        assert [file.fileno() for file in writers] == [writing]
+    def wait(file: io.FileIO, event: int) -> None:
+        assert (file.fileno(), event) == (writing, select.POLLOUT)
         received.append(os.read(reading, 5000))
 
     raw = io.FileIO(writing, "wb", closefd=False)
     buffer = io.BufferedWriter(raw) if is_buffered else raw
     monkeypatch.setattr(sys, name, io.TextIOWrapper(buffer, "utf-8"))
-    monkeypatch.setattr(select, "select", wait)
+    monkeypatch.setattr(standard_streams, "_wait", wait)
     OPENERS[name]()
     stream = getattr(sys, name)
     stream.buffer.write(TEXT.encode())
@@ -45,6 +47,38 @@ def test_a_pipe_that_accepts_parts_gets_all_that_is_written(
     assert len(received) > 1  # the pipe was full
     with os.fdopen(reading, "rb") as pipe:
         assert (b"".join(received) + pipe.read()).decode() == TEXT * 3
+
+
+READERS: dict[str, Callable[[BinaryIO], bytes]] = {
+    "lines": b"".join,
+    "size": lambda stream: stream.read(100),
+    "all": lambda stream: stream.read(),
+    "unbuffered": lambda stream: cast(io.BufferedReader, stream).raw.read(),
+    "peek": lambda stream: b"".join(iter(lambda: stream.peek(1) and stream.read1(3), b"")),  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_pipe_that_pauses_is_read_to_its_end(
+    read: Callable[[BinaryIO], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    parts = [b"a\nb", b"c\n", b"d"]
+
+    def wait(file: io.FileIO, event: int) -> None:
+        assert (file.fileno(), event) == (reading, select.POLLIN)
+        if parts:
+            os.write(writing, parts.pop(0))
+        else:
+            os.close(writing)
+
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        monkeypatch.setattr(standard_streams, "_wait", wait)
+        standard_streams.open_standard_input()
+        assert sys.stdin.fileno() == reading
+        assert read(sys.stdin.buffer) == b"a\nbc\nd"
 
 
 @pytest.mark.parametrize("name", OPENERS)
