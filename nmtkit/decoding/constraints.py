@@ -24,7 +24,13 @@ class Constraint:
 
     In each step the search calls `apply`, then `proposals` and `progress`, and at last `keep`,
     `expand` (after the first step) or `reorder` (after the others).
+
+    Attributes:
+        demands: it forbids the end symbol until something has occurred, and has `proposals` and a
+            `progress`.
     """
+
+    demands = False
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:
         """Set the sums of forbidden candidates to IMPOSSIBLE, in place.
@@ -43,7 +49,7 @@ class Constraint:
     def proposals(self) -> Tensor | None:
         """Return ids (B, W, K) that are candidates of a row however improbable; None = none.
 
-        They are padded with NO_TOKEN. A constraint that proposes has a `progress`.
+        They are padded with NO_TOKEN.
         """
 
     def progress(self, parents: Tensor, tokens: Tensor) -> Tensor | None:
@@ -73,7 +79,7 @@ class Constraint:
 class Constraints(Constraint):
     """Several constraints, each of which holds.
 
-    At a sentence's last permitted position none of them forbids the end symbol.
+    At a sentence's last permitted position only a demand forbids the end symbol.
     """
 
     def __init__(self, constraints: Sequence[Constraint], max_lengths: Tensor) -> None:
@@ -87,19 +93,23 @@ class Constraints(Constraint):
         self._max_lengths = max_lengths
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:
-        """Apply all constraints; keep the sums of the tokens that each of them exempts."""
+        """Apply all constraints; keep the sums of the tokens that one of them exempts."""
         position = prefixes.shape[2]
-        is_last = self._max_lengths == position + 1
+        is_last = self._max_lengths <= position + 1
         exempt = torch.where(is_last, EOS_ID, NO_TOKEN)[:, None]
         columns = [one.exempt(position) for one in self._constraints]
         exempt = torch.cat([exempt, *(one[:, None] for one in columns if one is not None)], 1)
         index = exempt.clamp(min=0)[:, None].expand(-1, sums.shape[1], -1)
         kept = sums.gather(2, index)
         for constraint in self._constraints:
-            constraint.apply(sums, prefixes)
-        # Later columns may exempt the same token, or stand for none.
+            if not constraint.demands:
+                constraint.apply(sums, prefixes)
+        # Several columns may have the same index.
         is_exempt = (exempt != NO_TOKEN)[:, None]
         sums.scatter_reduce_(2, index, kept.masked_fill(~is_exempt, IMPOSSIBLE), "amax")
+        for constraint in self._constraints:
+            if constraint.demands:
+                constraint.apply(sums, prefixes)
 
     def exempt(self, position: int) -> Tensor | None:
         """Return None: the tokens are exempt from these constraints only."""
