@@ -76,7 +76,6 @@ def check_usage(
 
 def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     """Translate standard input to standard output; on a terminal, line by line."""
-    from nmtkit.decoding.answers import DraftCounts
     from nmtkit.decoding.input_formats import read_requests
     from nmtkit.decoding.output_formats import make_writer
     from nmtkit.decoding.workers import open_translator
@@ -94,7 +93,6 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     size = 1 if recipe.translation.stream else recipe.translation.chunk_lines
     number = 0
     repair_counts: Counter[bool | None] = Counter()
-    drafted = DraftCounts()
     # Who gets line by line sees the lines, and the speed is that of the input.
     reporter = SILENT if size == 1 else line_reporter()
     with reporter.counting("translated", "lines") as counting, prompting(text) as ask:
@@ -104,10 +102,8 @@ def translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
             write_lines(line for place, answer in numbered for line in write(answer, place))
             number += len(result.answers)
             repair_counts.update(answer.translations[0].is_repaired for answer in result.answers)
-            drafted.add(result.answers)
             counting.add(result.num_lines, result.num_tokens)
             if result.answers:
                 ask()
-    for summary in (translator.summarize(repair_counts), drafted.summarize()):
-        if summary:
-            say(summary)
+    if summary := translator.summarize(repair_counts):
+        say(summary)

@@ -57,8 +57,6 @@ class TranslateSettings(TypedDict, total=False):
     max_tokens: int
     batch_size: int
     shortlist: str | PathLike[str] | None
-    draft: str | PathLike[str] | None
-    draft_tokens: int
     compile: str
     max_source_length: int
     on_too_long: str

@@ -96,10 +96,6 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
             "them to its candidates; leave out --token-scores or --shortlist "
             "[output.token_scores]",
         )
-    if recipe.translation.draft:
-        yield from _draft(recipe)
-    else:
-        yield from without_effect(recipe, ("draft_tokens",), "without --draft")
     if recipe.translation.compile == "on" and recipe.translation.devices != 1:
         yield Problem(
             ("compile", "devices"),
@@ -109,24 +105,6 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     if recipe.translation.stream:
         yield from without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     yield from _search(recipe, search)
-
-
-def _draft(recipe: TranslateRecipe) -> Iterator[Problem]:
-    """Yield the settings with which a draft does not work."""
-    is_greedy = recipe.search.beam == 1 and not recipe.sampling.sample
-    if not is_greedy:
-        yield Problem(
-            ("draft", "beam", "sample"),
-            f"draft ({recipe.translation.draft}) proposes tokens for greedy search only; give "
-            "--beam 1 without --sample [translation.draft]",
-        )
-    if recipe.constraints.no_repeat_ngram:
-        yield Problem(
-            ("draft", "no_repeat_ngram"),
-            f"no_repeat_ngram ({recipe.constraints.no_repeat_ngram}) needs whole prefixes, and "
-            "with --draft the model reads several tokens at a time; leave out one of them "
-            "[constraints.no_repeat_ngram]",
-        )
 
 
 def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:

@@ -135,21 +135,6 @@ class TranslationConfig(InferenceConfig):
         "Restrict output tokens to a shortlist from `nmtkit shortlist`.",
         metavar="FOLDER",
     )
-    draft: str = setting(
-        "",
-        "Faster model of the same vocabulary that proposes tokens, with --beam 1; the "
-        "translations stay the same.",
-        metavar="MODEL",
-        on_resume="free",
-    )
-    draft_tokens: int = setting(
-        3,
-        "Tokens that --draft proposes at a time; on a CPU 1, 3 or 7 are fastest.",
-        unit="tokens",
-        minimum=1,
-        maximum=64,
-        on_resume="free",
-    )
     compile: str = setting(
         "off",
         "Compile the decoder for lines that are translated one at a time, on a CPU with a C++ "

@@ -24,7 +24,6 @@ class Translation:
         is_repaired: whether the search's output was malformed and was repaired; None for plain
             text and for blank lines.
         n_best: from Python, the n best translations of the line, this one first.
-        num_steps: with a draft, the steps of the model, in which it verifies proposals; else 0.
     """
 
     text: str
@@ -34,7 +33,6 @@ class Translation:
     annotations: Annotations = field(default_factory=Annotations, repr=False, hash=False)
     is_repaired: bool | None = field(default=None, repr=False)
     n_best: "tuple[Translation, ...]" = field(default=(), repr=False, compare=False)
-    num_steps: int = field(default=0, repr=False, compare=False)
 
     @property
     def alignment(self) -> tuple[tuple[int, int], ...]:
@@ -78,25 +76,6 @@ class Answer:
 
 Chunk = tuple[int, Sequence[Request]]
 """Lines that are read and sorted by length together; the number of the first one, from 1."""
-
-
-class DraftCounts:
-    """Tokens, and steps of the model, of translations with a draft."""
-
-    def __init__(self) -> None:
-        self._num_tokens = self._num_steps = 0
-
-    def add(self, answers: Sequence[Answer]) -> None:
-        """Count the translations of these lines."""
-        for answer in answers:
-            self._num_tokens += len(answer.translations[0].tokens)
-            self._num_steps += answer.translations[0].num_steps
-
-    def summarize(self) -> str:
-        """Return a line with the tokens per step, 1 without a draft; "" if none was used."""
-        if not self._num_steps:
-            return ""
-        return f"with the draft: {self._num_tokens / self._num_steps:.2f} tokens per step"
 
 
 @dataclass(frozen=True)
@@ -195,5 +174,4 @@ def join(parts: Sequence[Translation], word_of: WordOf) -> Translation:
         score=sum(part.score for part in parts),
         tokens=tuple(token for part in parts for token in part.tokens),
         annotations=join_annotations([part.annotations for part in parts], word_of),
-        num_steps=sum(part.num_steps for part in parts),
     )

@@ -140,7 +140,7 @@ def compile_step(model: Transformer, dtype: torch.dtype, num_tokens: int, path: 
     with torch.no_grad():
         state = model.start(model.encode(example_source))
         state.expand(num_tokens)
-        state.begin_step(num_tokens)
+        state.begin_step()
         x = torch.zeros(1, num_tokens, model.config.model_size)
         entries, positions = Dim("entries", min=2), Dim("positions", min=2)
         layers = len(model.decoder)

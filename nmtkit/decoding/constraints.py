@@ -1,10 +1,11 @@
-"""Constraints on hypotheses: which tokens may follow a prefix.
+"""Constraints on hypotheses: which tokens may follow a prefix, and which must occur.
 
-A constraint removes candidates and leaves the probabilities of the others unchanged. So scores
-equal those of forced decoding.
+A constraint removes candidates, or adds some that the search would not consider. The probabilities
+stay those of the model, so scores equal those of forced decoding. Constraints follow the rows of a
+search as the state of the models does.
 """
 
-from typing import Protocol
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -15,48 +16,21 @@ IMPOSSIBLE = float("-inf")
 """Log-probability or score of a row, candidate or hypothesis that does not exist."""
 
 NO_TOKEN = -1
-"""Padding of forced prefixes."""
+"""Padding of ids."""
 
 
-class FormConstraint(Protocol):
-    """Limits the hypotheses of B sentences to the form that their type of target demands."""
+class Constraint:
+    """A constraint on the hypotheses of B sentences; by default it does not constrain them.
 
-    def permitted(self, prefixes: Tensor) -> Tensor:
-        """Return the mask (B, W, V) of tokens that may follow prefixes (B, W, T)."""
+    In each step the search calls `apply`, then `proposals` and `progress`, and at last `keep`,
+    `expand` (after the first step) or `reorder` (after the others).
 
-    def keep(self, sentences: Tensor) -> None:
-        """Continue with these sentences only; sentences (B',) int64."""
-
-
-class Constraints:
-    """Constraints on the hypotheses of B sentences.
-
-    The other constraints do not apply to a forced prefix, nor to the end symbol at a sentence's
-    last permitted position.
+    Attributes:
+        demands: it forbids the end symbol until something has occurred, and has `proposals` and a
+            `progress`.
     """
 
-    def __init__(
-        self,
-        min_lengths: Tensor | None = None,
-        forced_prefixes: Tensor | None = None,
-        banned: tuple[int, ...] = (),
-        no_repeat_ngram: int = 0,
-        form: FormConstraint | None = None,
-    ) -> None:
-        """Store the constraints; without arguments, there are none.
-
-        Args:
-            min_lengths: (B,) int64, the shortest hypothesis permitted, its end symbol counted.
-            forced_prefixes: (B, P) int64, padded with NO_TOKEN.
-            banned: ids that are never generated.
-            no_repeat_ngram: n-grams of this length occur at most once; 0 = no limit.
-            form: the form of hypotheses; None = any.
-        """
-        self._min_lengths = min_lengths
-        self._forced_prefixes = forced_prefixes
-        self._banned = banned
-        self._no_repeat_ngram = no_repeat_ngram
-        self._form = form
+    demands = False
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:
         """Set the sums of forbidden candidates to IMPOSSIBLE, in place.
@@ -65,74 +39,174 @@ class Constraints:
             sums: (B, W, V) sums of log-probabilities of each row with each next token.
             prefixes: (B, W, T) tokens of each row so far, without the begin symbol.
         """
-        position = prefixes.shape[2]
-        forced = self._forced(sums, position)
-        self._forbid(sums, position)
-        if 0 < self._no_repeat_ngram <= position:
-            _forbid_repeats(sums, prefixes, self._no_repeat_ngram)
-        if self._form is not None:
-            sums.masked_fill_(~self._form.permitted(prefixes), IMPOSSIBLE)
-        _force(sums, forced)
 
-    def apply_at(self, sums: Tensor, positions: Tensor) -> None:
-        """Apply the constraints at several positions of a sentence, except n-grams and forms.
+    def exempt(self, position: int) -> Tensor | None:
+        """Return the ids (B,) that no constraint forbids as token number `position`, from 0.
+
+        NO_TOKEN stands for none of a sentence, and None for none of all.
+        """
+
+    def proposals(self) -> Tensor | None:
+        """Return ids (B, W, K) that are candidates of a row however improbable; None = none.
+
+        They are padded with NO_TOKEN.
+        """
+
+    def progress(self, parents: Tensor, tokens: Tensor) -> Tensor | None:
+        """Return how much of what must occur each candidate contains; None = nothing must.
+
+        The search divides the beam evenly among candidates of different progress.
+        Source: Post and Vilar 2018, https://arxiv.org/abs/1804.06609 (dynamic beam allocation).
 
         Args:
-            sums: (B, T, V) of T next tokens of each sentence.
-            positions: (B, T) int64, their indices in the hypothesis, from 0.
+            parents: (B, C) rows.
+            tokens: (B, C) their next tokens.
+
+        Returns:
+            (B, C) int64.
         """
-        assert not self._no_repeat_ngram, "n-grams need prefixes"
-        assert self._form is None, "forms need prefixes"
-        forced = self._forced(sums, positions)
-        self._forbid(sums, positions)
-        _force(sums, forced)
+
+    def expand(self, width: int) -> None:
+        """Repeat each sentence's only row `width` times."""
+
+    def reorder(self, parents: Tensor) -> None:
+        """Make row w of each sentence continue its row parents[:, w]; parents (B, W) int64."""
 
     def keep(self, sentences: Tensor) -> None:
         """Continue with these sentences only; sentences (B',) int64."""
-        if self._min_lengths is not None:
-            self._min_lengths = self._min_lengths[sentences]
-        if self._forced_prefixes is not None:
-            self._forced_prefixes = self._forced_prefixes[sentences]
-        if self._form is not None:
-            self._form.keep(sentences)
-
-    def _forbid(self, sums: Tensor, position: int | Tensor) -> None:
-        """Forbid banned tokens, and the end symbol before the shortest hypothesis has ended."""
-        for token in self._banned:
-            sums[:, :, token] = IMPOSSIBLE
-        if self._min_lengths is not None:
-            is_early = position + 1 < self._min_lengths[:, None]
-            sums[:, :, EOS_ID].masked_fill_(is_early, IMPOSSIBLE)
-
-    def _forced(self, sums: Tensor, position: int | Tensor) -> tuple[Tensor, ...] | None:
-        """Return the forced tokens: mask (B, 1 or T, 1), tokens and sums (B, W or T, 1)."""
-        forced = self._forced_prefixes
-        if forced is None or not forced.shape[1]:
-            return None
-        if isinstance(position, int):
-            if position >= forced.shape[1]:
-                return None
-            columns = forced[:, position, None]
-        else:
-            is_inside = position < forced.shape[1]
-            columns = forced.gather(1, position.clamp(max=forced.shape[1] - 1))
-            columns = columns.where(is_inside, NO_TOKEN)
-        tokens = columns.clamp(min=0)[:, :, None].expand(-1, sums.shape[1], 1)
-        return (columns != NO_TOKEN)[:, :, None], tokens, sums.gather(2, tokens)
 
 
-def _force(sums: Tensor, forced: tuple[Tensor, ...] | None) -> None:
-    """Forbid all other tokens where one is forced; `forced` is from `Constraints._forced`."""
-    if forced is not None:
-        is_forced, tokens, kept = forced
-        sums.masked_fill_(is_forced, IMPOSSIBLE)
-        sums.scatter_(2, tokens, torch.where(is_forced, kept, sums.gather(2, tokens)))
+class Constraints(Constraint):
+    """Several constraints, each of which holds.
+
+    At a sentence's last permitted position only a demand forbids the end symbol.
+    """
+
+    def __init__(self, constraints: Sequence[Constraint], max_lengths: Tensor) -> None:
+        """Store the constraints.
+
+        Args:
+            constraints: at least one.
+            max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted.
+        """
+        self._constraints = constraints
+        self._max_lengths = max_lengths
+
+    def apply(self, sums: Tensor, prefixes: Tensor) -> None:
+        """Apply all constraints; keep the sums of the tokens that one of them exempts."""
+        position = prefixes.shape[2]
+        is_last = self._max_lengths <= position + 1
+        exempt = torch.where(is_last, EOS_ID, NO_TOKEN)[:, None]
+        columns = [one.exempt(position) for one in self._constraints]
+        exempt = torch.cat([exempt, *(one[:, None] for one in columns if one is not None)], 1)
+        index = exempt.clamp(min=0)[:, None].expand(-1, sums.shape[1], -1)
+        kept = sums.gather(2, index)
+        for constraint in self._constraints:
+            if not constraint.demands:
+                constraint.apply(sums, prefixes)
+        # Several columns may have the same index.
+        is_exempt = (exempt != NO_TOKEN)[:, None]
+        sums.scatter_reduce_(2, index, kept.masked_fill(~is_exempt, IMPOSSIBLE), "amax")
+        for constraint in self._constraints:
+            if constraint.demands:
+                constraint.apply(sums, prefixes)
+
+    def exempt(self, position: int) -> Tensor | None:
+        """Return None: the tokens are exempt from these constraints only."""
+
+    def proposals(self) -> Tensor | None:
+        """Return all proposals, next to each other."""
+        found = [one for one in (each.proposals() for each in self._constraints) if one is not None]
+        return torch.cat(found, 2) if found else None
+
+    def progress(self, parents: Tensor, tokens: Tensor) -> Tensor | None:
+        """Return the total progress."""
+        totals = (one.progress(parents, tokens) for one in self._constraints)
+        found = [total for total in totals if total is not None]
+        return torch.stack(found).sum(0) if found else None
+
+    def expand(self, width: int) -> None:
+        """Expand all constraints."""
+        for constraint in self._constraints:
+            constraint.expand(width)
+
+    def reorder(self, parents: Tensor) -> None:
+        """Reorder all constraints."""
+        for constraint in self._constraints:
+            constraint.reorder(parents)
+
+    def keep(self, sentences: Tensor) -> None:
+        """Continue with these sentences, in all constraints."""
+        self._max_lengths = self._max_lengths[sentences]
+        for constraint in self._constraints:
+            constraint.keep(sentences)
 
 
-def _forbid_repeats(sums: Tensor, prefixes: Tensor, size: int) -> None:
-    """Forbid tokens that would complete an n-gram of `size` tokens that the row has already."""
-    ngrams = prefixes.unfold(2, size, 1)  # (B, W, n, size)
-    last = prefixes[:, :, prefixes.shape[2] - size + 1 :]
-    is_repeated = (ngrams[:, :, :, :-1] == last[:, :, None, :]).all(-1)
-    sentence, row, ngram = is_repeated.nonzero(as_tuple=True)
-    sums[sentence, row, ngrams[sentence, row, ngram, -1]] = IMPOSSIBLE
+class ForcedPrefixes(Constraint):
+    """Hypotheses begin with given tokens, which no other constraint forbids."""
+
+    def __init__(self, prefixes: Tensor) -> None:
+        """Store prefixes (B, P) int64, padded with NO_TOKEN."""
+        self._prefixes = prefixes
+
+    def apply(self, sums: Tensor, prefixes: Tensor) -> None:
+        """Forbid all candidates in a forced prefix; `exempt` permits the right one."""
+        tokens = self.exempt(prefixes.shape[2])
+        if tokens is not None:
+            sums.masked_fill_((tokens != NO_TOKEN)[:, None, None], IMPOSSIBLE)
+
+    def exempt(self, position: int) -> Tensor | None:
+        """Return the forced tokens."""
+        return self._prefixes[:, position] if position < self._prefixes.shape[1] else None
+
+    def keep(self, sentences: Tensor) -> None:
+        """Keep the prefixes of these sentences."""
+        self._prefixes = self._prefixes[sentences]
+
+
+class ShortestLengths(Constraint):
+    """Hypotheses have a smallest length."""
+
+    def __init__(self, lengths: Tensor) -> None:
+        """Store the shortest lengths permitted (B,) int64, the end symbol counted."""
+        self._lengths = lengths
+
+    def apply(self, sums: Tensor, prefixes: Tensor) -> None:
+        """Forbid the end symbol where it comes too early."""
+        is_early = prefixes.shape[2] + 1 < self._lengths[:, None]
+        sums[:, :, EOS_ID].masked_fill_(is_early, IMPOSSIBLE)
+
+    def keep(self, sentences: Tensor) -> None:
+        """Keep the lengths of these sentences."""
+        self._lengths = self._lengths[sentences]
+
+
+class BannedToken(Constraint):
+    """A token is never generated."""
+
+    def __init__(self, token: int) -> None:
+        """Store its id."""
+        self._token = token
+
+    def apply(self, sums: Tensor, prefixes: Tensor) -> None:  # noqa: ARG002
+        """Forbid the token."""
+        sums[:, :, self._token] = IMPOSSIBLE
+
+
+class NoRepeatedNgrams(Constraint):
+    """N-grams of a length occur at most once in a hypothesis."""
+
+    def __init__(self, size: int) -> None:
+        """Store the length, at least 1."""
+        self._size = size
+
+    def apply(self, sums: Tensor, prefixes: Tensor) -> None:
+        """Forbid tokens that would complete an n-gram that the row has already."""
+        size, position = self._size, prefixes.shape[2]
+        if position < size:
+            return
+        ngrams = prefixes.unfold(2, size, 1)  # (B, W, n, size)
+        last = prefixes[:, :, position - size + 1 :]
+        is_repeated = (ngrams[:, :, :, :-1] == last[:, :, None, :]).all(-1)
+        sentence, row, ngram = is_repeated.nonzero(as_tuple=True)
+        sums[sentence, row, ngrams[sentence, row, ngram, -1]] = IMPOSSIBLE

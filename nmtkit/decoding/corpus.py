@@ -101,7 +101,6 @@ def _translate_rest(
     warn: Callable[[str], None],
 ) -> None:
     """Translate the lines of a corpus that have no translation yet."""
-    from nmtkit.decoding.answers import DraftCounts
     from nmtkit.decoding.output_formats import make_writer
     from nmtkit.decoding.workers import open_translator
 
@@ -115,15 +114,12 @@ def _translate_rest(
         text, recipe.output.input_format, corpus.plan.input, warn, corpus.next_line
     )
     total, done = corpus.num_lines, corpus.num_lines_done
-    drafted = DraftCounts()
     with reporter.counting("translated", "lines", total, done) as counting:
         for result in translator.answer_all(corpus.chunks(requests)):
             corpus.add(result.answers, write)
-            drafted.add(result.answers)
             counting.add(result.num_lines, result.num_tokens)
-    for summary in (translator.summarize(corpus.repair_counts), drafted.summarize()):
-        if summary:
-            reporter.message(summary)
+    if summary := translator.summarize(corpus.repair_counts):
+        reporter.message(summary)
 
 
 def _with_precision(recipe: TranslateRecipe, file: GrowingFile) -> TranslateRecipe:

@@ -23,8 +23,7 @@ from nmtkit.text.lines import TextFacts, facts_of, open_bytes, raw_lines
 FREE_SETTINGS = (
     # Equal up to rounding.
     *("device", "threads", "devices", "max_tokens", "batch_size"),
-    *("draft", "draft_tokens", "compile"),
-    *("stream", "shortlist"),  # without effect; recorded by its hash
+    *("compile", "stream", "shortlist"),  # without effect; recorded by its hash
 )
 """Settings that may differ when a translation continues."""
 

@@ -9,13 +9,11 @@ from pathlib import Path
 import torch
 
 from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TranslateRecipe
-from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
-from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
@@ -36,7 +34,7 @@ def load_translator(
         report: takes a line before what takes long.
 
     Raises:
-        ConfigError: the vocabularies differ, the draft does not fit, or the device is missing.
+        ConfigError: the vocabularies differ, or the device is missing.
         DamagedError: a model or the shortlist is missing or incomplete.
     """
     device, config = set_up(recipe.runtime), recipe.translation
@@ -55,16 +53,14 @@ def load_translator(
             )
     models = [one.model for one in loaded]
     shortlist = _load_shortlist(config.shortlist, paths[0], first.codec)
-    draft = _load_draft(config, device, paths[0], first.codec)
-    translator = Translator(models, first.codec, recipe, warn, shortlist, draft)
+    translator = Translator(models, first.codec, recipe, warn, shortlist)
     # At last, as compiling takes long.
     dtype = _dtype(config.precision, device)
-    steps = [(path, model, translator.step_size) for path, model in zip(paths, models, strict=True)]
-    if draft is not None:
-        steps.append((Path(config.draft), draft, 1))
-    for path, model, num_tokens in steps:
+    for path, model in zip(paths, models, strict=True):
         if config.compile == "on":
-            model.compiled_step = load_or_compile(path, model, dtype, num_tokens, report, warn)
+            model.compiled_step = load_or_compile(
+                path, model, dtype, translator.width, report, warn
+            )
         model.prepare(dtype)
     return translator
 
@@ -90,21 +86,6 @@ def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> S
 def _dtype(precision: str, device: torch.device) -> torch.dtype:
     """Return the type of matrix products."""
     return choose_precision(precision, device, trained_size=None) or torch.float32
-
-
-def _load_draft(
-    config: TranslationConfig, device: torch.device, model: Path, codec: TextCodec
-) -> Transformer | None:
-    if not config.draft:
-        return None
-    path = Path(config.draft)
-    draft = load_model(path, device)
-    if draft.codec.fingerprint != codec.fingerprint:
-        raise ConfigError(
-            f"{path}: its vocabulary differs from that of {model}, so it cannot be its "
-            "draft; train it on data from `nmtkit preprocess --vocabulary-of`"
-        )
-    return draft.model
 
 
 def _load_shortlist(folder: str, model: Path, codec: TextCodec) -> Shortlist | None:

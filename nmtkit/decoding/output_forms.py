@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmtkit.config.metrics import CONSTRAINT_SETTINGS, TargetType
 from nmtkit.config.translation import ConstraintsConfig
-from nmtkit.decoding.constraints import FormConstraint
+from nmtkit.decoding.constraints import Constraint
 from nmtkit.errors import ConfigError
 from nmtkit.parsing.well_formed import TreeForm
 from nmtkit.text.codec import TextCodec
@@ -21,13 +21,11 @@ class OutputForm(Protocol):
     """The form of all outputs of a type of target.
 
     Attributes:
-        no_shortlist, no_prefix, no_draft: why a shortlist, a forced prefix, or a draft is refused;
-            "" = it is not.
+        no_shortlist, no_prefix: why a shortlist or a forced prefix is refused; "" = it is not.
     """
 
     no_shortlist: str
     no_prefix: str
-    no_draft: str
 
     def fewest_tokens(self, ids: list[int], line: str) -> int:
         """Return the length of the shortest output of a source, its end symbol counted.
@@ -37,7 +35,7 @@ class OutputForm(Protocol):
             line: text of the whole source.
         """
 
-    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> FormConstraint | None:
+    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> Constraint | None:
         """Return the constraint on a batch; None = the search is free.
 
         Args:

@@ -9,7 +9,6 @@ Source: Fan et al. 2018 (arXiv 1805.04833) for top-k, Holtzman et al. 2020 (arXi
 top-p, Hewitt et al. 2022 (arXiv 2210.15191, section 4) for the epsilon cutoff.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -20,11 +19,11 @@ from nmtkit.config.translation import SamplingConfig
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
 from nmtkit.decoding.search import (
     NO_PROBABILITIES,
-    PRUNING_FRACTION,
     Hypothesis,
     S,
     Step,
     length_penalty,
+    search,
 )
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
@@ -72,83 +71,64 @@ def sample(
     Raises:
         DamagedError: logits are not numbers.
     """
-    samples = _Samples(max_lengths, spec, constraints)
-    results: list[list[Hypothesis]] = [[] for _ in max_lengths]
-    while True:
-        logits = step(samples.tokens, state)
-        if not samples.position:
-            state.expand(spec.num_samples)
-            logits = logits.expand(-1, spec.num_samples, -1)
-        samples.extend(logits)
-        is_done = samples.is_done.all(1)
-        num_done = int(is_done.sum())
-        if num_done >= PRUNING_FRACTION * len(is_done):
-            for sentence, hypotheses in samples.of_sentences(is_done, config):
-                results[sentence] = hypotheses
-            if num_done == len(is_done):
-                return results
-            remaining = (~is_done).nonzero().squeeze(1)
-            samples.keep(remaining)
-            state.keep(remaining)
+    return search(step, state, Samples(max_lengths, spec, config, constraints), constraints)
 
 
-class _Samples:
-    """The samples of B sentences that are not finished, and W samples of each.
+class Samples:
+    """W samples of each of B sentences; a `Chooser`.
 
     Attributes:
-        tokens: (B, W) int64, the tokens to continue from; at first (B, 1).
-        is_done: (B, W) bool.
+        width, tokens, parents, is_done: as for a `Chooser`.
     """
 
     def __init__(
-        self, max_lengths: Tensor, spec: SamplingSpec, constraints: Constraints | None
+        self,
+        max_lengths: Tensor,
+        spec: SamplingSpec,
+        config: SearchConfig,
+        constraints: Constraints | None,
     ) -> None:
-        """Begin all samples."""
-        shape, device = (len(max_lengths), spec.num_samples), max_lengths.device
+        """Begin all samples; see `sample`."""
+        device = max_lengths.device
+        self.width = spec.num_samples
+        shape = (len(max_lengths), self.width)
         self._max_lengths, self._constraints = max_lengths, constraints
-        self._spec, self._keys = spec, spec.keys
-        self._sentences = list(range(len(max_lengths)))
+        self._spec, self._keys, self._config = spec, spec.keys, config
         self._ids = torch.empty(*shape, 0, dtype=torch.int64, device=device)
         self._sums = torch.zeros(shape, dtype=torch.float64, device=device)
-        self.is_done = torch.zeros(shape, dtype=torch.bool, device=device)
+        self._has_ended = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.is_done = torch.zeros(len(max_lengths), dtype=torch.bool, device=device)
         self.tokens = torch.full((len(max_lengths), 1), BOS_ID, device=device)
+        self.parents: Tensor | None = None  # a sample continues itself
 
-    @property
-    def position(self) -> int:
-        """Number of tokens drawn."""
-        return self._ids.shape[2]
-
-    def extend(self, logits: Tensor) -> None:
-        """Draw the next token of each sample from logits (B, W, V)."""
+    def advance(self, logits: Tensor) -> None:
+        """Draw the next token of each sample from logits (B, W, V), or (B, 1, V) at first."""
+        position = self._ids.shape[2]
         log_probs = logits.log_softmax(-1, dtype=torch.float32)
-        is_last = self._max_lengths <= self.position + 1
-        allowed = _constrained(log_probs, self._ids, is_last, self._constraints)
-        uniform = _uniform(self._spec.seed, self._keys, self.position, self._spec.num_samples)
-        tokens = _draw(allowed, self._spec.config, uniform)
-        tokens = tokens.masked_fill(self.is_done | is_last[:, None], EOS_ID)
-        drawn = log_probs.gather(2, tokens[:, :, None]).squeeze(2)
-        self._sums += drawn.masked_fill(self.is_done, 0.0)
+        is_last = self._max_lengths <= position + 1
+        prefixes = self._ids[:, : logits.shape[1]]
+        allowed = _constrained(log_probs, prefixes, is_last, self._constraints)
+        shape = (-1, self.width, -1)
+        uniform = _uniform(self._spec.seed, self._keys, position, self.width)
+        tokens = _draw(allowed.expand(shape), self._spec.config, uniform)
+        tokens = tokens.masked_fill(self._has_ended | is_last[:, None], EOS_ID)
+        drawn = log_probs.expand(shape).gather(2, tokens[:, :, None]).squeeze(2)
+        self._sums += drawn.masked_fill(self._has_ended, 0.0)
         self._ids = torch.cat([self._ids, tokens[:, :, None]], 2)
-        self.is_done = self.is_done | (tokens == EOS_ID)
+        self._has_ended |= tokens == EOS_ID
+        self.is_done = self._has_ended.all(1)
         self.tokens = tokens
 
-    def of_sentences(
-        self, chosen: Tensor, config: SearchConfig
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Yield the number of each chosen sentence, and its samples; chosen (B,) bool."""
-        indices = chosen.nonzero().squeeze(1)
-        found = _hypotheses(self._ids[indices], self._sums[indices], config)
-        for index, hypotheses in zip(indices.tolist(), found, strict=True):
-            yield self._sentences[index], hypotheses
+    def hypotheses(self, sentences: Tensor) -> list[list[Hypothesis]]:
+        """Return the samples of some of the sentences, in the order drawn; sentences (n,) int64."""
+        return _hypotheses(self._ids[sentences], self._sums[sentences], self._config)
 
-    def keep(self, kept: Tensor) -> None:
-        """Keep only these sentences; kept (B',) int64."""
-        self._sentences = [self._sentences[index] for index in kept.tolist()]
-        self._max_lengths, self._keys = self._max_lengths[kept], self._keys[kept]
-        self._ids, self._sums = self._ids[kept], self._sums[kept]
-        self.is_done, self.tokens = self.is_done[kept], self.tokens[kept]
-        if self._constraints:
-            self._constraints.keep(kept)
+    def keep(self, sentences: Tensor) -> None:
+        """Continue with these sentences only; sentences (B',) int64."""
+        self._max_lengths, self._keys = self._max_lengths[sentences], self._keys[sentences]
+        self._ids, self._sums = self._ids[sentences], self._sums[sentences]
+        self._has_ended, self.is_done = self._has_ended[sentences], self.is_done[sentences]
+        self.tokens = self.tokens[sentences]
 
 
 def _constrained(
@@ -157,7 +137,7 @@ def _constrained(
     """Return the log-probabilities (B, W, V) of permitted tokens; IMPOSSIBLE for others."""
     allowed = log_probs.clone()
     allowed[:, :, BOS_ID] = IMPOSSIBLE
-    if constraints:
+    if constraints is not None:
         constraints.apply(allowed, ids)
         # If the constraints leave no token, the end symbol is permitted: a token must be drawn.
         is_stuck = (allowed == IMPOSSIBLE).all(-1) | is_last[:, None]

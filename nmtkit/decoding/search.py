@@ -1,6 +1,9 @@
-"""Beam search over a step function; it uses tensors and ids only, neither models nor text.
+"""Search over a step function; it uses tensors and ids only, neither models nor text.
 
-The search for one sentence with a beam of width W; other sentences of the batch do not change it:
+`search` is the one loop: in each step a `Chooser` chooses how the rows of each sentence continue.
+`Beam` is the chooser of beam search; sampling.py has the other one.
+
+Beam search for one sentence with a beam of width W; other sentences of the batch do not change it:
 
  1. There is one live row at first, the empty prefix; the first step reads the begin symbol.
  2. In each step the candidates are all pairs of a live row and a next token, ranked by the sum of
@@ -9,7 +12,8 @@ The search for one sentence with a beam of width W; other sentences of the batch
  3. Candidates among the best W whose token is the end symbol become finished hypotheses. The best
     W candidates with another token are the next live rows.
  4. At the sentence's last permitted position only the end symbol may follow: all live rows finish.
-    Before it, `Constraints` may forbid candidates.
+    Before it, `Constraints` may forbid candidates. With constraints that demand tokens, the next
+    live rows are divided evenly among candidates of different progress.
  5. The sentence is done at its last permitted position, when the rule `stop_when` holds, or when
     no live row can become better than the N-th best finished hypothesis. This holds if
         best live sum / penalty(longest permitted) <= N-th best finished score,
@@ -30,8 +34,8 @@ on until no live row can become better (utils/beam_search.py).
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 import torch
@@ -39,7 +43,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
-from nmtkit.decoding.constraints import IMPOSSIBLE, Constraints
+from nmtkit.decoding.constraints import IMPOSSIBLE, NO_TOKEN, Constraints
 from nmtkit.errors import DamagedError
 from nmtkit.symbols import BOS_ID, EOS_ID
 
@@ -58,8 +62,8 @@ GROUP_SIZE = 64
 """Candidates per group; `row_topk` first compares the maxima of groups."""
 
 
-class State(Protocol):
-    """State of a step function: the prefixes of B sentences with W rows each."""
+class Follower(Protocol):
+    """What follows the rows of a search: the prefixes of B sentences with W rows each."""
 
     def expand(self, width: int) -> None:
         """Repeat each sentence's only row `width` times."""
@@ -71,7 +75,7 @@ class State(Protocol):
         """Keep only these sentences, in this order; sentences (B',) int64."""
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=Follower)
 
 Step: TypeAlias = Callable[[Tensor, S], Tensor]
 """Tokens (B, W) int64 and a state -> logits (B, W, V); advances the state by the tokens."""
@@ -94,13 +98,81 @@ class Hypothesis:
         ids: its tokens without the begin symbol; the last is the end symbol.
         log_prob: sum of natural log-probabilities, the end symbol included.
         score: log_prob / length penalty.
-        num_steps: steps of the model in which a search with a draft found it; else 0.
     """
 
     ids: tuple[int, ...]
     log_prob: float
     score: float
-    num_steps: int = field(default=0, compare=False)
+
+
+class Chooser(Protocol):
+    """Chooses how the rows of B sentences continue, step by step.
+
+    Attributes:
+        width: W, the rows of a sentence from the second step on.
+        tokens: (B, W) int64, the last token of each row; at first (B, 1), the begin symbol.
+        parents: (B, W) int64, the row that each continues; None = each row continues itself.
+        is_done: (B,) bool, whether a sentence needs no more steps.
+    """
+
+    width: int
+    tokens: Tensor
+    parents: Tensor | None
+    is_done: Tensor
+
+    def advance(self, logits: Tensor) -> None:
+        """Choose the next token of each row, given logits (B, W, V); W = 1 in the first step."""
+
+    def hypotheses(self, sentences: Tensor) -> "list[list[Hypothesis]]":
+        """Return the hypotheses of some of the sentences that are done; sentences (n,) int64."""
+
+    def keep(self, sentences: Tensor) -> None:
+        """Continue with these sentences only; sentences (B',) int64."""
+
+
+def search(
+    step: Step[S],
+    state: S,
+    chooser: Chooser,
+    constraints: Constraints | None = None,
+    pruning_fraction: float = PRUNING_FRACTION,
+) -> list[list[Hypothesis]]:
+    """Continue the rows of B sentences until all sentences are done.
+
+    Args:
+        step: returns the next tokens' logits; first called with the begin symbol and W = 1.
+        state: state of B sentences, one row each; consumed.
+        chooser: chooses the tokens; consumed.
+        constraints: what the chooser applies; they follow the rows here.
+        pruning_fraction: fraction of done sentences at which they are removed from the batch.
+
+    Returns:
+        the hypotheses of each sentence.
+    """
+    followers: list[Follower] = [state] if constraints is None else [state, constraints]
+    sentences = list(range(len(chooser.is_done)))
+    results: list[list[Hypothesis]] = [[] for _ in sentences]
+    is_first = True
+    while True:
+        chooser.advance(step(chooser.tokens, state))
+        num_done = int(chooser.is_done.sum())  # synchronises with the host
+        if num_done >= pruning_fraction * len(sentences):
+            done = chooser.is_done.nonzero().squeeze(1)
+            for index, found in zip(done.tolist(), chooser.hypotheses(done), strict=True):
+                results[sentences[index]] = found
+            if num_done == len(sentences):
+                return results
+            remaining = (~chooser.is_done).nonzero().squeeze(1)
+            sentences = [sentences[index] for index in remaining.tolist()]
+            chooser.keep(remaining)
+            for follower in followers:
+                follower.keep(remaining)
+        for follower in followers:
+            if is_first:
+                follower.expand(chooser.width)
+            elif chooser.parents is not None:
+                follower.reorder(chooser.parents)
+        is_first = False
 
 
 def beam_search(
@@ -115,13 +187,11 @@ def beam_search(
     """Find the best hypotheses of each sentence; the module's docstring defines the search.
 
     Args:
-        step: returns the next tokens' logits; first called with the begin symbol and W = 1.
-        state: state of B sentences, one row each; consumed.
+        step, state, pruning_fraction: as for `search`.
         max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted.
         config: width and length penalty.
         constraints: other constraints on hypotheses; consumed.
         n_best: N, the number of hypotheses to return, at most W.
-        pruning_fraction: fraction of done sentences at which they are removed from the batch.
 
     Returns:
         for each of the B sentences at most N hypotheses, best first; none only if the constraints
@@ -130,23 +200,8 @@ def beam_search(
     Raises:
         DamagedError: a sentence has no hypothesis, because its logits are not numbers.
     """
-    results: list[list[Hypothesis]] = [[] for _ in range(max_lengths.shape[0])]
-    beams = _Beams(max_lengths, config, constraints, n_best)
-    while True:
-        beams.advance(step(beams.tokens, state))
-        num_done = int(beams.is_done.sum())  # synchronises with the host
-        if num_done >= pruning_fraction * len(beams.sentences):
-            for sentence, hypotheses in beams.done():
-                results[sentence] = hypotheses
-            if num_done == len(beams.sentences):
-                return results
-            remaining = (~beams.is_done).nonzero().squeeze(1)
-            beams.keep(remaining)
-            state.keep(remaining)
-        if beams.position == 1:
-            state.expand(config.beam)
-        elif config.beam > 1:  # a single row always continues itself
-            state.reorder(beams.parents)
+    beam = Beam(max_lengths, config, constraints, n_best)
+    return search(step, state, beam, constraints, pruning_fraction)
 
 
 def length_penalty(length: Length, config: SearchConfig) -> Length:
@@ -212,6 +267,50 @@ def row_topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return top.values, candidates.gather(1, top.indices)
 
 
+def fill_banks(
+    sums: Tensor, best: Tensor, chosen: Tensor, constraints: Constraints
+) -> tuple[Tensor, Tensor]:
+    """Divide the beam evenly among candidates of different progress, if constraints demand tokens.
+
+    The candidates are the best ones, the best one of each row, and what the constraints propose.
+    The best candidate of each progress is chosen, then the second of each, until the beam is full.
+
+    Args:
+        sums: (B, W, V) sums of all candidates.
+        best: (B, W) the greatest sums, greatest first.
+        chosen: (B, W) their indices in a flattened row of `sums`.
+        constraints: what must occur.
+
+    Returns:
+        sums and indices (B, W) of the chosen candidates, as `best` and `chosen`.
+    """
+    proposals = constraints.proposals()
+    if proposals is None:
+        return best, chosen
+    _, num_rows, num_tokens = sums.shape
+    firsts = torch.arange(0, num_rows * num_tokens, num_tokens, device=sums.device)[:, None]
+    tokens = torch.cat([sums.argmax(2, keepdim=True), proposals], 2)  # (B, W, 1 + K)
+    more = (tokens.clamp(min=0) + firsts).flatten(1)
+    values = sums.flatten(1).gather(1, more)
+    values = values.masked_fill(tokens.flatten(1) == NO_TOKEN, IMPOSSIBLE)
+    values, order = torch.cat([best, values], 1).sort(dim=1, descending=True, stable=True)
+    indices = torch.cat([chosen, more], 1).gather(1, order)  # (B, C), best first
+    progress = constraints.progress(indices // num_tokens, indices % num_tokens)
+    assert progress is not None, "who proposes tokens demands them"
+    num_candidates = indices.shape[1]
+    is_better = torch.ones(num_candidates, num_candidates, device=sums.device).tril(-1).bool()
+    is_again = ((indices[:, :, None] == indices[:, None]) & is_better).any(2)
+    is_same_bank = (progress[:, :, None] == progress[:, None]) & ~is_again[:, None]
+    rank = (is_same_bank & is_better).sum(2)  # in its bank
+    values = values.masked_fill(is_again, IMPOSSIBLE)
+    rank = rank.masked_fill(values == IMPOSSIBLE, num_candidates)
+    # Of equal rank, more progress first.
+    most = progress.amax() + 1
+    taken = (rank * most - progress).argsort(dim=1, stable=True)[:, : best.shape[1]]
+    best, order = values.gather(1, taken).sort(dim=1, descending=True, stable=True)
+    return best, indices.gather(1, taken).gather(1, order)
+
+
 def is_full(finished: Tensor) -> Tensor:
     """Return whether W hypotheses have finished; finished (B, W) scores -> (B,) bool."""
     return finished[:, -1] > IMPOSSIBLE
@@ -226,16 +325,14 @@ STOP_RULES: dict[str, Callable[[Tensor], Tensor]] = {"finished": is_full, "prove
 """Rules that stop the search of a sentence before a proof; greedy search stops when it is full."""
 
 
-class _Beams:
-    """The live rows and the finished hypotheses of B sentences.
+class Beam:
+    """The live rows and the finished hypotheses of B sentences; a `Chooser`.
 
     Attributes:
-        sentences: index in the results of each sentence that is left.
+        width, tokens, parents, is_done: as for a `Chooser`. A done sentence has only impossible
+            live rows, which no row continues.
         position: number of tokens of a live row.
-        is_done: (B,) bool; a done sentence has only impossible live rows, which no row continues.
         live: (B, W) float64 sums of log-probabilities, best first; (B, 1) before the first step.
-        tokens: (B, W) the last token of each live row.
-        parents: (B, W) the row that each live row continues.
         finished: (B, W) float64 scores of the best finished hypotheses, best first; IMPOSSIBLE =
             none.
         ids: (B, 2W, T) prefixes of the live rows, then the finished hypotheses. Positions not yet
@@ -257,12 +354,11 @@ class _Beams:
         self.must_stop = STOP_RULES[config.stop_when] if width > 1 else is_full
         self.max_lengths = max_lengths
         self.max_penalties = length_penalty(max_lengths.double(), config)
-        self.sentences = list(range(num_sentences))
         self.position = 0
         self.is_done = torch.zeros(num_sentences, dtype=torch.bool, device=device)
         self.live = torch.zeros(num_sentences, 1, dtype=torch.float64, device=device)
         self.tokens = torch.full((num_sentences, 1), BOS_ID, device=device)
-        self.parents = torch.zeros_like(self.tokens)
+        self.parents: Tensor | None = None
         self.finished = torch.full_like(self.live, IMPOSSIBLE).repeat(1, width)
         self.ids = torch.full((num_sentences, 2 * width, PREFIX_BLOCK), EOS_ID, device=device)
         self._finished_rows = torch.arange(width, 2 * width, device=device)  # in ids
@@ -282,61 +378,61 @@ class _Beams:
         # One fused pass: on a CPU logsumexp is slower and needs as much memory.
         sums = logits.log_softmax(-1, dtype=torch.float32).add_(relative[:, :, None])
         is_last = self.max_lengths <= self.position
-        if self.constraints:
-            last_ends = sums[:, :, EOS_ID].clone()
+        if self.constraints is not None:
             self.constraints.apply(sums, self.ids[:, : sums.shape[1], : self.position - 1])
-            sums[:, :, EOS_ID] = torch.where(is_last[:, None], last_ends, sums[:, :, EOS_ID])
         ends = sums[:, :, EOS_ID].clone()
         sums[:, :, BOS_ID] = IMPOSSIBLE
         sums[:, :, EOS_ID] = IMPOSSIBLE
-        self._continue(sums, base, is_last)
-        self._record(self._finish(base + ends))
+        parents = self._continue(sums, base, is_last)
+        self._record(parents, self._finish(base + ends))
+        self.parents = parents if self.width > 1 else None  # a single row continues itself
         is_proved = self.live[:, 0] / self.max_penalties <= self.finished[:, self.n_best - 1]
         self.is_done = is_last | self.must_stop(self.finished) | is_proved
         self.live = self.live.masked_fill(self.is_done[:, None], IMPOSSIBLE)
 
-    def done(self) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Yield each done sentence's index in the results and its hypotheses, best first.
+    def hypotheses(self, sentences: Tensor) -> list[list[Hypothesis]]:
+        """Return the hypotheses of some of the sentences that are done, best first.
 
         Raises:
             DamagedError: a sentence has no hypothesis, because its logits are not numbers.
         """
-        chosen = self.is_done.nonzero().squeeze(1)
-        scores = self.finished[chosen, : self.n_best].tolist()
-        ids = self.ids[chosen, self.width : self.width + self.n_best].tolist()
-        for index, rows, row_scores in zip(chosen.tolist(), ids, scores, strict=True):
-            yield self.sentences[index], self._hypotheses(rows, row_scores)
+        scores = self.finished[sentences, : self.n_best].tolist()
+        ids = self.ids[sentences, self.width : self.width + self.n_best].tolist()
+        return [self._hypotheses(*pair) for pair in zip(ids, scores, strict=True)]
 
-    def keep(self, kept: Tensor) -> None:
-        """Keep only these sentences; kept (B',) int64."""
-        self.sentences = [self.sentences[index] for index in kept.tolist()]
-        self.max_lengths = self.max_lengths[kept]
-        self.max_penalties = self.max_penalties[kept]
-        self.live = self.live[kept]
-        self.tokens = self.tokens[kept]
-        self.parents = self.parents[kept]
-        self.finished = self.finished[kept]
-        self.ids = self.ids[kept]
-        if self.constraints:
-            self.constraints.keep(kept)
+    def keep(self, sentences: Tensor) -> None:
+        """Continue with these sentences only; sentences (B',) int64."""
+        self.is_done = self.is_done[sentences]
+        self.max_lengths = self.max_lengths[sentences]
+        self.max_penalties = self.max_penalties[sentences]
+        self.live = self.live[sentences]
+        self.tokens = self.tokens[sentences]
+        self.parents = None if self.parents is None else self.parents[sentences]
+        self.finished = self.finished[sentences]
+        self.ids = self.ids[sentences]
 
-    def _continue(self, sums: Tensor, base: Tensor, is_last: Tensor) -> None:
+    def _continue(self, sums: Tensor, base: Tensor, is_last: Tensor) -> Tensor:
         """Make the best W candidates that do not end the live rows; none at the last position.
 
         Args:
             sums: (B, W, V) float32 sums of all candidates less `base`; IMPOSSIBLE for ends.
             base: (B, 1) float64, the sum of the best live row before the step.
             is_last: (B,) bool, the sentence is at its last permitted position.
+
+        Returns:
+            (B, W) the row that each live row continues.
         """
         _, num_rows, num_tokens = sums.shape
         best, chosen = row_topk(sums.flatten(1), min(self.width, num_rows * num_tokens))
+        if self.constraints is not None:
+            best, chosen = fill_banks(sums, best, chosen, self.constraints)
         missing = self.width - best.shape[1]
         if missing > 0:  # first step of a beam that is wider than the vocabulary
             best = F.pad(best, (0, missing), value=IMPOSSIBLE)
             chosen = F.pad(chosen, (0, missing))
         self.live = (base + best).masked_fill(is_last[:, None], IMPOSSIBLE)
         self.tokens = chosen % num_tokens
-        self.parents = chosen // num_tokens
+        return chosen // num_tokens
 
     def _finish(self, ends: Tensor) -> Tensor:
         """Make the ends among the best W candidates finished hypotheses.
@@ -360,13 +456,13 @@ class _Beams:
         id_rows = torch.cat([self._finished_rows.expand_as(self.finished), rows], 1)
         return id_rows.gather(1, order[:, : self.width])
 
-    def _record(self, finished_rows: Tensor) -> None:
+    def _record(self, parents: Tensor, finished_rows: Tensor) -> None:
         """Append the tokens of this step to their prefixes, and copy finished hypotheses."""
         if self.position > self.ids.shape[2]:
             self.ids = F.pad(self.ids, (0, PREFIX_BLOCK), value=EOS_ID)
         num_sentences, num_rows, _ = self.ids.shape
         firsts = torch.arange(0, num_sentences * num_rows, num_rows, device=self.ids.device)
-        sources = torch.cat([self.parents, finished_rows], 1) + firsts[:, None]
+        sources = torch.cat([parents, finished_rows], 1) + firsts[:, None]
         self.ids = self.ids.flatten(0, 1).index_select(0, sources.flatten()).view_as(self.ids)
         self.ids[:, : self.width, self.position - 1] = self.tokens
 

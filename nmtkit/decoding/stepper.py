@@ -62,11 +62,6 @@ class EnsembleState:
         if self.shortlist:
             self.shortlist.bias = self.shortlist.bias[sentences]
 
-    def remove_last(self, counts: Sequence[int]) -> None:
-        """Remove the last counts[b] tokens of each sentence's only row."""
-        for state in self.model_states:
-            state.remove_last(counts)
-
     def token_ids(self, indices: Sequence[int]) -> tuple[int, ...]:
         """Return the ids of tokens that the search knows by their indices among the entries."""
         if self.shortlist is None:
@@ -110,12 +105,11 @@ class Stepper:
         """Return the logits of the token after each given one.
 
         Args:
-            tokens: (B, W) int64, one per row, or (B, T), several of the only row; the first one is
-                the begin symbol.
+            tokens: (B, W) int64, one per row; the first one is the begin symbol.
             state: the state of the prefixes; advanced in place by the tokens.
 
         Returns:
-            (B, W or T, V) logits; for an ensemble, the logarithm of the mean probability.
+            (B, W, V) logits; for an ensemble, the logarithm of the mean probability.
         """
         logits = self._logits(tokens, state)
         if len(logits) == 1:

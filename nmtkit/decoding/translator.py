@@ -29,8 +29,15 @@ from nmtkit.decoding.batching import (
     max_tokens_of,
     scale_limit,
 )
-from nmtkit.decoding.constraints import NO_TOKEN, Constraints
-from nmtkit.decoding.draft import Draft, draft_search
+from nmtkit.decoding.constraints import (
+    NO_TOKEN,
+    BannedToken,
+    Constraint,
+    Constraints,
+    ForcedPrefixes,
+    NoRepeatedNgrams,
+    ShortestLengths,
+)
 from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.long_lines import LineSplitter, with_warnings
@@ -77,7 +84,6 @@ class Translator:
         recipe: TranslateRecipe,
         warn: Callable[[str], None],
         shortlist: Shortlist | None = None,
-        draft: Transformer | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -87,14 +93,12 @@ class Translator:
             recipe: settings of search, output and long lines.
             warn: takes one-line warnings of `answer_all` and `translate`.
             shortlist: candidates for each source token; None = the whole vocabulary.
-            draft: a faster model of the same vocabulary, which proposes tokens; None = none.
 
         Raises:
-            ConfigError: the shortlist, the draft or a setting does not fit the models.
+            ConfigError: the shortlist or a setting does not fit the models.
         """
         self._models = models
         self._stepper = Stepper(models, shortlist)
-        self._draft = None if draft is None else Stepper([draft], shortlist)
         self._codec = codec
         self._recipe = recipe
         self._warn = warn
@@ -104,8 +108,6 @@ class Translator:
         self._form = output_form(codec, recipe.constraints, self._device)
         if shortlist is not None and self._form is not None and self._form.no_shortlist:
             raise ConfigError(f"--shortlist: {self._form.no_shortlist}; leave it out")
-        if draft is not None:
-            self._check_draft(draft)
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """Translate lines lazily; yield one translation per line.
@@ -167,7 +169,7 @@ class Translator:
 
         answers = ChunkAnswers([*map(len, parts_of_lines)], complete)
         yield answers.add_blank()
-        config, device, width = self._recipe.translation, self._device, self.step_size
+        config, device, width = self._recipe.translation, self._device, self.width
         lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
         limits = max_tokens_of(config, device), batch_size_of(config, device)
         for batch in batches_by_length(lengths, *(scale_limit(one, width) for one in limits)):
@@ -183,11 +185,9 @@ class Translator:
         return self._codec.target.kind
 
     @property
-    def step_size(self) -> int:
-        """Tokens per sentence that a step of the models reads."""
+    def width(self) -> int:
+        """Rows per sentence that a step of the models reads."""
         recipe = self._recipe
-        if self._draft is not None:
-            return recipe.translation.draft_tokens + 1
         return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
     def summarize(self, repair_counts: Counter[bool | None]) -> str:
@@ -250,13 +250,6 @@ class Translator:
             keys = torch.tensor([part.key for part in parts], device=device)
             spec = SamplingSpec(recipe.sampling, recipe.seed.seed, keys, recipe.output.n_best)
             found = sample(stepper.step, state, longest, spec, recipe.search, constraints)
-        elif self._draft is not None:
-            proposer = Draft(
-                self._draft.step,
-                self._draft.start(sources, forced_prefixes),
-                recipe.translation.draft_tokens,
-            )
-            found = draft_search(stepper.step, state, proposer, longest, recipe.search, constraints)
         else:
             found = beam_search(
                 stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
@@ -276,23 +269,6 @@ class Translator:
         annotations = iter(self._annotate(pairs))
         return [[self._translation(one, next(annotations)) for one in of_one] for of_one in found]
 
-    def _check_draft(self, draft: Transformer) -> None:
-        """Raise ConfigError for a draft, or models, with which drafting does not work."""
-        if self._form is not None and self._form.no_draft:
-            raise ConfigError(f"--draft: {self._form.no_draft}; leave it out")
-        if any(model.config.window for model in [*self._models, draft]):
-            raise ConfigError(
-                "--draft: a model has restricted attention (--window), which cannot go back; leave "
-                "--draft out"
-            )
-        if draft.config.longest_sequence < self._num_positions:
-            raise ConfigError(
-                f"--draft: it has only {draft.config.longest_sequence} learned positions, and the "
-                "model can write longer translations; give a draft with --positions sinusoidal"
-            )
-        assert self._recipe.search.beam == 1, "a draft proposes tokens for greedy search"
-        assert not self._recipe.sampling.sample, "a draft proposes tokens for greedy search"
-
     def _annotate(self, pairs: Sequence[tuple[Ids, Ids]]) -> Iterable[Annotations]:
         """Return the requested annotations of each pair of source and translation."""
         output = self._recipe.output
@@ -309,14 +285,7 @@ class Translator:
     def _translation(self, hypothesis: Hypothesis, annotations: Annotations) -> Translation:
         text = one_line(self._codec.decode_target(hypothesis.ids))
         tokens = tuple(map(self._codec.target.piece, hypothesis.ids))
-        return Translation(
-            text,
-            hypothesis.log_prob,
-            hypothesis.score,
-            tokens,
-            annotations,
-            num_steps=hypothesis.num_steps,
-        )
+        return Translation(text, hypothesis.log_prob, hypothesis.score, tokens, annotations)
 
     def _limits(
         self, parts: list[_SourcePart], forced_prefixes: Tensor
@@ -336,18 +305,19 @@ class Translator:
         device = self._device
         max_lengths = torch.tensor(longest, device=device)
         fewest = [part.fewest_tokens for part in parts]
+        constraints: list[Constraint] = []
+        if forced_prefixes.shape[1]:
+            constraints.append(ForcedPrefixes(forced_prefixes))
+        if max(shortest) > 1:
+            constraints.append(ShortestLengths(torch.tensor(shortest, device=device)))
+        if config.ban_unknown:
+            constraints.append(BannedToken(UNK_ID))
+        if config.no_repeat_ngram:
+            constraints.append(NoRepeatedNgrams(config.no_repeat_ngram))
         form = self._form.constraint(fewest, max_lengths) if self._form else None
-        is_constrained = config.no_repeat_ngram or config.ban_unknown or form is not None
-        if not (max(shortest) > 1 or forced_prefixes.shape[1] or is_constrained):
-            return max_lengths, None
-        constraints = Constraints(
-            torch.tensor(shortest, device=device),
-            forced_prefixes,
-            (UNK_ID,) if config.ban_unknown else (),
-            config.no_repeat_ngram,
-            form,
-        )
-        return max_lengths, constraints
+        if form is not None:
+            constraints.append(form)
+        return max_lengths, Constraints(constraints, max_lengths) if constraints else None
 
 
 def _spaced(text: str) -> str:

@@ -1,10 +1,9 @@
 """The decoder's layers as compiled code, for steps with one sentence on a CPU.
 
 A step with few rows spends most of its time in the overhead of its 250 operators. torch compiles
-all layers into one C++ function, with the weights in it. This function is compiled for a number of
-tokens T, the W rows of the sentence or several tokens of a single row, and for any number of stored
-entries and source positions. It reads all entries of the capacity instead of those stored: the bias
-masks the others.
+all layers into one C++ function, with the weights in it. This function is compiled for a number W
+of rows, and for any number of stored entries and source positions. It reads all entries of the
+capacity instead of those stored: the bias masks the others.
 
 Source: AOTInductor, https://docs.pytorch.org/docs/stable/torch.compiler_aot_inductor.html.
 """
@@ -25,14 +24,14 @@ from nmtkit.model.state import DecoderState, StepTensors
 class CompiledStep:
     """Compiled code, loaded from a file."""
 
-    def __init__(self, path: Path, num_tokens: int) -> None:
+    def __init__(self, path: Path, width: int) -> None:
         """Load the code.
 
         Args:
             path: the file of a compiled `StepFunction`; it is executed.
-            num_tokens: T, as it was compiled.
+            width: W, as it was compiled.
         """
-        self._shape = (1, num_tokens)
+        self._shape = (1, width)
         # What `torch._inductor.aoti_load_package` builds. That imports torch's compiler, which
         # takes a second, and reads a description of the arguments at each call.
         is_alone, num_runners, device = True, 1, -1
@@ -41,18 +40,18 @@ class CompiledStep:
         )
 
     def fits(self, x: Tensor) -> bool:
-        """Return whether the code is for steps with such new tokens, x (B, W or T, D)."""
+        """Return whether the code is for steps with such new tokens, x (B, W, D)."""
         return x.shape[:2] == self._shape
 
     def __call__(self, x: Tensor, state: DecoderState) -> Tensor:
         """Run the layers over the embedded new tokens, as `Transformer.advance` does.
 
         Args:
-            x: (1, T, D).
+            x: (1, W, D).
             state: in which the step has begun; the step changes it.
 
         Returns:
-            (1, T, D).
+            (1, W, D).
         """
         new, bias, memory_bias, *lists = state.step_tensors()
         output: Tensor
@@ -70,7 +69,7 @@ class StepFunction(nn.Module):
         replace_linears(self, partial(PlainLinear, dtype=dtype))
 
     def forward(self, x: Tensor, tensors: StepTensors) -> Tensor:
-        """Run the layers over the embedded new tokens (1, T, D); store their keys and values."""
+        """Run the layers over the embedded new tokens (1, W, D); store their keys and values."""
         output: Tensor = self.norm(step_layers(self.layers, x, _WholeState(*tensors)))
         return output
 

@@ -6,15 +6,11 @@ Expanding and reordering rows changes only the mask: no keys or values are copie
 all rows of a sentence is one matrix product. When the storage is full, dead entries are removed:
 those in no row's prefix, and those that have left the window of self-attention.
 
-A state with one row per sentence can also read several tokens of each row in a step, and remove the
-last ones again: a number of its own for each sentence.
-
-Shapes: L layers, B sentences, W rows of a sentence, T tokens of a step (W, or several of one row),
-H heads, K and U key and value size of a head, C capacity in entries, n entries stored, S longest
-source.
+Shapes: L layers, B sentences, W rows of a sentence, H heads, K and U key and value size of a head,
+C capacity in entries, n entries stored, S longest source.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -36,7 +32,7 @@ StepTensors: TypeAlias = tuple[
 ]
 """All tensors of a step, except those of the new tokens.
 
-The indices of their entries (T,); the bias of all entries of the capacity (B, T, C), and that of
+The indices of their entries (W,); the bias of all entries of the capacity (B, W, C), and that of
 the source's positions (BH, 1, S); for each layer the stored keys (B, H, C, K) and values (B, H, C,
 U), and the source's keys (BH, K, S) and values (BH, S, U).
 """
@@ -58,15 +54,13 @@ class StepState(Protocol):
 class DecoderState:
     """Keys and values of a decoder for B sentences, W rows each.
 
-    `Transformer.start` builds it with one row per sentence; a step appends T entries. It returns
-    keys and values as views for batched products: BH matrices, one per head of a sentence.
+    `Transformer.start` builds it with one row per sentence; a step appends an entry per row. It
+    returns keys and values as views for batched products: BH matrices, one per head of a sentence.
 
     Attributes:
-        longest: number of tokens that the longest row has read.
-        positions: (T,) indices, from 0, of the tokens that the step reads; (B, T) once sentences
-            have read different numbers of tokens.
+        length: number of tokens that each row has read.
         memory_bias: (BH, 1, S) added to the scores of the source's positions.
-        prefix_bias: (BH, T, n) added to the scores of the entries.
+        prefix_bias: (BH, W, n) added to the scores of the entries.
     """
 
     def __init__(
@@ -97,13 +91,9 @@ class DecoderState:
         self._num_entries = 0
         self._new = slice(0, 0)  # the entries of the current step
         self._window = window
-        # (B, C) position of each entry. With one row and no window it is the entry's index, until
-        # tokens are removed; with several rows and no window it is not used.
-        indices = torch.arange(ENTRY_BLOCK, device=memory_mask.device)
-        self._positions = indices.repeat(sentences, 1)
-        # (B, 1) tokens that each sentence's row has read, once tokens have been removed.
-        self._lengths: Tensor | None = None
-        self.longest = 0
+        # (B, C) position of each entry, from 0; used with a window only.
+        self._positions = torch.zeros_like(self._bias[:, 0], dtype=torch.int64)
+        self.length = 0
         self._own_bias = self._own_row_bias(1)
         self._view_memory()
 
@@ -144,64 +134,29 @@ class DecoderState:
         self._replace_stored(lambda stored: stored.index_select(0, sentences))
         self._bias = self._bias.index_select(0, sentences)
         self._positions = self._positions.index_select(0, sentences)
-        if self._lengths is not None:
-            self._lengths = self._lengths.index_select(0, sentences)
-            self.longest = int(self._lengths.max())
         self._view_memory()
 
-    def remove_last(self, counts: Sequence[int]) -> None:
-        """Remove the last tokens of each sentence's only row.
-
-        Args:
-            counts: B numbers of tokens to remove, fewer than the row has.
-        """
-        assert self.width == 1, f"only a single row can be shortened, not {self.width}"
-        assert not self._window, "entries outside the window are lost"
-        removed = torch.tensor(counts, device=self._bias.device)[:, None]
-        if self._lengths is None:
-            self._lengths = removed.new_full(removed.shape, self.longest)
-        self._lengths = self._lengths - removed
-        self.longest = int(self._lengths.max())
-        # The last entries of all sentences are tokens that are removed from all.
-        self._num_entries -= min(counts)
-        is_removed = self._positions >= self._lengths
-        self._bias.masked_fill_(is_removed[:, None], MASKED)
-
-    def begin_step(self, num_tokens: int) -> None:
-        """Add an entry per token, and mask entries outside the window.
-
-        Args:
-            num_tokens: T. Each of W rows reads one token, which only this row sees; or a single
-                row reads several, each of which sees those before it.
-        """
-        is_sequence = num_tokens > self.width
-        assert not is_sequence or self.width == 1, f"{num_tokens} tokens of {self.width} rows"
-        assert not is_sequence or not self._window, "each token would have a window of its own"
-        if self._num_entries + num_tokens > self._bias.shape[2]:
-            self._make_room(num_tokens)
-        first, last = self._num_entries, self._num_entries + num_tokens
+    def begin_step(self) -> None:
+        """Add an entry for the next token of each row, and mask entries outside the window."""
+        if self._num_entries + self.width > self._bias.shape[2]:
+            self._make_room()
+        first, last = self._num_entries, self._num_entries + self.width
         self._num_entries = last
-        self._advance_positions(num_tokens if is_sequence else 1)
-        if self._window or self._lengths is not None:
-            self._positions[:, first:last] = self.positions
-        self._bias[:, :, first:last] = 0.0 if is_sequence else self._own_bias
+        self._bias[:, :, first:last] = self._own_bias
         if self._window:
-            is_behind = self._positions <= self.positions - self._window
+            self._positions[:, first:last] = self.length
+            is_behind = self._positions <= self.length - self._window
             self._bias.masked_fill_(is_behind[:, None], MASKED)
-        bias = self._bias
-        if is_sequence:
-            bias = bias.repeat(1, num_tokens, 1)
-            bias[:, :, first:last] = _masked_bias(bias, (num_tokens, num_tokens)).triu_(1)
+        self.length += 1
         heads = self._memory_bias.shape[1]
-        self.prefix_bias = bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
-        self._step_bias = bias
+        self.prefix_bias = self._bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
         self._new = slice(first, last)
 
     def step_tensors(self) -> StepTensors:
         """Return all that the layers read and write in the step that has begun."""
         new = torch.arange(self._new.start, self._new.stop, device=self._bias.device)
         lists = (self._keys, self._values, *self._memory)
-        return new, self._step_bias, self.memory_bias, *lists
+        return new, self._bias, self.memory_bias, *lists
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store one layer's new entries.
@@ -225,16 +180,6 @@ class DecoderState:
         keys, values = self._memory
         return keys[layer], values[layer]
 
-    def _advance_positions(self, num_new: int) -> None:
-        """Set the positions of the next tokens of each row."""
-        device = self._bias.device
-        if self._lengths is None:
-            self.positions = torch.arange(self.longest, self.longest + num_new, device=device)
-        else:
-            self.positions = self._lengths + torch.arange(num_new, device=device)
-            self._lengths = self._lengths + num_new
-        self.longest += num_new
-
     def _own_row_bias(self, width: int) -> Tensor:
         """Return the bias (W, W) of W new entries, each visible to its own row only."""
         return _masked_bias(self._memory_keys, (width, width)).fill_diagonal_(0.0)
@@ -250,7 +195,7 @@ class DecoderState:
         self._memory = [*keys.unbind()], [*values.unbind()]  # by layer
         self.memory_bias = self._memory_bias.flatten(0, 1)[:, None]
 
-    def _make_room(self, num_tokens: int) -> None:
+    def _make_room(self) -> None:
         """Remove dead entries if there are many; then make room for as many as are stored."""
         is_live = (self._bias[:, :, : self._num_entries] == 0).any(1)  # (B, n)
         num_live = int(is_live.sum(1).max())
@@ -263,13 +208,10 @@ class DecoderState:
             self._bias = self._bias.gather(2, index)
             self._positions = self._positions.gather(1, order)
             self._num_entries = num_live
-        room = max(ENTRY_BLOCK, num_tokens, self._num_entries)
+        room = max(ENTRY_BLOCK, self.width, self._num_entries)
         self._replace_stored(partial(_enlarge, num_entries=self._num_entries, room=room))
-        bias = self._bias[:, :, : self._num_entries]
-        self._bias = F.pad(bias, (0, room), value=MASKED)
-        new = torch.arange(self._num_entries, self._num_entries + room, device=bias.device)
-        known = self._positions[:, : self._num_entries]
-        self._positions = torch.cat([known, new.expand(len(known), -1)], 1)
+        self._bias = F.pad(self._bias[:, :, : self._num_entries], (0, room), value=MASKED)
+        self._positions = F.pad(self._positions[:, : self._num_entries], (0, room))
 
 
 def _masked_bias(like: Tensor, shape: tuple[int, ...]) -> Tensor:

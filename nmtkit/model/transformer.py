@@ -130,22 +130,22 @@ class Transformer(nn.Module):
         return DecoderState((keys, values), memory.layout.mask, sizes, self.config.window)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Read one more token of each row, or several of a single row, and predict the next.
+        """Read one more token of each row, and predict the next.
 
         Args:
-            tokens: (B, W) int64, one per row, or (B, T), the next tokens of the only row; the first
-                token is the begin symbol.
+            tokens: (B, W) int64; the first token is the begin symbol.
             state: of the tokens read so far; the step changes it.
 
         Returns:
-            logits (B, W, V) or (B, T, V), of the token after each.
+            logits (B, W, V) of the token after each.
         """
         return self.logits(self.advance(tokens, state))
 
     def advance(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Run a step without the output projection; return hidden vectors (B, W or T, D)."""
-        state.begin_step(tokens.shape[1])
-        x = self.target_embedding(tokens, state.positions, state.longest)
+        """Run a step without the output projection; return hidden vectors (B, W, D)."""
+        state.begin_step()
+        position = torch.arange(state.length - 1, state.length, device=tokens.device)
+        x = self.target_embedding(tokens, position, state.length)
         if self.compiled_step is not None and self.compiled_step.fits(x):
             return self.compiled_step(x, state)
         return cast(Tensor, self.decoder_norm(step_layers(self.decoder, x, state)))

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.translation import ConstraintsConfig
+from nmtkit.decoding.constraints import IMPOSSIBLE, Constraint
 from nmtkit.parsing.linearize import is_closing, is_opening
 from nmtkit.parsing.trees import split_words
 from nmtkit.parsing.vocabulary import TreeTokens
@@ -33,7 +34,6 @@ class TreeForm:
 
     no_shortlist = "the model is a parser, whose vocabulary is small"
     no_prefix = "for a parser, whose output is a whole tree"
-    no_draft = "a parser checks whole prefixes"
 
     def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
         """Classify the tokens of a codec with trees as target."""
@@ -94,7 +94,7 @@ def fewest_tokens(num_words: int) -> int:
     return num_words + _FEWEST_TOKENS
 
 
-class WellFormed:
+class WellFormed(Constraint):
     """The constraint that B sentences have well-formed trees as outputs."""
 
     def __init__(
@@ -113,6 +113,10 @@ class WellFormed:
         self._num_words = num_words
         self._max_lengths = max_lengths
         self._longest_chain = longest_chain
+
+    def apply(self, sums: Tensor, prefixes: Tensor) -> None:
+        """Forbid the candidates that are not permitted."""
+        sums.masked_fill_(~self.permitted(prefixes), IMPOSSIBLE)
 
     def permitted(self, prefixes: Tensor) -> Tensor:
         """Return the tokens that may follow prefixes, as a mask (B, W, V).

@@ -38,6 +38,7 @@ LAYERS: dict[str, int] = {
     "nmtkit.model.estimate": 2,
     "nmtkit.parsing": 3,
     "nmtkit.text.codec": 4,
+    "nmtkit.decoding.constraints": 4,
     "nmtkit.parsing.well_formed": 5,
     "nmtkit.storage.model_description": 5,
     "nmtkit.storage.model_path": 5,

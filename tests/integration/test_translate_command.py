@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,12 +159,6 @@ def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
             ["--token-scores", "--shortlist", "s", "--output-format", "json"],
             "token_scores (True) need scores of the whole vocabulary, and a shortlist restricts",
         ),
-        (["--draft", "m"], "draft (m) proposes tokens for greedy search only; give --beam 1"),
-        (
-            ["--draft", "m", "--beam", "1", "--no-repeat-ngram", "3"],
-            "no_repeat_ngram (3) needs whole prefixes, and with --draft the model reads several",
-        ),
-        (["--draft-tokens", "2"], "draft_tokens (2) has no effect without --draft"),
         (["--stream", "--devices", "2"], "devices (2) has no effect with --stream"),
         (
             ["--length-penalty-form", "none", "--length-penalty", "1"],
@@ -244,48 +237,6 @@ def test_a_shortlist_of_all_words_changes_nothing(
     )
     assert capfd.readouterr().err == f"learnt from 10 pairs: {wide}\n"
     assert translate(learnt.model, "--shortlist", wide) == translate(learnt.model)
-
-
-@pytest.mark.parametrize("more", [(), ("--stream",), ("--devices", 3), ("--batch-size", 1)])
-def test_a_draft_changes_no_translation(
-    translate: Command, model: Path, other: Path, more: tuple[object, ...]
-) -> None:
-    options = ("--beam", 1, "--draft", other, "--draft-tokens", 3, *more)
-    code, drafted, err = translate.end(model, *options)
-    assert code == 0
-    assert drafted.splitlines() == translate(model, "--beam", 1)
-    (per_step,) = re.findall(r"^with the draft: (\d\.\d\d) tokens per step$", err, re.MULTILINE)
-    assert 1 <= float(per_step) <= 4
-
-
-def test_a_file_is_translated_with_a_draft(translate: Command, model: Path, tmp_path: Path) -> None:
-    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    files = ("--input", source, "--output", out)
-    code, _, err = translate.end(model, "--beam", 1, "--draft", model, *files)
-    assert code == 0
-    (per_step,) = re.findall(r"with the draft: (\d\.\d\d) tokens per step$", err, re.MULTILINE)
-    assert float(per_step) > 1  # the model is its own draft
-    assert out.read_text(encoding="utf-8").splitlines() == translate(model, "--beam", 1)
-
-
-def test_a_draft_of_another_vocabulary_is_refused(
-    translate: Command, model: Path, learnt: Learnt
-) -> None:
-    code, out, err = translate.end(learnt.model, "--beam", 1, "--draft", model)
-    assert (code, out) == (2, "")
-    assert err == (
-        f"nmtkit: error: {model}: its vocabulary differs from that of {learnt.model}, so it cannot "
-        "be its draft; train it on data from `nmtkit preprocess --vocabulary-of`\n"
-    )
-
-
-def test_a_draft_that_is_not_there_is_refused(
-    translate: Command, model: Path, tmp_path: Path
-) -> None:
-    code, out, err = translate.end(model, "--beam", 1, "--draft", tmp_path / "none")
-    assert (code, out) == (4, "")
-    assert err.startswith(f"nmtkit: error: {tmp_path / 'none'}: ")
 
 
 def test_a_shortlist_is_not_overwritten(learnt: Learnt, capfd: pytest.CaptureFixture[str]) -> None:

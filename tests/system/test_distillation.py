@@ -65,7 +65,7 @@ def test_from_text_to_the_scores_of_teacher_and_students(tmp_path: Path) -> None
     codecs = {
         Dataset.open(work / "data" / name).codec.fingerprint for name in ("teacher", *STUDENTS)
     }
-    assert len(codecs) == 1  # so a student can draft for its teacher
+    assert len(codecs) == 1  # so students and teacher have equal tokens
 
     again = make_students(corpus, work, "--dry-run")
     assert set(re.findall(r"nmtkit_cli (\S+)", again)) == {"score"}

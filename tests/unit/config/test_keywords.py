@@ -50,7 +50,6 @@ FUNCTIONS: dict[type[Any], Callable[..., Any]] = {
 }
 WIDER = {
     "shortlist": str | PathLike[str] | None,
-    "draft": str | PathLike[str] | None,
     "prm": str | PathLike[str] | None,
     "metric": get_type_hints(ScoreSettings)["metric"],
 }

@@ -10,7 +10,6 @@ from nmtkit.decoding.annotations import Annotations
 from nmtkit.decoding.answers import (
     Answer,
     ChunkAnswers,
-    DraftCounts,
     Translation,
     join,
     join_n_best,
@@ -103,14 +102,3 @@ def test_answers_come_in_order_as_soon_as_all_lines_before_are_finished(
         for line, count in enumerate(num_parts)
     ]
     assert sum(result.num_tokens for result in results) == len(parts)
-
-
-def test_tokens_per_step_are_those_of_all_lines() -> None:
-    counts = DraftCounts()
-    assert counts.summarize() == ""
-    for tokens, num_steps in (("a b c", 1), ("a b", 3), ("", 0)):
-        one = Translation(tokens, 0.0, 0.0, tuple(tokens.split()), num_steps=num_steps)
-        counts.add([Answer(Request("x"), [one])])
-    assert counts.summarize() == "with the draft: 1.25 tokens per step"
-    parts = [Translation("", 0.0, 0.0, (), num_steps=number) for number in (2, 3)]
-    assert join(parts, word_of).num_steps == 5

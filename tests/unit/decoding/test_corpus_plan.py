@@ -64,7 +64,7 @@ def test_every_setting_that_determines_translations_is_refused_by_name(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("device", "cuda"), ("threads", 3), ("devices", 4), ("stream", True), ("draft", "m")],
+    [("device", "cuda"), ("threads", 3), ("devices", 4), ("stream", True)],
 )
 def test_a_translation_continues_on_other_devices(name: str, value: object, corpus: Corpus) -> None:
     corpus.translate(2)

@@ -68,7 +68,6 @@ def test_scores_are_computed_in_the_given_precision(path: Path) -> None:
 
 
 COMPILED = TranslationConfig(compile="on")
-DRAFTED = TranslationConfig(compile="on", draft="MODEL", draft_tokens=3)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,6 @@ DRAFTED = TranslationConfig(compile="on", draft="MODEL", draft_tokens=3)
     [
         (TranslateRecipe(translation=COMPILED, search=SearchConfig(beam=3)), 1, [3]),
         (TranslateRecipe(translation=COMPILED, search=SearchConfig(beam=2)), 2, [2, 2]),
-        (TranslateRecipe(translation=DRAFTED, search=SearchConfig(beam=1)), 1, [4, 1]),
         (
             TranslateRecipe(
                 translation=COMPILED,
@@ -88,7 +86,7 @@ DRAFTED = TranslationConfig(compile="on", draft="MODEL", draft_tokens=3)
         ),
     ],
 )
-def test_steps_are_compiled_for_the_tokens_that_they_read(
+def test_steps_are_compiled_for_the_rows_of_a_sentence(
     recipe: TranslateRecipe,
     num_models: int,
     sizes: list[int],
@@ -104,9 +102,7 @@ def test_steps_are_compiled_for_the_tokens_that_they_read(
         compiled.append(rest[0])
 
     monkeypatch.setattr(loading, "load_or_compile", compile_nothing)
-    config = recipe.translation
-    config = replace(config, draft=str(path)) if config.draft else config
-    recipe = replace(recipe, translation=config, runtime=CPU)
+    recipe = replace(recipe, runtime=CPU)
     load_translator([path] * num_models, recipe, never_warn)
     assert compiled == sizes
 

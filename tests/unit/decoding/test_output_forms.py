@@ -12,7 +12,7 @@ from nmtkit.config.metrics import TargetType
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.constraints import FormConstraint
+from nmtkit.decoding.constraints import IMPOSSIBLE, Constraint
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.output_forms import OUTPUT_FORMS, output_form
 from nmtkit.decoding.translator import Translator
@@ -41,8 +41,9 @@ def test_the_fewest_tokens_are_enough_for_an_output(target_type: TargetType) -> 
     assert constraint is not None
     prefix: list[int] = []
     for _ in range(fewest):
-        permitted = constraint.permitted(torch.tensor([[prefix]], dtype=torch.int64))[0, 0]
-        prefix.append(int(permitted.nonzero()[0]))
+        sums = torch.zeros(1, 1, codec.target.size)
+        constraint.apply(sums, torch.tensor([[prefix]], dtype=torch.int64))
+        prefix.append(int((sums[0, 0] == 0).nonzero()[0]))
     _, is_repaired = codec.complete(codec.decode_target(prefix), line)
     assert not is_repaired
 
@@ -51,22 +52,18 @@ def test_plain_text_has_no_form() -> None:
     assert output_form(tiny_codec(), ConstraintsConfig(), CPU) is None
 
 
-class Echo:
+class Echo(Constraint):
     """Permits one token, three times."""
 
-    def permitted(self, prefixes: Tensor) -> Tensor:
-        mask = torch.zeros(*prefixes.shape[:2], tiny_codec().target.size, dtype=torch.bool)
-        mask[:, :, TOKEN if prefixes.shape[2] < 3 else EOS_ID] = True
-        return mask
-
-    def keep(self, sentences: Tensor) -> None:
-        pass
+    def apply(self, sums: Tensor, prefixes: Tensor) -> None:
+        is_permitted = torch.zeros(sums.shape[2], dtype=torch.bool)
+        is_permitted[TOKEN if prefixes.shape[2] < 3 else EOS_ID] = True
+        sums.masked_fill_(~is_permitted, IMPOSSIBLE)
 
 
 class EchoForm:
     no_shortlist = "an echo is short"
     no_prefix = "comes before an echo"
-    no_draft = "an echo is its own draft"
 
     def __init__(self, codec: TextCodec, config: ConstraintsConfig, device: torch.device) -> None:
         pass
@@ -74,7 +71,7 @@ class EchoForm:
     def fewest_tokens(self, ids: list[int], line: str) -> int:  # noqa: ARG002
         return 4
 
-    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> FormConstraint:
+    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> Constraint:
         assert set(fewest) == {4}
         assert int(max_lengths.min()) >= 4
         return Echo()
@@ -97,8 +94,6 @@ def test_a_form_is_an_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
         translator.answer([Request("a", target_prefix="b")], 7)
     with pytest.raises(ConfigError, match=r"^--shortlist: an echo is short; leave it out"):
         Translator([model], codec, recipe, lambda _: None, Shortlist.__new__(Shortlist))
-    with pytest.raises(ConfigError, match=r"^--draft: an echo is its own draft; leave it out"):
-        Translator([model], codec, recipe, lambda _: None, draft=model)
 
 
 def test_a_setting_of_another_type_of_target_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

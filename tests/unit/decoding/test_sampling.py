@@ -10,7 +10,13 @@ from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig
 from nmtkit.config.translation import SamplingConfig
-from nmtkit.decoding.constraints import Constraints
+from nmtkit.decoding.constraints import (
+    BannedToken,
+    Constraints,
+    ForcedPrefixes,
+    NoRepeatedNgrams,
+    ShortestLengths,
+)
 from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.search import Hypothesis
 from nmtkit.errors import DamagedError
@@ -169,11 +175,15 @@ def test_samples_depend_only_on_seed_and_key() -> None:
 
 def test_constraints_hold_for_samples() -> None:
     tables = random_tables(9, (5, 5), vocabulary=5, end_bias=3.0)
-    constraints = Constraints(
-        torch.tensor([4, 1]), torch.tensor([[3, 3], [4, -1]]), banned=(0,), no_repeat_ngram=3
-    )
-    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(2), 200)
     longest = torch.tensor(tables.max_lengths)
+    each = (
+        ShortestLengths(torch.tensor([4, 1])),
+        ForcedPrefixes(torch.tensor([[3, 3], [4, -1]])),
+        BannedToken(0),
+        NoRepeatedNgrams(3),
+    )
+    constraints = Constraints(each, longest)
+    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(2), 200)
     found = sample(table_step, TableState(tables), longest, draws, NEUTRAL, constraints)
     assert {one.ids[:2] for one in found[0]} == {(3, 3)}
     assert {one.ids[0] for one in found[1]} == {4}
@@ -184,10 +194,9 @@ def test_constraints_hold_for_samples() -> None:
 def test_the_end_symbol_follows_where_constraints_forbid_all() -> None:
     tables = random_tables(9, (9,), vocabulary=4)
     draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(1), 5)
-    constraints = Constraints(torch.tensor([9]), no_repeat_ngram=1)
-    (found,) = sample(
-        table_step, TableState(tables), torch.tensor([9]), draws, NEUTRAL, constraints
-    )
+    longest = torch.tensor([9])
+    constraints = Constraints([ShortestLengths(longest), NoRepeatedNgrams(1)], longest)
+    (found,) = sample(table_step, TableState(tables), longest, draws, NEUTRAL, constraints)
     assert {len(one.ids) for one in found} == {3}
 
 

@@ -75,19 +75,6 @@ def assert_rows_are_equal(plain: Transformer, other: Transformer, steps: int) ->
             tokens = torch.randint(VOCABULARY, (1, NUM_TOKENS))
 
 
-@torch.inference_mode()
-def assert_sequences_are_equal(plain: Transformer, other: Transformer, rounds: int) -> None:
-    """Drive both as a search with a draft does."""
-    draw = random.Random(1)
-    for states in begun_searches((plain, other)):
-        for _ in range(rounds):
-            tokens = torch.randint(VOCABULARY, (1, draw.choice([1, NUM_TOKENS, NUM_TOKENS])))
-            assert_steps_are_equal((plain, other), states, tokens)
-            removed = draw.randrange(tokens.shape[1])
-            for state in states:
-                state.remove_last([removed])
-
-
 @shapes
 def test_rows_of_a_sentence_are_those_of_the_model(config: ModelConfig) -> None:
     plain, other = pair(config, torch.float32)
@@ -95,13 +82,6 @@ def test_rows_of_a_sentence_are_those_of_the_model(config: ModelConfig) -> None:
     assert_rows_are_equal(plain, other, steps)
     assert isinstance(other.compiled_step, Interpreted)
     assert other.compiled_step.num_calls == len(SOURCES) * (steps - 1)
-
-
-@pytest.mark.parametrize(
-    "config", [SHAPES["post"], SHAPES["pre"], SHAPES["unequal sizes"]], ids=["post", "pre", "sizes"]
-)
-def test_tokens_of_a_row_are_those_of_the_model(config: ModelConfig) -> None:
-    assert_sequences_are_equal(*pair(config, torch.float32), rounds=20)
 
 
 def test_low_precision_is_that_of_the_model() -> None:

@@ -53,7 +53,7 @@ class Rows:
         for sentence, rows in enumerate(self.prefixes):
             for row, prefix in enumerate(rows):
                 prefix.append(float(tags[sentence, row]))
-        state.begin_step(shape[1])
+        state.begin_step()
         for layer in range(LAYERS):
             # Each head has tags of its own, and each element of a key and a value is the tag.
             heads = torch.arange(HEADS)[:, None, None] * HEAD
@@ -75,11 +75,10 @@ class Rows:
     def seen(self, prefix: list[float]) -> list[float]:
         return prefix[-self.window :] if self.window else prefix
 
-    def visible(self, entries: Tensor, num_tokens: int = 0) -> list[list[list[float]]]:
-        """Return the sorted tags of the entries (BH, n) that each token may attend to."""
+    def visible(self, entries: Tensor) -> list[list[list[float]]]:
+        """Return the sorted tags of the entries (BH, n) that each row may attend to."""
         bias = self.state.prefix_bias
-        width = num_tokens or self.state.width
-        assert bias.shape == (entries.shape[0], width, entries.shape[1])
+        assert bias.shape == (entries.shape[0], self.state.width, entries.shape[1])
         assert bool(((bias == 0) | (bias == -torch.inf)).all())
         return [
             [sorted(own[is_seen].tolist()) for is_seen in rows]
@@ -96,30 +95,6 @@ class Rows:
             assert keys[:, 0, 0].tolist() == values[:, 0, 0].tolist() == of_matrices
         num_visible = (self.state.memory_bias == 0).sum(2).flatten().tolist()
         assert num_visible == [int(memory) % SOURCE + 1 for memory in of_matrices]
-
-    def read(self, num_tokens: int) -> None:
-        """Append several entries to the only row of each sentence; compare what each token sees."""
-        state, num_sentences = self.state, self.state.num_sentences
-        tags = torch.arange(num_sentences * num_tokens).view(num_sentences, -1) + self.num_tags
-        self.num_tags += num_sentences * num_tokens
-        state.begin_step(num_tokens)
-        positions = state.positions.expand(num_sentences, num_tokens).tolist()
-        for (prefix,), new, indices in zip(self.prefixes, tags.tolist(), positions, strict=True):
-            assert indices == list(range(len(prefix), len(prefix) + num_tokens))
-            prefix.extend(map(float, new))
-        own = tags[:, None, :, None].expand(-1, HEADS, -1, KEY_SIZE).float()
-        keys, _ = state.append(0, own, own[..., :VALUE_SIZE])
-        lasts = range(num_tokens - 1, -1, -1)
-        assert self.visible(keys[:, 0] / SCALE, num_tokens) == [
-            [prefix[: len(prefix) - last] for last in lasts]
-            for (prefix,) in self.prefixes
-            for _ in range(HEADS)
-        ]
-
-    def remove_last(self, counts: list[int]) -> None:
-        self.state.remove_last(counts)
-        for (prefix,), count in zip(self.prefixes, counts, strict=True):
-            del prefix[len(prefix) - count :]
 
     def expand(self, width: int) -> None:
         self.state.expand(width)
@@ -180,43 +155,6 @@ def test_two_reorders_equal_their_composition(
     once.step()
 
 
-@settings(max_examples=40)
-@given(st.integers(1, 3), st.data())
-def test_a_row_reads_several_tokens_and_removes_the_last(
-    num_sentences: int, data: st.DataObject
-) -> None:
-    rows = Rows.start(num_sentences)
-    for _ in range(data.draw(st.integers(1, 12))):
-        rows.read(data.draw(st.sampled_from([1, 2, 3, 9])))
-        if data.draw(st.booleans()):
-            limits = [min(len(prefix), 9) for (prefix,) in rows.prefixes]
-            rows.remove_last([data.draw(st.integers(0, limit)) for limit in limits])
-        if data.draw(st.booleans()) and data.draw(st.booleans()):
-            order = data.draw(st.permutations(range(len(rows.prefixes))))
-            rows.keep(list(order)[: data.draw(st.integers(1, len(order)))])
-    assert rows.state.longest == max(len(prefix) for (prefix,) in rows.prefixes)
-
-
-def test_removed_tokens_free_their_storage() -> None:
-    rows = Rows.start(2)
-    for _ in range(40):
-        rows.read(6)
-        rows.remove_last([5, 5])
-    assert rows.state.prefix_bias.shape[2] == 45
-    for index in range(40):
-        rows.read(6)
-        rows.remove_last([5, 4] if index % 2 else [4, 5])
-    # 100 tokens of each sentence are left; up to as many dead entries are still stored.
-    assert rows.state.prefix_bias.shape[2] <= 2 * 106
-
-
-def test_a_row_reads_more_tokens_than_a_block_of_entries() -> None:
-    rows = Rows.start(2)
-    for num_tokens in (ENTRY_BLOCK + 5, 1, 2 * ENTRY_BLOCK):
-        rows.read(num_tokens)
-        rows.remove_last([0, 3])
-
-
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("window", [0, 1, 9, ENTRY_BLOCK + 5])
 @pytest.mark.parametrize("parent", [0, -1], ids=["one ancestor", "no reorder"])
@@ -235,7 +173,7 @@ def test_one_layer_at_a_time_is_copied_when_storage_grows() -> None:
     for _ in range(ENTRY_BLOCK):
         rows.step()
     with LargestTensor() as largest:  # type: ignore[no-untyped-call]
-        rows.state.begin_step(1)
+        rows.state.begin_step()
     assert largest.num_elements == 2 * HEADS * 2 * ENTRY_BLOCK * KEY_SIZE
 
 
@@ -266,20 +204,6 @@ def test_with_a_window_storage_does_not_grow_with_the_length(window: int) -> Non
         sizes.append(rows.state.prefix_bias.shape[2])
     # Each of four rows attends to `window` entries; as many dead ones may still be stored.
     assert max(sizes[-window:]) <= 2 * max(4 * window, ENTRY_BLOCK)
-
-
-def test_only_a_single_row_without_a_window_reads_several_tokens_or_is_shortened() -> None:
-    rows = Rows.start(1)
-    rows.expand(2)
-    with pytest.raises(AssertionError, match="3 tokens of 2 rows"):
-        rows.state.begin_step(3)
-    with pytest.raises(AssertionError, match="only a single row can be shortened, not 2"):
-        rows.state.remove_last([0])
-    limited = Rows.start(1, window=2)
-    with pytest.raises(AssertionError, match="a window of its own"):
-        limited.state.begin_step(2)
-    with pytest.raises(AssertionError, match="outside the window are lost"):
-        limited.state.remove_last([0])
 
 
 def test_only_a_single_row_can_be_expanded() -> None:

@@ -203,23 +203,6 @@ def test_a_model_prepared_in_bfloat16_projects_to_logits_in_its_own_precision() 
     torch.testing.assert_close(prepared.logits(hidden), model.logits(hidden), rtol=0.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("config", [one for one in SHAPES.values() if not one.window])
-@torch.inference_mode()
-def test_a_step_of_several_tokens_equals_as_many_steps(config: ModelConfig) -> None:
-    model = make(config, torch.float64)
-    memory = model.encode(pack_sequences(SOURCES, CPU))
-    at_once, one_by_one = model.start(memory), model.start(memory)
-    draw = torch.Generator().manual_seed(2)
-    for num_tokens, num_removed in [(3, 2), (1, 0), (4, 1), (2, 2), (40, 0), (5, 0)]:
-        tokens = torch.randint(3, VOCABULARY, (len(SOURCES), num_tokens), generator=draw)
-        steps = [model.step(column[:, None], one_by_one) for column in tokens.T]
-        found = model.step(tokens, at_once)
-        torch.testing.assert_close(found, torch.cat(steps, 1), rtol=0.0, atol=1e-12)
-        removed = [index % (num_removed + 1) for index in range(len(SOURCES))]
-        for state in (at_once, one_by_one):
-            state.remove_last(removed)
-
-
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.25)])
 def test_steps_of_a_prepared_model_equal_decode(dtype: torch.dtype, tolerance: float) -> None:
     model = make(SHAPES["pre"], torch.float32)

@@ -60,7 +60,7 @@ def well_formed(sentences: list[int]) -> WellFormed:
 
 def search(tables: Tables, config: SearchConfig) -> list[list[Hypothesis]]:
     longest = torch.tensor(tables.max_lengths)
-    constraints = Constraints(form=well_formed([0, 1, 2, 3]))
+    constraints = Constraints([well_formed([0, 1, 2, 3])], longest)
     return beam_search(table_step, TableState(tables), longest, config, constraints, config.beam)
 
 
@@ -167,8 +167,8 @@ def test_a_free_search_finds_the_same_if_trees_are_likely() -> None:
 def test_samples_are_trees() -> None:
     tables = random_tables(2, LONGEST, TOKENS.size)
     draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(4), 20)
-    constraints = Constraints(form=well_formed([0, 1, 2, 3]))
     longest, config = torch.tensor(LONGEST), SearchConfig()
+    constraints = Constraints([well_formed([0, 1, 2, 3])], longest)
     found = sample(table_step, TableState(tables), longest, draws, config, constraints)
     for sentence, hypotheses in enumerate(found[:3]):
         assert all(is_tree(one.ids, NUM_WORDS[sentence]) for one in hypotheses)
