@@ -87,7 +87,6 @@ WITHOUT_TORCH = (
     "nmtkit.model.kernels.logit_chunks",
     "nmtkit.model.kernels.row_padding",
     # Checks before models are loaded.
-    "nmtkit.decoding.contrastive",
     "nmtkit.decoding.corpus",
     "nmtkit.decoding.corpus_plan",
     "nmtkit.decoding.input_formats",
