@@ -31,8 +31,8 @@ COMMON: Mapping[str, tuple[str, ...]] = {
     ),
     "score": (
         "reference", "metric", "test_set", "confidence", "paired_bs", "paired_ar",
-        "sentence_level", "page", "model", "source", "contrastive", "metric_command",
-        "max_tokens", "device", "as_json", "config",
+        "sentence_level", "page", "model", "source", "metric_command", "max_tokens",
+        "device", "as_json", "config",
     ),
     "rerank": (
         "features", "weights", "tune", "metric", "samples", "mbr", "metric_command",

@@ -49,8 +49,7 @@ def command(
     end at 100. --metric brackets scores trees by EVALB's F1.
 
     With --model and --source, prints a line per translation: its natural log-probability, a tab,
-    and the number of its tokens; both include the end symbol. Totals go to standard error. With
-    --model and --contrastive, prints how often the model prefers right translations to wrong ones.
+    and the number of its tokens; both include the end symbol. Totals go to standard error.
     """
     texts = TextFiles(systems, reference, source)
     check_usage(recipe, texts, model, page)

@@ -45,22 +45,14 @@ def check_usage(
     test_set = recipe.metrics.test_set
     given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
-        if recipe.scoring.contrastive:
-            raise click.UsageError("--contrastive needs --model; give both")
         what = "; files without an option are translations" if systems else ""
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
     if page is not None and (model is not None or recipe.breakdown.sentence_level):
         refuse_without_effect(["--html"], f"with {'--model' if model else '--sentence-level'}")
-    is_contrastive = bool(model and recipe.scoring.contrastive)
-    if is_contrastive:
-        _refuse_texts(recipe, systems, source)
-    else:
-        _check_source(recipe, model, source, page)
+    _check_source(recipe, model, source, page)
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
-    used = ("--sentence-level",) if is_contrastive else ()
-    typed = [flag for flag in typed_flags(ScoreRecipe, idle) if flag not in used]
-    refuse_without_effect(typed, f"{condition} --model")
-    if flags := [flag for flag in idle_flags(recipe, idle) if flag not in used]:
+    refuse_without_effect(typed_flags(ScoreRecipe, idle), f"{condition} --model")
+    if flags := idle_flags(recipe, idle):
         warn(f"{' and '.join(flags)} of --config: no effect {condition} --model")
     if model is not None and len(systems) > 1:
         raise click.UsageError(
@@ -77,18 +69,9 @@ def _check_source(
     if recipe.input.input_format == "json":
         refuse_without_effect(given, "with --input-format json, whose objects have the sources")
     elif model is not None and source is None:
-        raise click.UsageError(
-            "--model needs --source, --input-format json, or --contrastive; give one of them"
-        )
+        raise click.UsageError("--model needs --source or --input-format json; give one of them")
     elif model is None and page is None and not recipe.metrics.metric_command:
         refuse_without_effect(given, "without --model, --metric-command or --html")
-
-
-def _refuse_texts(recipe: ScoreRecipe, systems: Sequence[Path], source: Path | None) -> None:
-    """Raise click.UsageError if texts are given that a contrastive suite has itself."""
-    given = ["--source"] if source else []
-    given += ["--input-format"] if recipe.input.input_format != "text" else []
-    refuse_without_effect([*given, *map(str, systems)], "with --contrastive")
 
 
 def score_by_reference(

@@ -1,6 +1,5 @@
-"""`nmtkit score --model`: log-probabilities of given translations, and contrastive suites."""
+"""`nmtkit score --model`: log-probabilities of given translations."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,19 +9,13 @@ from typing import TYPE_CHECKING
 
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit_cli.scoring import TextFiles
-from nmtkit_cli.streams import line_reporter, open_text, say, work_reporter, write_lines
+from nmtkit_cli.streams import line_reporter, open_text, say, write_lines
 
 if TYPE_CHECKING:
     from nmtkit.text.translations import TranslatedLine
 
 
 def score_by_model(recipe: ScoreRecipe, texts: TextFiles, model: Path, as_json: bool) -> None:
-    """Score a contrastive suite if the recipe names one, otherwise translations."""
-    score = _score_suite if recipe.scoring.contrastive else _score_translations
-    score(recipe, texts, model, as_json)
-
-
-def _score_translations(recipe: ScoreRecipe, texts: TextFiles, model: Path, as_json: bool) -> None:
     """Print the log-probability of each translation; print the totals as a message.
 
     Args:
@@ -74,47 +67,6 @@ def _score_translations(recipe: ScoreRecipe, texts: TextFiles, model: Path, as_j
         f"log_prob={totals.log_prob:.4f} perplexity={totals.perplexity:.4f} "
         f"word_perplexity={totals.word_perplexity:.4f}"
     )
-
-
-def _score_suite(recipe: ScoreRecipe, _texts: TextFiles, model: Path, as_json: bool) -> None:
-    """Print how often a model is right in the contrastive suite of the recipe, per category.
-
-    Args:
-        recipe: the settings; with sentence_level, a line per example is printed instead, and the
-            accuracy of all as a message.
-        model: the model.
-        as_json: print an object per category, or per example.
-    """
-    from nmtkit.decoding.contrastive import Tally, judge, read_examples
-    from nmtkit.reporting.scores import accuracy_objects, accuracy_text, judgement_lines
-
-    suite = Path(recipe.scoring.contrastive)
-    # A pipe can be read only once.
-    total = sum(1 + len(one.wrong) for one in read_examples(suite)) if suite.is_file() else None
-    if sys.stderr.isatty():
-        say(f"opening {model} (loading PyTorch)")
-    from nmtkit.decoding.loading import load_scorer
-
-    is_by_example = recipe.breakdown.sentence_level
-    tally = Tally()
-    scorer = load_scorer(model, recipe.scoring, recipe.runtime)
-    reporter = line_reporter() if is_by_example else work_reporter()
-    with reporter.counting("scored", "translations", total) as progress:
-        for judgements in judge(scorer, read_examples(suite), progress.add):
-            tally.add(judgements)
-            if is_by_example:
-                write_lines(judgement_lines(judgements, as_json))
-    accuracies = tally.accuracies()
-    if is_by_example:
-        everything = accuracies[-1]
-        say(
-            f"examples={everything.num_examples} right={everything.num_right} "
-            f"accuracy={everything.percent:.2f}"
-        )
-    elif as_json:
-        write_lines(map(json.dumps, accuracy_objects(accuracies)))
-    else:
-        write_lines(accuracy_text(suite.name, accuracies))
 
 
 @contextmanager

@@ -190,18 +190,6 @@ class ScoringConfig(InferenceConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgingConfig(ScoringConfig):
-    """Scoring by a model, with --model."""
-
-    contrastive: str = setting(
-        "",
-        "Contrastive suite to judge, instead of --source: source, right translation, wrong ones "
-        "and category, separated by tabs.",
-        metavar="FILE",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class ScoreRecipe:
     """The settings of `nmtkit score`: three sections with --reference, two with --model."""
 
@@ -209,7 +197,7 @@ class ScoreRecipe:
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     significance: SignificanceConfig = field(default_factory=SignificanceConfig)
     breakdown: BreakdownConfig = field(default_factory=BreakdownConfig)
-    scoring: JudgingConfig = field(default_factory=JudgingConfig)
+    scoring: ScoringConfig = field(default_factory=ScoringConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 

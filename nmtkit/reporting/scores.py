@@ -1,14 +1,11 @@
 """The output of `nmtkit score`: lines, sections of tables, or one JSON object per system."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nmtkit.decoding.contrastive import Accuracy, Judgement
 from nmtkit.evaluation.evaluate import Evaluation
 from nmtkit.evaluation.metric import Score
 from nmtkit.reporting.document import NOTHING, Cell, Section, Table, markdown
-from nmtkit.text.lines import one_line
 
 
 def as_text(evaluation: Evaluation) -> list[str]:
@@ -41,54 +38,6 @@ def as_objects(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
                 for one in evaluation.frequencies[number]
             ]
         yield found
-
-
-def accuracy_text(suite: str, accuracies: Sequence[Accuracy]) -> list[str]:
-    """Return the accuracies in a contrastive suite as a table in Markdown."""
-    rows = []
-    for one in accuracies:
-        lower, upper = one.interval
-        counts = Cell(str(one.num_examples)), Cell(str(one.num_right))
-        interval = Cell(f"{lower:.2f}-{upper:.2f}")
-        name = "all" if one.category is None else one_line(one.category)
-        rows.append([Cell(name), *counts, Cell(f"{one.percent:.2f}"), interval])
-    headers = ["category", "examples", "right", "accuracy", "95 % interval"]
-    return markdown([Section(f"Accuracy in {suite}", Table(headers, rows), [])])
-
-
-def accuracy_objects(accuracies: Iterable[Accuracy]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON object of each accuracy; the category of all is null."""
-    for one in accuracies:
-        lower, upper = one.interval
-        yield {
-            "category": one.category,
-            "examples": one.num_examples,
-            "right": one.num_right,
-            "accuracy": one.percent,
-            "lower": lower,
-            "upper": upper,
-        }
-
-
-def judgement_lines(judgements: Iterable[Judgement], as_json: bool) -> Iterator[str]:
-    """Yield a line per example of a contrastive suite: whether it is right, log-probabilities."""
-    for one in judgements:
-        example = one.example
-        if as_json:
-            found = {
-                "category": example.category,
-                "is_right": one.is_right,
-                "source": example.source,
-                "right": {"translation": example.right, "log_prob": one.log_prob},
-                "wrong": [
-                    {"translation": text, "log_prob": log_prob}
-                    for text, log_prob in zip(example.wrong, one.wrong_log_probs, strict=True)
-                ],
-            }
-            yield json.dumps(found, ensure_ascii=False)
-        else:
-            log_probs = (f"{log_prob:.6f}" for log_prob in (one.log_prob, *one.wrong_log_probs))
-            yield "\t".join(["right" if one.is_right else "wrong", *log_probs])
 
 
 def _score_object(score: Score) -> dict[str, Any]:

@@ -39,7 +39,6 @@ from nmtkit.training.compiling import (
     eos_batch,
 )
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
-from nmtkit.training.freezing import describe_frozen, freeze
 from nmtkit.training.initialization import Origin, Parent, no_weights
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import (
@@ -56,6 +55,7 @@ from nmtkit.training.micro_batches import (
 )
 from nmtkit.training.noise import Noise
 from nmtkit.training.objective import Objective
+from nmtkit.training.optimizer import describe_frozen, freeze
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import (
     Progress,
@@ -275,8 +275,8 @@ def make_train_state(
     )
     context.ranks.run_on_first(lambda: [*map(context.reporter.message, initialize(model))])
     if parts := recipe.training.freeze:
-        context.reporter.message(context.ranks.run_on_first(lambda: describe_frozen(model, parts)))
         freeze(model, parts)
+        context.reporter.message(context.ranks.run_on_first(lambda: describe_frozen(model, parts)))
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 

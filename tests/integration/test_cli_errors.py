@@ -156,11 +156,7 @@ def nmtkit(
         ("score --reference none", 2, "none: No such file or directory"),
         ("score --model m --source none", 2, "none: No such file or directory"),
         ("score --reference r --model m --source s", 2, "--reference and --model exclude each"),
-        (
-            "score --model m",
-            2,
-            "--model needs --source, --input-format json, or --contrastive; giv",
-        ),
+        ("score --model m", 2, "--model needs --source or --input-format json; give one of them"),
         ("score --reference r --source s", 2, "--source has no effect without --model, --metric-"),
         (
             "score --model m --source s --metric ter",

@@ -30,14 +30,7 @@ COMMAND_ONLY: dict[type[Any], set[str]] = {
     ScoreRecipe: {
         *("test_set", "paired_bs", "paired_ar", "trials"),  # one system, references given
         *("sentence_level", "by_length", "by_frequency", "metric_command", "input_format"),
-        *(
-            "max_tokens",
-            "max_length",
-            "contrastive",
-            "precision",
-            "device",
-            "threads",
-        ),  # of a model
+        *("max_tokens", "max_length", "precision", "device", "threads"),  # of a model
     },
 }
 KEYWORDS: dict[type[Any], type[Any]] = {

@@ -2,11 +2,10 @@ import json
 import re
 
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
-from nmtkit.decoding.contrastive import Accuracy
 from nmtkit.evaluation.evaluate import Evaluation, evaluate
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.reporting.scores import accuracy_text, as_objects, as_text
+from nmtkit.reporting.scores import as_objects, as_text
 
 REFERENCE = Text("ref", ["a b c d e f g", "h i j k l m n o p q r s t", "u v w"])
 GOOD = Text("good", ["a b c d e f x", "h i j k l m n o p q r s x", "u v w"])
@@ -123,15 +122,3 @@ def test_trees_have_two_scores_and_all_of_evalb_s_figures() -> None:
     assert (result["F1"]["recall"], result["F1"]["precision"]) == (50, 100)
     assert result["F1"]["score"] == result["F1"]["f1"] == result["F1"]["short"]["f1"]
     assert set(result["strict F1"]) == {"score", "signature"}
-
-
-def test_a_category_is_one_cell_whatever_characters_it_has() -> None:
-    text = accuracy_text("suite_.tsv", [Accuracy("a|b\u2028_c_", 8, 6), Accuracy(None, 8, 6)])
-    assert text == [
-        "## Accuracy in suite\\_.tsv",
-        "",
-        r"| category   | examples | right | accuracy | 95 % interval |",
-        r"| ---------- | -------: | ----: | -------: | ------------: |",
-        r"| a\|b \_c\_ |        8 |     6 |    75.00 |   40.93-92.85 |",
-        r"| all        |        8 |     6 |    75.00 |   40.93-92.85 |",
-    ]
