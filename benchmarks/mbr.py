@@ -74,9 +74,9 @@ def read_samples(path: Path, num_samples: int | None) -> Iterator[list[str]]:
 def compare(utility: str, texts: list[str]) -> Line:
     """Choose one of the samples in both ways."""
     start = time.perf_counter()
-    exact = expected_utilities(utility, texts, texts, is_aggregated=False)
+    exact = expected_utilities(utility, texts, is_aggregated=False)
     between = time.perf_counter()
-    aggregated = expected_utilities(utility, texts, texts, is_aggregated=True)
+    aggregated = expected_utilities(utility, texts, is_aggregated=True)
     end = time.perf_counter()
     best, other = (values.index(max(values)) for values in (exact, aggregated))
     return Line(

@@ -35,8 +35,8 @@ COMMON: Mapping[str, tuple[str, ...]] = {
         "device", "as_json", "config",
     ),
     "rerank": (
-        "features", "weights", "tune", "metric", "samples", "mbr", "metric_command",
-        "output_format", "n_best", "chunk_lines", "max_tokens", "device", "config",
+        "features", "weights", "tune", "metric", "mbr", "metric_command", "output_format",
+        "chunk_lines", "max_tokens", "device", "config",
     ),
     "attention": (
         "translate", "format", "input_format", "sentence", "attention", "layer", "heads", "word",

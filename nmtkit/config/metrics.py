@@ -112,15 +112,14 @@ def not_validated(best_metric: str, validated: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricsConfig:
-    """Metrics against a reference."""
+class TuningConfig:
+    """Tuning, with --tune."""
 
     metric: str = setting(
         "bleu",
-        f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}) or of trees "
-        f"({', '.join(metrics_of('trees'))}). paper-bleu: as in "
-        '"Attention Is All You Need"; brackets: F1 of EVALB; none: only --metric-command.',
-        metavar="LIST",
+        f"Metric to tune for. One of {', '.join(metrics_of('text'))}; none: the first program of "
+        "--metric-command.",
+        metavar="NAME",
     )
     metric_command: tuple[str, ...] = setting(
         (),
@@ -136,15 +135,33 @@ class MetricsConfig:
         choices=("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"),
     )
     lowercase: bool = setting(False, "Ignore case in BLEU and chrF; TER always ignores it.")
-    test_set: str = setting(
+    language_pair: str = setting(
         "",
-        "Test set of sacreBLEU with the references, such as wmt17; needs --language-pair.",
-        metavar="NAME",
+        "Languages, such as en-de; for moses-bleu, paper-bleu and --tokenize auto.",
+        metavar="SOURCE-TARGET",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsConfig(TuningConfig):
+    """Metrics against a reference."""
+
+    metric: str = setting(
+        "bleu",
+        f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}) or of trees "
+        f"({', '.join(metrics_of('trees'))}). paper-bleu: as in "
+        '"Attention Is All You Need"; brackets: F1 of EVALB; none: only --metric-command.',
+        metavar="LIST",
     )
     language_pair: str = setting(
         "",
         "Languages, such as en-de; for --test-set, moses-bleu, paper-bleu and --tokenize auto.",
         metavar="SOURCE-TARGET",
+    )
+    test_set: str = setting(
+        "",
+        "Test set of sacreBLEU with the references, such as wmt17; needs --language-pair.",
+        metavar="NAME",
     )
     prm: str = setting(
         "",

@@ -21,13 +21,11 @@ class FeatureInfo:
         argument: what is written after the kind and a colon: "PATH", "NAME"; "" = nothing.
         choices: the permitted arguments; () = any.
         settings: settings that have an effect on it.
-        has_slow_start: it starts something for each chunk, so all chunks are large.
     """
 
     argument: str = ""
     choices: Sequence[str] = ()
     settings: Sequence[str] = ()
-    has_slow_start: bool = False
 
 
 MODEL_SETTINGS = ("max_tokens", "max_length", "precision", "device", "threads")
@@ -38,8 +36,8 @@ FEATURES: dict[str, FeatureInfo] = {
     "forced": FeatureInfo("PATH", settings=MODEL_SETTINGS),
     "backward": FeatureInfo("PATH", settings=MODEL_SETTINGS),
     "right-to-left": FeatureInfo("PATH", settings=MODEL_SETTINGS),
-    "command": FeatureInfo("NAME", settings=("metric_command",), has_slow_start=True),
-    "mbr": FeatureInfo("UTILITY", UTILITIES, settings=("mbr", "samples")),
+    "command": FeatureInfo("NAME", settings=("metric_command",)),
+    "mbr": FeatureInfo("UTILITY", UTILITIES, settings=("mbr",)),
 }
 
 
@@ -78,18 +76,13 @@ class RerankConfig:
     )
     weights: str = setting(
         "",
-        "Weights of the features, a TOML file as --tune writes it; one feature needs none.",
-        metavar="FILE",
-    )
-    samples: str = setting(
-        "",
-        "Candidates of these JSON lines are the references of mbr, instead of those of the line.",
+        "Weights of the features, a JSON file as --tune prints it; one feature needs none.",
         metavar="FILE",
     )
     mbr: str = setting(
         "auto",
-        "Computation of mbr. exact: every candidate against every reference; aggregate: against "
-        "their average; auto: exact up to 4,096 pairs per line.",
+        "Computation of mbr. exact: every candidate against every other; aggregate: against their "
+        "average; auto: exact up to 64 different candidates per line.",
         choices=("auto", "exact", "aggregate"),
     )
     chunk_lines: int = setting(
@@ -108,18 +101,6 @@ class RerankOutputConfig:
     output_format: str = setting(
         "text",
         "Format of the output. text: the best translation per line; json: an object per line with "
-        "the candidates in their new order, their features and scores.",
+        "all candidates in their new order, their features and scores.",
         choices=("text", "json"),
-    )
-    n_best: int = setting(
-        0, "In json, candidates per line, best first; 0 = all.", minimum=0, maximum=10_000
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TuningConfig:
-    """Tuning, with --tune."""
-
-    restarts: int = setting(
-        20, "Searches that begin with random weights.", minimum=0, maximum=100_000
     )

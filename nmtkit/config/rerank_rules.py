@@ -6,7 +6,7 @@ A module of its own: nmtkit/config/rules.py would be too long with it.
 from collections.abc import Iterator
 
 from nmtkit.config.metric_commands import metric_commands
-from nmtkit.config.metrics import METRICS, metric_names
+from nmtkit.config.metrics import METRICS, NONE, metrics_of
 from nmtkit.config.problems import Problem, suggestion, without_effect
 from nmtkit.config.rerank import FEATURES, FeatureSpec, feature_specs
 from nmtkit.config.schema import RerankRecipe
@@ -24,8 +24,6 @@ def rerank_problems(recipe: RerankRecipe) -> Iterator[Problem]:
         yield Problem(("features",), f"features: {text} {_PLACE}")
     if specs and not problems:
         yield from _idle(recipe, specs)
-    if recipe.output.output_format == "text":
-        yield from without_effect(recipe, ("n_best",), "without --output-format json")
     yield from _metric(recipe)
 
 
@@ -50,7 +48,7 @@ def _idle(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[Problem]:
     """Yield the settings that have no effect on any of the features."""
     kinds = {spec.kind for spec in specs}
     used = {name for kind in kinds for name in FEATURES[kind].settings}
-    if recipe.metrics.metric in metric_commands(recipe.metrics.metric_command):
+    if recipe.metrics.metric == NONE:
         used.add("metric_command")
     for kind, info in FEATURES.items():
         idle = tuple(name for name in info.settings if name not in used)
@@ -60,21 +58,12 @@ def _idle(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[Problem]:
 
 def _metric(recipe: RerankRecipe) -> Iterator[Problem]:
     """Yield the problems of the metric that weights are tuned by."""
-    name, *others = metric_names(recipe.metrics.metric) or [recipe.metrics.metric]
-    programs = metric_commands(recipe.metrics.metric_command)
-    texts = [one for one, info in METRICS.items() if info.compares == "text"]
-    text = ""
-    if others:
-        text = f"metric ({recipe.metrics.metric!r}): weights are tuned by one metric; name one"
-    elif name in METRICS and name not in texts:
-        text = f"metric ({name!r}) compares no text; tune by one of: {', '.join(texts)}"
-    elif name not in texts and name not in programs:
-        text = f"no metric {name!r}; {suggestion(name, [*texts, *programs])}"
-    if text:
-        yield Problem(("metric",), f"{text} [metrics.metric]")
+    name = recipe.metrics.metric
+    known = [*metrics_of("text"), *([NONE] if recipe.metrics.metric_command else [])]
+    if name not in known:
+        hint = suggestion(name, known)
+        yield Problem(("metric",), f"metric ({name!r}) cannot tune; {hint} [metrics.metric]")
         return
     used = METRICS[name].settings if name in METRICS else ()
-    settings = dict.fromkeys(one for info in METRICS.values() for one in info.settings)
-    idle = tuple(one for one in settings if one not in used)
+    idle = tuple(one for one in ("tokenize", "lowercase") if one not in used)
     yield from without_effect(recipe, idle, f"on {name}")
-    yield from without_effect(recipe, ("test_set",), "on rerank; --tune names the references")

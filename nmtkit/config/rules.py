@@ -12,7 +12,7 @@ from nmtkit.config.metrics import (
     METRICS,
     NONE,
     TYPE_SETTINGS,
-    MetricsConfig,
+    TuningConfig,
     metric_names,
     unknown_metrics,
 )
@@ -58,12 +58,12 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _translation(recipe)
     if isinstance(recipe, ScoreRecipe):
         yield from _metrics(recipe)
-        yield from _languages(recipe.metrics)
+        yield from _languages(recipe.metrics, recipe.metrics.test_set)
         yield from _significance(recipe)
     if isinstance(recipe, RerankRecipe):
         commands = [*metric_command_problems(recipe.metrics.metric_command)]
         yield from commands or rerank_problems(recipe)
-        yield from _languages(recipe.metrics)
+        yield from _languages(recipe.metrics, "")
     if isinstance(recipe, AttentionRecipe):
         yield from _attention(recipe)
 
@@ -256,14 +256,14 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     yield from without_effect(recipe, in_order, f"on {', '.join(names)}")
 
 
-def _languages(metrics: MetricsConfig) -> Iterator[Problem]:
+def _languages(metrics: TuningConfig, test_set: str) -> Iterator[Problem]:
     pair = metrics.language_pair
     needy = [
         f"metric {name}"
         for name in metric_names(metrics.metric)
         if name in METRICS and METRICS[name].needs_languages
     ]
-    if metrics.test_set:
+    if test_set:
         needy.append("test_set")
     if pair and not re.fullmatch("[^-]+-[^-]+", pair):
         yield Problem(

@@ -11,9 +11,14 @@ from dataclasses import dataclass, field, fields
 
 from nmtkit.config.attention import SelectionConfig, ViewConfig
 from nmtkit.config.engine import EngineConfig, RanksConfig
-from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
+from nmtkit.config.metrics import (
+    BreakdownConfig,
+    MetricsConfig,
+    SignificanceConfig,
+    TuningConfig,
+)
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
-from nmtkit.config.rerank import RerankConfig, RerankOutputConfig, TuningConfig
+from nmtkit.config.rerank import RerankConfig, RerankOutputConfig
 from nmtkit.config.setting import InferenceConfig, setting
 from nmtkit.config.training import (
     CheckpointConfig,
@@ -210,9 +215,8 @@ class RerankRecipe:
 
     rerank: RerankConfig = field(default_factory=RerankConfig)
     output: RerankOutputConfig = field(default_factory=RerankOutputConfig)
-    tuning: TuningConfig = field(default_factory=TuningConfig)
+    metrics: TuningConfig = field(default_factory=TuningConfig)
     seed: SeedConfig = field(default_factory=SeedConfig)
-    metrics: MetricsConfig = field(default_factory=MetricsConfig)
     scoring: ScoringConfig = field(default_factory=ScoringConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 

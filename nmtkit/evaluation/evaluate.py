@@ -80,7 +80,7 @@ def evaluate(
         frequencies = [by_frequency(system.lines, reference, counts) for system in texts.systems]
     scores, length_scores = [], []
     for metric in metrics:
-        prepared = _prepare(texts, metric, reporter)
+        prepared = prepare(texts, metric, reporter)
         scores.append(score_systems(metric, prepared, significance, reporter))
         length_scores.append(
             [
@@ -98,7 +98,7 @@ def evaluate(
     return Evaluation(names, scores, lengths, length_scores, frequencies)
 
 
-def _prepare(texts: Texts, metric: Metric, reporter: WorkReporter) -> Texts:
+def prepare(texts: Texts, metric: Metric, reporter: WorkReporter) -> Texts:
     """Prepare all lines for a metric, which may tokenise them, and show the progress."""
 
     def prepare(line: str) -> str:
@@ -129,7 +129,7 @@ def score_lines(
         ConfigError: there are several systems.
     """
     num_lines = len(texts.only_system().lines)
-    prepared = [_prepare(texts, metric, reporter) for metric in metrics]
+    prepared = [prepare(texts, metric, reporter) for metric in metrics]
     with reporter.track(range(num_lines), "scored", "lines", num_lines) as indices:
         for index in indices:
             yield [

@@ -5,154 +5,142 @@ value 0 for all of them. Candidates with equal texts are scored once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from itertools import starmap
+from pathlib import Path
 
-from nmtkit.config.rerank import FeatureSpec
+import numpy as np
+
+from nmtkit.config.metric_commands import metric_commands
+from nmtkit.config.rerank import FeatureSpec, feature_specs
+from nmtkit.config.schema import RerankRecipe
 from nmtkit.errors import DataError
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
-from nmtkit.rerank.candidates import CandidateList
 from nmtkit.rerank.mbr import expected_utilities
+from nmtkit.rerank.tuning import Floats
 from nmtkit.text.lines import one_line
+from nmtkit.text.translations import Candidate, TranslatedLine
 
 MAX_EXACT_PAIRS = 4096
 """Pairs of a line up to which `--mbr auto` is exact: 64 candidates against themselves."""
 
-Values = list[list[float]]
-"""Per line, the value of each candidate."""
+Pair = tuple[str, str]
+"""A source and one of its translations, without line feeds."""
 
-Feature = Callable[[Sequence[CandidateList]], Values]
-"""Returns the values of the candidates of lines that are not blank."""
+ScorePairs = Callable[[Mapping[Pair, str]], Sequence[float]]
+"""Returns the scores of pairs, given with the names of their lines."""
 
-
-@dataclass(frozen=True)
-class Pair:
-    """A source and one of its translations.
-
-    Attributes:
-        source, translation: texts without line feeds.
-        where: name of the line in messages.
-    """
-
-    source: str
-    translation: str
-    where: str
+Feature = Callable[[Sequence[TranslatedLine]], Sequence[Sequence[float]]]
+"""Returns the value of each candidate of lines that are not blank."""
 
 
-ScorePairs = Callable[[Sequence[Pair]], Sequence[float]]
-
-
-@dataclass(frozen=True)
-class Resources:
-    """The resources that features are made with.
-
-    Attributes:
-        load_model: loads a model; from the name of a feature and its path, to a function from pairs
-            to log-probabilities.
-        commands: programs by name, as of --metric-command.
-        mbr: "auto", "exact" or "aggregate".
-    """
-
-    load_model: Callable[[FeatureSpec], ScorePairs]
-    commands: Mapping[str, str]
-    mbr: str
-
-
-def make_features(specs: Sequence[FeatureSpec], resources: Resources) -> dict[str, Feature]:
+def make_features(recipe: RerankRecipe) -> dict[str, Feature]:
     """Return the features by name, in order; models are loaded.
 
     Raises:
-        ConfigError, DamagedError: a model cannot be used.
+        ConfigError: a device is missing.
+        DamagedError: a model is missing or damaged.
     """
-    return {spec.name: FEATURES[spec.kind](spec, resources) for spec in specs}
+    specs = feature_specs(recipe.rerank.features)
+    return {spec.name: FEATURES[spec.kind](spec, recipe) for spec in specs}
 
 
 def feature_values(
-    lines: Sequence[CandidateList], features: Mapping[str, Feature]
-) -> list[list[dict[str, float]]]:
-    """Return the values of all features of each candidate of each line, by name.
+    lines: Sequence[TranslatedLine], features: Mapping[str, Feature]
+) -> list[Floats]:
+    """Return the values (candidates, features) of each line.
 
     Raises:
         DataError: a feature cannot be computed.
     """
-    found = [[dict.fromkeys(features, 0.0) for _ in line.candidates] for line in lines]
-    places = [place for place, line in enumerate(lines) if not line.is_blank]
-    for name, feature in features.items():
-        values = feature([lines[place] for place in places])
-        for place, own in zip(places, values, strict=True):
-            for target, value in zip(found[place], own, strict=True):
-                target[name] = value
+    found = [np.zeros((len(line.candidates), len(features))) for line in lines]
+    places = [place for place, line in enumerate(lines) if line.source.strip()]
+    for column, feature in enumerate(features.values()):
+        for place, own in zip(places, feature([lines[place] for place in places]), strict=True):
+            found[place][:, column] = own
     return found
 
 
-def _make_model(_spec: FeatureSpec, _resources: Resources) -> Feature:
-    return _scores_that_are_there
+def _score_that_is_there(one: Candidate) -> float:
+    if "score" not in one.values:
+        raise DataError(
+            f"{one.named('score')} is missing, which the feature model needs; add it, or leave out "
+            "the feature"
+        )
+    return float(one.values["score"])
 
 
-def _scores_that_are_there(lines: Sequence[CandidateList]) -> Values:
-    """Return the value of the key `score`."""
-    for line in lines:
-        for one in line.candidates:
-            if "score" not in one.values:
-                raise DataError(
-                    f"{one.named('score')} is missing, which the feature model needs; add it, or "
-                    "leave out the feature"
-                )
-    return [[float(one.values["score"]) for one in line.candidates] for line in lines]
+def _by_candidate(value: Callable[[Candidate], float]) -> Feature:
+    return lambda lines: [[value(one) for one in line.candidates] for line in lines]
 
 
-def _make_length(_spec: FeatureSpec, _resources: Resources) -> Feature:
-    return partial(_by_text, lambda pairs: [float(len(one.translation.split())) for one in pairs])
+def _by_text(score: ScorePairs) -> Feature:
+    """Return the feature that scores each distinct pair once, all pairs together."""
+
+    def pair(line: TranslatedLine, one: Candidate) -> Pair:
+        return one_line(line.source), one_line(one.text)
+
+    def values(lines: Sequence[TranslatedLine]) -> list[list[float]]:
+        names: dict[Pair, str] = {}
+        for line in lines:
+            for one in line.candidates:
+                names.setdefault(pair(line, one), one.where)
+        scores = dict(zip(names, score(names) if names else [], strict=True))
+        return [[scores[pair(line, one)] for one in line.candidates] for line in lines]
+
+    return values
 
 
-def _make_forced(spec: FeatureSpec, resources: Resources) -> Feature:
-    return partial(_by_text, resources.load_model(spec))
+def _make_command(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
+    command = metric_commands(recipe.metrics.metric_command)[spec.argument]
 
-
-def _make_command(spec: FeatureSpec, resources: Resources) -> Feature:
-    command = resources.commands[spec.argument]
-
-    def score(pairs: Sequence[Pair]) -> list[float]:
-        segments = [Segment(one.source, one.translation, ()) for one in pairs]
+    def score(pairs: Mapping[Pair, str]) -> list[float]:
+        segments = [Segment(source, translation, ()) for source, translation in pairs]
         return run_metric_command(spec.argument, command, segments)
 
-    return partial(_by_text, score)
+    return _by_text(score)
 
 
-def _make_mbr(spec: FeatureSpec, resources: Resources) -> Feature:
-    return partial(_utilities, spec.argument, resources.mbr)
-
-
-def _utilities(utility: str, how: str, lines: Sequence[CandidateList]) -> Values:
-    """Return the expected utility of each candidate over the samples or candidates of its line."""
-    found = []
-    for line in lines:
+def _make_mbr(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
+    def utilities(line: TranslatedLine) -> list[float]:
         texts = [one.text for one in line.candidates]
-        references = line.samples or texts
-        num_pairs = len({*texts}) * len({*references})
-        is_aggregated = how == "aggregate" or (how == "auto" and num_pairs > MAX_EXACT_PAIRS)
-        found.append(expected_utilities(utility, texts, references, is_aggregated))
-    return found
+        is_large = len({*texts}) ** 2 > MAX_EXACT_PAIRS
+        is_aggregated = {"auto": is_large, "exact": False, "aggregate": True}[recipe.rerank.mbr]
+        return expected_utilities(spec.argument, texts, is_aggregated)
+
+    return lambda lines: [*map(utilities, lines)]
 
 
-def _by_text(score: ScorePairs, lines: Sequence[CandidateList]) -> Values:
-    """Score each distinct pair of source and translation once, all pairs together."""
-    pairs: dict[tuple[str, str], Pair] = {}
-    for line in lines:
-        for one in line.candidates:
-            pair = Pair(one_line(line.source), one_line(one.text), one.where)
-            pairs.setdefault((line.source, one.text), pair)
-    scores = dict(zip(pairs, score([*pairs.values()]), strict=True)) if pairs else {}
-    return [[scores[line.source, one.text] for one in line.candidates] for line in lines]
+def reversed_words(text: str) -> str:
+    """Return the words of a text, which are between white space, in reverse order."""
+    return " ".join(reversed(text.split()))
 
 
-Maker = Callable[[FeatureSpec, Resources], Feature]
+VIEWS: dict[str, Callable[[str, str], Pair]] = {
+    "forced": lambda source, translation: (source, translation),
+    "backward": lambda source, translation: (translation, source),
+    "right-to-left": lambda source, translation: (source, reversed_words(translation)),
+}
+"""What each kind of feature by a model gives to it as source and target."""
+
+
+def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
+    from nmtkit.decoding.loading import load_scorer  # imports torch
+
+    view = VIEWS[spec.kind]
+    scorer = load_scorer(Path(spec.argument), recipe.scoring, recipe.runtime)
+
+    def score(pairs: Mapping[Pair, str]) -> list[float]:
+        names = [f"{where}: {spec.name}" for where in pairs.values()]
+        return [one.log_prob for one in scorer.score_named([*starmap(view, pairs)], names)]
+
+    return _by_text(score)
+
+
+Maker = Callable[[FeatureSpec, RerankRecipe], Feature]
 FEATURES: dict[str, Maker] = {
-    "model": _make_model,
-    "length": _make_length,
-    "forced": _make_forced,
-    "backward": _make_forced,
-    "right-to-left": _make_forced,
+    "model": lambda *_: _by_candidate(_score_that_is_there),
+    "length": lambda *_: _by_candidate(lambda one: len(one.text.split())),
+    **dict.fromkeys(VIEWS, _make_by_model),
     "command": _make_command,
     "mbr": _make_mbr,
 }

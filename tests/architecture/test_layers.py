@@ -80,7 +80,6 @@ MAY_IMPORT_TORCH = (
     "nmtkit.interop",
     "nmtkit.training",
     "nmtkit.reporting.attention",
-    "nmtkit.rerank.models",
 )
 WITHOUT_TORCH = (
     # Arithmetic on shapes, which reports and `nmtkit info` do as well.

@@ -22,7 +22,6 @@ TESTED_ELSEWHERE = {
     "nmtkit/evaluation/metric.py": "tests/unit/evaluation/test_metrics.py",
     "nmtkit/interop/marian_files.py": "tests/unit/interop/test_marian_reading.py",
     "nmtkit/parsing/evalb/scorer.py": "tests/unit/parsing/evalb/test_metric.py",
-    "nmtkit_cli/reranking.py": "tests/integration/test_rerank_command.py",
     "nmtkit_cli/scoring.py": "tests/integration/test_score_command.py",
     "nmtkit_cli/scoring_by_model.py": "tests/integration/test_score_by_model.py",
     "nmtkit_cli/translating.py": "tests/integration/test_translate_corpus.py",

@@ -18,7 +18,6 @@ from nmtkit.data.sampler import Sampler
 from nmtkit.decoding.corpus import translate_file
 from nmtkit.decoding.corpus_plan import CorpusFiles
 from nmtkit.progress.counting import WorkReporter
-from nmtkit.rerank.weights import dump_weights, read_weights
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.translations import TRANSLATION_KEYS, read_translations
@@ -151,14 +150,6 @@ def test_frozen_scores_of_a_model_are_read() -> None:
     assert scored.best.values["perplexity"] == 1.4392818729648709
     assert (blank.best.text, blank.best.values["tokens"]) == ("", [])
     assert forced.target_prefix == "D"
-
-
-def test_frozen_weights_of_features_are_read() -> None:
-    expected = {"model": 0.5983471808875248, 'forced:a "b"/\u00e9': -0.25201457039192776}
-    expected["length"] = 1e-07
-    path = FROZEN_JSON_LINES.with_name("formats-9") / "weights.toml"
-    assert read_weights(path, [*expected]) == expected
-    assert dump_weights(expected) == path.read_text("utf-8")
 
 
 def test_a_frozen_run_is_continued(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ from nmtkit.errors import ConfigError
             )
             for values, text in (
                 ({"lowercase": True}, "True"),
-                ({"test_set": "wmt17", "language_pair": "en-de"}, "wmt17"),
+                ({"language_pair": "en-de", "test_set": "wmt17"}, "en-de"),
                 ({"language_pair": "en-de"}, "en-de"),
                 ({"by_frequency": "train.de"}, "train.de"),
             )

@@ -4,21 +4,18 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from nmtkit.config.schema import TrainRecipe
-from nmtkit.rerank.candidates import CandidateList
+from nmtkit.config.schema import RerankRecipe, TrainRecipe
+from nmtkit.config.toml import build
+from nmtkit.rerank.features import Feature, make_features
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.translations import Candidate
+from nmtkit.text.translations import Candidate, TranslatedLine
 from tests.tiny import tiny_model
 
 
-def line_of(
-    source: str,
-    *texts: str,
-    scores: Sequence[float] | None = None,
-    samples: Sequence[str] = (),
-) -> CandidateList:
+def line_of(source: str, *texts: str, scores: Sequence[float] | None = None) -> TranslatedLine:
     """Return a line with these candidates; without scores, they lack the key."""
     candidates = [
         Candidate(
@@ -29,7 +26,11 @@ def line_of(
         )
         for place, text in enumerate(texts)
     ]
-    return CandidateList("x:1", source, "", {}, candidates, samples)
+    return TranslatedLine("x:1", source, "", candidates[0], candidates, {})
+
+
+def features_of(names: str, **values: Any) -> dict[str, Feature]:
+    return make_features(build(RerankRecipe, {"features": names} | values))
 
 
 def write_tiny_model(folder: Path, codec: TextCodec, seed: int = 1) -> Path:

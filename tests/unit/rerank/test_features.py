@@ -1,42 +1,28 @@
-from collections.abc import Sequence
-from typing import Any
+import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nmtkit.config import rerank as settings
-from nmtkit.config.rerank import feature_specs
-from nmtkit.errors import DataError
+from nmtkit.decoding.forced import score_pairs
+from nmtkit.errors import DamagedError, DataError
 from nmtkit.rerank import features, mbr
-from nmtkit.rerank.candidates import CandidateList
-from nmtkit.rerank.features import (
-    FEATURES,
-    Pair,
-    Resources,
-    ScorePairs,
-    feature_values,
-    make_features,
-)
+from nmtkit.rerank.features import FEATURES, VIEWS, feature_values, reversed_words
 from nmtkit.rerank.mbr import expected_utilities
-from nmtkit.rerank.models import VIEWS
-from tests.unit.rerank.builders import line_of, program
+from nmtkit.text.translations import TranslatedLine
+from tests.tiny import tiny_codec, tiny_model
+from tests.unit.rerank.builders import features_of, line_of, program, write_tiny_model
 
 
-def no_model(spec: object) -> ScorePairs:
-    raise AssertionError(spec)
-
-
-def values(
-    names: str, *lines: CandidateList, commands: dict[str, str] | None = None, how: str = "auto"
-) -> list[list[list[float]]]:
+def values(names: str, *lines: TranslatedLine, **settings: object) -> list[list[list[float]]]:
     """Return the values per line, candidate and feature."""
-    resources = Resources(no_model, commands or {}, how)
-    made = make_features(feature_specs(names), resources)
-    return [[[*one.values()] for one in of_line] for of_line in feature_values(lines, made)]
+    return [one.tolist() for one in feature_values(lines, features_of(names, **settings))]
 
 
 def test_the_tables_have_the_same_names() -> None:
     assert set(FEATURES) == set(settings.FEATURES)
-    assert set(VIEWS) <= set(FEATURES)
+    assert set(VIEWS) < set(FEATURES)
     assert set(mbr.UTILITIES) == set(settings.UTILITIES)
 
 
@@ -56,63 +42,70 @@ def test_a_missing_score_is_an_error_that_names_the_key() -> None:
 def test_a_blank_line_is_not_scored() -> None:
     lines = [line_of(" ", "", "A"), line_of("a", "A B", scores=[1])]
     assert values("length,model", *lines) == [[[0.0, 0.0], [0.0, 0.0]], [[2.0, 1.0]]]
-    assert values("length", *lines[:1]) == [[[0.0], [0.0]]]
-    assert values("length") == []
+    command = ("x=false",)
+    assert values("command:x", *lines[:1], metric_command=command) == [[[0.0], [0.0]]]
 
 
-def test_equal_texts_of_a_source_are_scored_once() -> None:
-    asked: list[Pair] = []
-
-    def score(pairs: Sequence[Pair]) -> list[float]:
-        asked.extend(pairs)
-        return [float(len(one.source + one.translation)) for one in pairs]
-
-    made = make_features(feature_specs("forced:m"), Resources(lambda _: score, {}, "auto"))
-    lines = [line_of("a\nb", "A", "B\n", "A"), line_of("a\nb", "A"), line_of("c", "A")]
-    found = feature_values(lines, made)
-    assert [(one.source, one.translation) for one in asked] == [
-        ("a b", "A"),
-        ("a b", "B "),
-        ("c", "A"),
-    ]
-    expected = [[4.0, 5.0, 4.0], [4.0], [2.0]]
-    assert [[one["forced:m"] for one in of_line] for of_line in found] == expected
-
-
-def test_a_program_scores_sources_with_candidates() -> None:
-    commands = {"x": program("10 * len(texts[0]) + len(texts[1])"), "y": "false"}
-    found = values("command:x", line_of("abc", "A", "AB"), commands=commands)
-    assert found == [[[31.0], [32.0]]]
-
-
-def test_a_program_runs_once_for_a_chunk(tmp_path: Any) -> None:
+def test_equal_texts_of_a_source_are_scored_by_one_run_of_a_program(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    commands = {"x": f"sh -c 'echo run >> {log}; while read -r line; do echo 1; done'"}
-    values("command:x", *[line_of(f"a{n}", "A", "B") for n in range(9)], commands=commands)
-    assert log.read_text() == "run\n"
+    script = program("len(texts[0]) * 10 + len(texts[1])")
+    lines = [line_of("a\nb", "A", "B\n", "A"), line_of("a\nb", "A"), line_of("c", "A")]
+    found = values("command:x", *lines, metric_command=(f"x=tee -a {log} | {script}",))
+    assert found == [[[31.0], [32.0], [31.0]], [[31.0]], [[11.0]]]
+    assert log.read_text() == "a b\tA\t\na b\tB \t\nc\tA\t\n"
 
 
 @pytest.mark.parametrize("utility", settings.UTILITIES)
 @pytest.mark.parametrize("how", ["exact", "aggregate"])
-def test_mbr_is_the_expected_utility_over_candidates_or_samples(utility: str, how: str) -> None:
+def test_mbr_is_the_expected_utility_over_candidates(utility: str, how: str) -> None:
     texts = ["A B C", "A C", "A B C", "B"]
-    for samples in ([], ["A B", "C"]):
-        (found,) = values(f"mbr:{utility}", line_of("a", *texts, samples=samples), how=how)
-        expected = expected_utilities(utility, texts, samples or texts, how == "aggregate")
-        assert [one for (one,) in found] == expected
+    (found,) = values(f"mbr:{utility}", line_of("a", *texts), mbr=how)
+    assert [one for (one,) in found] == expected_utilities(utility, texts, how == "aggregate")
 
 
 def test_auto_is_exact_for_few_distinct_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[bool] = []
 
-    def note(_: str, hypotheses: Sequence[str], __: object, is_aggregated: bool) -> list[float]:
+    def note(_: str, texts: list[str], is_aggregated: bool) -> list[float]:
         used.append(is_aggregated)
-        return [0.0] * len(hypotheses)
+        return [0.0] * len(texts)
 
     monkeypatch.setattr(features, "expected_utilities", note)
     few, many = [f"{n}" for n in range(64)], [f"{n}" for n in range(65)]
-    values("mbr:chrf", line_of("a", *few, *few), line_of("a", *few, samples=many))
+    values("mbr:chrf", line_of("a", *few, *few), line_of("a", *many))
     assert used == [False, True]
-    values("mbr:chrf", line_of("a", *few), how="aggregate")
-    values("mbr:chrf", line_of("a", *many), how="exact")
-    assert used[2:] == [True, False]
+
+
+def test_each_kind_gives_its_texts_to_the_model(tmp_path: Path) -> None:
+    codec = tiny_codec()
+    turned = replace(codec, source_lang="de", target_lang="en")
+    write_tiny_model(tmp_path / "en-de", codec)
+    write_tiny_model(tmp_path / "de-en", turned, seed=2)
+    lines = [line_of("a b c", "A B", "C A B"), line_of("d", "")]
+    texts = {
+        f"forced:{tmp_path}/en-de": [("a b c", "A B"), ("a b c", "C A B"), ("d", "")],
+        f"backward:{tmp_path}/de-en": [("A B", "a b c"), ("C A B", "a b c"), ("", "d")],
+        f"right-to-left:{tmp_path}/en-de": [("a b c", "B A"), ("a b c", "B A C"), ("d", "")],
+    }
+    for name, pairs in texts.items():
+        model = tiny_model(codec, seed=2 if name.startswith("backward") else 1)
+        ids = [(codec.encode_source(one), codec.encode_target(other)) for one, other in pairs]
+        expected = [one.log_prob for one in score_pairs(model, ids, 99, None)]
+        of_lines = values(name, *lines, device="cpu", threads=1, precision="float32")
+        found = [one for of_line in of_lines for (one,) in of_line]
+        assert found == pytest.approx(expected, abs=1e-5)
+        assert all(math.isfinite(one) and one < 0 for one in found)
+    with pytest.raises(
+        DataError, match=rf"^x:1: forced:{tmp_path}/en-de: 4 tokens in the source, more than 3"
+    ):
+        values(f"forced:{tmp_path}/en-de", *lines, device="cpu", max_length=3)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DamagedError, match="is not an nmtkit model, it has no"):
+        features_of(f"forced:{tmp_path}")
+
+
+def test_words_are_reversed_and_their_white_space_is_one_space() -> None:
+    assert reversed_words(" a  b\tc ") == "c b a"
+    assert reversed_words("") == ""
