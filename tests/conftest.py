@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmtkit.data.binary import Dataset
 
 # Without a deadline, because machines are shared and noisy.
-settings.register_profile("nmtkit", deadline=None, max_examples=200 if IS_THOROUGH else 20)
+settings.register_profile("nmtkit", deadline=None, max_examples=100 if IS_THOROUGH else 20)
 settings.load_profile("nmtkit")
 
 # A shell starts jobs in the background deaf to Ctrl-C, and nohup to hanging up, which the commands

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.evaluation.breakdown import by_length, words_of
@@ -69,7 +69,6 @@ def longest_common(one: list[str], other: list[str]) -> int:
 
 
 def test_marks_leave_the_longest_common_subsequence(chromium: Page) -> None:
-    @settings(max_examples=60, deadline=None)
     @given(*[st.lists(st.sampled_from("abc"), max_size=7)] * 2)
     def check(one: list[str], other: list[str]) -> None:
         in_one, in_other = common(chromium, one, other)

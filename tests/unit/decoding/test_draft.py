@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -94,7 +94,6 @@ def assert_greedy(
         assert one.score == pytest.approx(other.score, abs=1e-5)
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.lists(st.integers(1, 5), min_size=1, max_size=4),
@@ -123,7 +122,6 @@ def test_a_perfect_draft_saves_steps_and_a_bad_one_costs_none() -> None:
     assert state.num_steps == found[0][0].num_steps == 6
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.data())
 def test_constraints_hold_as_in_greedy_search(
     seed: int, num_proposed: int, data: st.DataObject

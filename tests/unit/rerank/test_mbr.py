@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -63,7 +63,6 @@ def brute_force(utility: str, hypothesis: str, references: Sequence[str]) -> flo
 
 
 @EVERY
-@settings(max_examples=40)
 @given(hypotheses=st.lists(TEXTS, max_size=6), references=LISTS)
 def test_utilities_are_the_means_of_sentence_scores(
     utility: str, hypotheses: list[str], references: list[str]
@@ -75,7 +74,6 @@ def test_utilities_are_the_means_of_sentence_scores(
 
 
 @EVERY
-@settings(max_examples=40)
 @given(texts=LISTS)
 def test_the_hypotheses_may_be_the_references(utility: str, texts: list[str]) -> None:
     expected = [brute_force(utility, one, texts) for one in texts]
@@ -84,7 +82,6 @@ def test_the_hypotheses_may_be_the_references(utility: str, texts: list[str]) ->
 
 @EVERY
 @pytest.mark.parametrize("is_aggregated", [False, True])
-@settings(max_examples=40)
 @given(texts=LISTS, repeats=st.integers(2, 4))
 def test_a_text_has_one_utility_and_counts_as_often_as_it_is_there(
     utility: str, is_aggregated: bool, texts: list[str], repeats: int
@@ -192,7 +189,6 @@ AGGREGATED: dict[str, Callable[[str, Sequence[str]], float]] = {
 
 
 @EVERY
-@settings(max_examples=40)
 @given(hypotheses=LISTS, references=LISTS)
 def test_aggregated_utilities_equal_the_definition(
     utility: str, hypotheses: list[str], references: list[str]
@@ -203,7 +199,6 @@ def test_aggregated_utilities_equal_the_definition(
 
 
 @EVERY
-@settings(max_examples=40)
 @given(hypotheses=LISTS, reference=TEXTS, repeats=st.integers(1, 3))
 def test_of_one_reference_the_aggregated_utility_is_exact(
     utility: str, hypotheses: list[str], reference: str, repeats: int

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -55,7 +55,6 @@ def self_attention(size: int, dropout: float = 0.0) -> SelfAttention:
 
 
 @pytest.mark.parametrize("value_size", [KEY_SIZE, VALUE_SIZE])
-@settings(max_examples=25, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
     size=st.integers(1, 26),
