@@ -102,6 +102,7 @@ def has_done(root: Path, num_chunks: int) -> bool:
     return num_done(root) >= num_chunks
 
 
+@pytest.mark.thorough
 def test_it_ends_with_the_same_bytes_after_kills_at_random_moments(
     model: Path, tmp_path: Path
 ) -> None:

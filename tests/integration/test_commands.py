@@ -190,6 +190,7 @@ def test_existing_output_is_not_touched_without_overwrite(folder: Path) -> None:
     )
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("number", "code", "name"), [(signal.SIGTERM, 75, "SIGTERM"), (signal.SIGINT, 130, "SIGINT")]
 )
