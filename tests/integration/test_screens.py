@@ -113,16 +113,19 @@ def translate(model: Path, columns: int = 100, **environment: str) -> str:
     return shown
 
 
+@pytest.mark.thorough
 def test_translation_to_a_file_has_a_live_line(model: Path) -> None:
     shown = translate(model)
     assert "translated 64 lines" in states(shown)[0]
     assert BAR not in shown  # the number of lines is unknown
 
 
+@pytest.mark.thorough
 def test_a_dumb_terminal_gets_no_control_sequences(model: Path) -> None:
     assert "\x1b" not in translate(model, TERM="dumb")
 
 
+@pytest.mark.thorough
 def test_scoring_shows_the_share_of_the_source(model: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(CHUNK * 100)

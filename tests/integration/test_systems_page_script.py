@@ -19,7 +19,10 @@ from tests.integration.browser import CHROMIUM, Page, browser
 from tests.shared_data import HARD, needs_data
 from tests.unit.reporting.systems.builders import comparison
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 
 OPENING_MS = 3000
 """What the page of 3,000 lines and ten systems may take on a busy machine; 500 on an idle one."""
