@@ -215,6 +215,7 @@ def test_a_step_of_more_tokens_has_fewer_sentences() -> None:
         assert max(map(len, batches)) == largest
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("batch_size", [1, 5, 64])
 @pytest.mark.parametrize("num_models", [1, 2])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])

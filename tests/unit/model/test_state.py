@@ -214,6 +214,7 @@ def test_a_row_reads_more_tokens_than_a_block_of_entries() -> None:
         rows.remove_last([0, 3])
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("window", [0, 1, 9, ENTRY_BLOCK + 5])
 @pytest.mark.parametrize("parent", [0, -1], ids=["one ancestor", "no reorder"])
