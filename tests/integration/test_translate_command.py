@@ -246,6 +246,7 @@ def test_a_shortlist_of_all_words_changes_nothing(
     assert translate(learnt.model, "--shortlist", wide) == translate(learnt.model)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("more", [(), ("--stream",), ("--devices", 3), ("--batch-size", 1)])
 def test_a_draft_changes_no_translation(
     translate: Command, model: Path, other: Path, more: tuple[object, ...]
