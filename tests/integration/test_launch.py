@@ -57,6 +57,7 @@ def test_a_lost_rank_is_reported_and_all_restart_from_the_last_checkpoint(
     assert left <= {f"torchinductor_{getpass.getuser()}"}, left  # a cache of torch
 
 
+@pytest.mark.thorough
 def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
     data: Path, tmp_path: Path
 ) -> None:
@@ -71,7 +72,6 @@ def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
     assert "error: stopped by SIGTERM after update" in talk
 
 
-@pytest.mark.thorough
 def test_an_error_of_the_ranks_is_reported_once_with_its_exit_code(
     data: Path, tmp_path: Path
 ) -> None:

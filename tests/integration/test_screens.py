@@ -113,7 +113,6 @@ def translate(model: Path, columns: int = 100, **environment: str) -> str:
     return shown
 
 
-@pytest.mark.thorough
 def test_translation_to_a_file_has_a_live_line(model: Path) -> None:
     shown = translate(model)
     assert "translated 64 lines" in states(shown)[0]
@@ -168,6 +167,7 @@ def test_preprocess_shows_each_stage_and_keeps_its_lines(has_colour: bool, tmp_p
     assert found.index("compared 10 pairs") < found.index("encoded 10 pairs")
 
 
+@pytest.mark.thorough
 def test_a_live_line_follows_the_size_of_its_terminal(model: Path) -> None:
     with on_screen(["translate", str(model)]) as (process, screen):
         assert process.stdin is not None

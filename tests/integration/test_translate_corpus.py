@@ -80,6 +80,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     ("variant", "suffix"), [*zip(VARIANTS.values(), cycle(["", ".gz"]))], ids=VARIANTS
 )
@@ -155,7 +156,7 @@ def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
 )
