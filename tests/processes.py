@@ -36,8 +36,16 @@ class _Fork(ForkProcess):
 
 @contextmanager
 def workers_as_forks() -> Iterator[None]:
-    """Have workers forked: they need not import again what this process has imported."""
+    """Have workers forked: they need not import again what this process has imported.
+
+    A fork holds the pipes of earlier ones open, so that these do not end when this process closes
+    its own; what is left at the end is killed.
+    """
+    before = {*multiprocessing.active_children()}
     with pytest.MonkeyPatch.context() as patched:
         context = SimpleNamespace(Process=_Fork)
         patched.setattr(multiprocessing, "get_context", lambda _: context)
         yield
+    for process in {*multiprocessing.active_children()} - before:
+        process.kill()
+        process.join()
