@@ -17,14 +17,16 @@ install: $(INSTALLED)  ## create the environment and install nmtkit in it
 demo: $(INSTALLED)  ## a small example from text to score: preprocess, train, average, translate, score
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" examples/demo/run.sh
 
-test: $(INSTALLED)  ## all tests except the slow ones
+test: $(INSTALLED)  ## every law on a sample of its cases, in five minutes on two cores
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 test-fast: $(INSTALLED)  ## the unit tests, in about a minute on two cores
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/unit -n auto --dist loadfile
 
-test-system: $(INSTALLED)  ## the slow tests: tasks learnt, published scores, whole recipes, faults of ranks
+test-system: $(INSTALLED)  ## all cases of what is sampled, and the slow tests: tasks learnt, whole recipes
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/system -n auto --dist loadfile
+	OMP_NUM_THREADS=1 NMTKIT_THOROUGH=1 $(BIN)/pytest -n auto --dist loadfile \
+	  -m "sampled or thorough or hypothesis"
 
 test-faults: $(INSTALLED)  ## kill training 200 times at random moments
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.storm --rounds 200

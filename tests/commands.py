@@ -21,6 +21,7 @@ import torch
 from nmtkit.progress import counting
 from nmtkit_cli import main
 from tests.faults.harness import fork
+from tests.processes import workers_as_forks
 
 DEADLINE_S = 300
 CLOSED = -1
@@ -99,7 +100,8 @@ def _be_the_command(line: list[str], descriptors: Sequence[int], folder: Path | 
         counting.FIRST_REPORT_S = math.inf  # however slow the machine is
         torch.set_num_threads(1)  # those of the process that was forked are not in its fork
         sys.argv = line
-        main.main()
+        with workers_as_forks():
+            main.main()
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException:

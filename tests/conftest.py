@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.thoroughness import IS_THOROUGH, SEED, sample
+
 if TYPE_CHECKING:
     from nmtkit.data.binary import Dataset
 
-settings.register_profile("nmtkit", deadline=None)  # machines are shared and noisy
+# Without a deadline, because machines are shared and noisy.
+settings.register_profile("nmtkit", deadline=None, max_examples=100 if IS_THOROUGH else 20)
 settings.load_profile("nmtkit")
 
 # A shell starts jobs in the background deaf to Ctrl-C, and nohup to hanging up, which the commands
@@ -24,6 +27,27 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # over flags and variables, and print its folder.
 for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
     os.environ.pop(_name, None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Select the cases of this run; see tests/thoroughness.py."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if IS_THOROUGH or item.get_closest_marker("thorough") is None:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    selected = set[pytest.Item]()
+    for name, cases in tests.items():
+        sampled = cases[0].get_closest_marker("sampled")
+        every = 1 if sampled is None else sampled.kwargs.get("every", 1)
+        selected.update(sample(cases, every, name))
+    config.hook.pytest_deselected(items=[item for item in items if item not in selected])
+    items[:] = [item for item in items if item in selected]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(
+        "all cases" if IS_THOROUGH else f"a sample of the cases: NMTKIT_SAMPLE_SEED={SEED}"
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -19,6 +19,7 @@ from nmtkit.training.checkpointing import Saver
 from nmtkit.training.initialization import Parent
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
+from tests.faults.harness import fork
 from tests.tiny import tiny_train_recipe
 
 TIMEOUT_S = 90
@@ -70,7 +71,7 @@ def from_launcher(**variables: str) -> dict[str, str]:
 
 def _start(rank: int, size: int, port: int, work: Callable[[int], None]) -> tuple[int, int]:
     reading, writing = os.pipe()
-    pid = os.fork()
+    pid = fork()
     if pid:
         os.close(writing)
         return pid, reading

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,10 @@ class Source:
 
     path: str
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
 
     @property
     def module(self) -> str:
@@ -36,22 +39,26 @@ class Import:
     is_at_top: bool
 
 
-@cache
 def sources(*folders: str) -> tuple[Source, ...]:
     """Read all Python files under some of the repository's folders."""
-    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
+    return tuple(source for folder in folders for source in _sources_in(folder))
+
+
+@cache
+def _sources_in(folder: str) -> tuple[Source, ...]:
     return tuple(
-        parse(path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in paths
+        Source(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+        for path in sorted((ROOT / folder).rglob("*.py"))
     )
 
 
-def parse(path: str, text: str) -> Source:
-    """Make a source of a text."""
-    return Source(path, text, ast.parse(text))
+@cache
+def imports(source: Source) -> tuple[Import, ...]:
+    """Return what a file imports: a.b for `from a import b`, which may be a module or a name."""
+    return tuple(_imports(source))
 
 
-def imports(source: Source) -> Iterator[Import]:
-    """Yield what a file imports; `from a import b` yields a.b, which may be a module or a name."""
+def _imports(source: Source) -> Iterator[Import]:
     inner = {
         id(node)
         for block in (*functions(source.tree), *type_checking_blocks(source.tree))
@@ -79,7 +86,7 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 def type_checking_blocks(tree: ast.AST) -> Iterator[ast.If]:
     """Yield the blocks that type checkers alone run."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
             yield node
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,18 +12,13 @@ from tests.architecture.source_tree import (
     Function,
     Source,
     functions,
-    imported_modules,
     imports,
-    parse,
     sources,
 )
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60  # without the docstring
 MAX_PARAMETERS = 7  # without self
-MAX_COMMAND_LINES = 150  # a whole command: options, checks, flow
-MIN_LINES_WITH_ONE_IMPORTER = 80
-REASON_TO_STAND_ALONE = "A module of its own: "
 # `setting(default, help, **details)` passes its details on to the dataclass Setting as they are.
 MAY_TAKE_ANY_KEYWORD = ("nmtkit_cli/options.py", "nmtkit/config/setting.py")
 # The C library is asked whether it has mallopt.
@@ -90,13 +85,22 @@ def pickles(source: Source) -> Iterator[str]:
         if one.name.split(".")[0] in PICKLING_MODULES:
             yield f"{source.path}:{one.line}: {one.name}"
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("torch.load", "yaml.load"):
-            yield f"{source.path}:{node.lineno}: {ast.unparse(node)}"
         if isinstance(node, ast.Attribute) and PICKLING_COLLECTIVES.fullmatch(node.attr):
             yield f"{source.path}:{node.lineno}: {ast.unparse(node)}"
+        if is_attribute(node, "torch.load", "yaml.load"):
+            yield f"{source.path}: torch.load or yaml.load"
         is_switch = isinstance(node, ast.keyword) and node.arg == "allow_pickle"
         if is_switch and ast.unparse(node) != "allow_pickle=False":
             yield f"{source.path}: {ast.unparse(node)}"
+
+
+def is_attribute(node: ast.AST, *names: str) -> bool:
+    """Return whether a node is one of some names with a dot."""
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and f"{node.value.id}.{node.attr}" in names
+    )
 
 
 def line_splitters(source: Source) -> Iterator[str]:
@@ -104,8 +108,8 @@ def line_splitters(source: Source) -> Iterator[str]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute) and node.attr == "splitlines":
             yield f"{source.path}:{node.lineno}: splitlines"
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "codecs.open":
-            yield f"{source.path}:{node.lineno}: codecs.open"
+        if is_attribute(node, "codecs.open"):
+            yield f"{source.path}: codecs.open"
 
 
 def foreign_characters(source: Source) -> Iterator[str]:
@@ -169,7 +173,7 @@ def test_a_rule_holds_in_every_file(rule: Rule, folders: tuple[str, ...]) -> Non
 
 
 BROKEN: list[tuple[Rule, str]] = [
-    (long_files, "x = 1\n" * 401),
+    (long_files, "x = 1\n" * 501),
     (long_functions, "def f():\n    '''Say.'''\n" + "    x = 1\n" * 60),
     (many_parameters, "def f(a, b, c, d, e, f, *, g, h): ..."),
     (many_parameters, "class A:\n    def f(self, a, b, c, d, e, f, g, h): ..."),
@@ -195,7 +199,7 @@ BROKEN: list[tuple[Rule, str]] = [
 
 @pytest.mark.parametrize(("rule", "text"), BROKEN)
 def test_a_rule_finds_what_it_is_for(rule: Rule, text: str) -> None:
-    assert list(rule(parse("nmtkit/example.py", text)))
+    assert list(rule(Source("nmtkit/example.py", text)))
 
 
 LAWFUL: list[tuple[Rule, str]] = [
@@ -212,45 +216,4 @@ LAWFUL: list[tuple[Rule, str]] = [
 
 @pytest.mark.parametrize(("rule", "text"), LAWFUL)
 def test_a_rule_lets_the_rest_pass(rule: Rule, text: str) -> None:
-    assert not list(rule(parse("nmtkit/example.py", text)))
-
-
-def test_files_of_commands_are_short() -> None:
-    lengths = {
-        source.path: source.text.count("\n")
-        for source in sources("nmtkit_cli")
-        if any(function.name == "command" for function in functions(source.tree))
-    }
-    assert len(lengths) >= 5
-    assert not {path: lines for path, lines in lengths.items() if lines > MAX_COMMAND_LINES}
-
-
-def small_helpers(tree: Iterable[Source]) -> list[str]:
-    """Return small modules with one importer whose docstring does not say why they stand alone."""
-    by_name = {one.module: one for one in tree}
-    importers: dict[str, set[str]] = {name: set() for name in by_name}
-    for source in by_name.values():
-        for _, name in imported_modules(source, set(by_name)):
-            importers[name] |= {source.module} - {name}
-    return [
-        f"{source.path}: imported by {', '.join(importers[name])} only; merge them, or explain"
-        for name, source in by_name.items()
-        if len(importers[name]) == 1
-        and source.text.count("\n") < MIN_LINES_WITH_ONE_IMPORTER
-        and REASON_TO_STAND_ALONE not in (ast.get_docstring(source.tree) or "")
-    ]
-
-
-def test_a_small_module_with_one_importer_says_why_it_stands_alone() -> None:
-    assert not small_helpers(sources(*PACKAGES))
-
-
-def test_a_small_module_without_a_reason_is_found() -> None:
-    user = parse("nmtkit/user.py", "from nmtkit.helper import help")
-    other = parse("nmtkit/other.py", "import nmtkit.helper")
-    helper = parse("nmtkit/helper.py", "'''Help.'''")
-    assert [line.split(":")[0] for line in small_helpers([user, helper])] == ["nmtkit/helper.py"]
-    assert not small_helpers([user, other, helper])
-    assert not small_helpers([user, parse("nmtkit/helper.py", "# long\n" * 80)])
-    explained = f"'''Help.\n\n{REASON_TO_STAND_ALONE}no torch.\n'''"
-    assert not small_helpers([user, parse("nmtkit/helper.py", explained)])
+    assert not list(rule(Source("nmtkit/example.py", text)))

@@ -81,12 +81,3 @@ def test_the_page_on_extending_names_files_and_tables_that_exist() -> None:
         )
         for name in re.findall(r"[A-Z_]{6,}", " ".join(change)):
             assert re.search(rf"^{name}\b.* = ", text, re.M), name
-
-
-def test_the_table_of_rooms_has_every_module() -> None:
-    page = (ROOT / "docs" / "design.md").read_text("utf-8")
-    table = page[page.index("## Rooms and layers") : page.index("## The flow of each command")]
-    named = set(re.findall(r"(\w+)\.py", table))
-    modules = {source.module.rpartition(".")[2] for source in sources("nmtkit")}
-    packages = {path.parent.name for path in (ROOT / "nmtkit").rglob("__init__.py")}
-    assert modules - packages - {"nmtkit"} <= named

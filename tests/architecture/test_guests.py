@@ -17,7 +17,7 @@ from nmtkit.config.metrics import (
 from nmtkit.decoding.output_forms import OUTPUT_FORMS
 from nmtkit.evaluation.evaluate import LINE_TYPES
 from nmtkit.text.codec import KINDS
-from tests.architecture.source_tree import PACKAGES, Source, imports, parse, sources
+from tests.architecture.source_tree import PACKAGES, Source, imports, sources
 
 GUEST = "nmtkit/parsing/"
 COMMANDS = ("nmtkit_cli/trees.py", "nmtkit_cli/tree_commands.py")
@@ -140,7 +140,7 @@ def test_every_table_that_is_listed_is_there() -> None:
     ],
 )
 def test_a_branch_for_trees_is_found(path: str, text: str) -> None:
-    assert list(mentions(parse(path, text)))
+    assert list(mentions(Source(path, text)))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_branch_for_trees_is_found(path: str, text: str) -> None:
     ],
 )
 def test_a_table_may_name_parsing(path: str, text: str) -> None:
-    assert not list(mentions(parse(path, text)))
+    assert not list(mentions(Source(path, text)))
 
 
 def test_every_type_of_target_is_in_every_table_of_types() -> None:

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from tests.architecture.source_tree import ROOT
 
 FOLDERS = ("nmtkit", "nmtkit_cli", "benchmarks", "examples", "docs")
@@ -49,7 +47,10 @@ def test_banned_words_are_found() -> None:
     assert banned_words(text) == [(1, "told"), (2, "so # many"), (4, "told")]
 
 
-@pytest.mark.parametrize("path", prose())
-def test_no_banned_word_is_used(path: str) -> None:
-    found = banned_words((ROOT / path).read_text("utf-8"))
-    assert not found, f"{path}: {found}; see docs/glossary.md and the style in CONTRIBUTING.md"
+def test_no_banned_word_is_used() -> None:
+    found = [
+        f"{path}:{number}: {words}"
+        for path in prose()
+        for number, words in banned_words((ROOT / path).read_text("utf-8"))
+    ]
+    assert not found, "see docs/glossary.md and CONTRIBUTING.md:\n" + "\n".join(found)

@@ -1,67 +1,63 @@
-"""Who may import whom: from lower layers only, and torch only where tensors are the business."""
+"""Who may import whom: from lower layers only, and torch only where tensors are the business.
 
+docs/design.md has the layers.
+"""
+
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
 from tests.architecture.source_tree import (
     PACKAGES,
+    ROOT,
     Source,
     imported_modules,
     imports,
-    parse,
     sources,
 )
 
-# A file may import from lower layers, and from its own layer inside its own folder.
-LAYERS: dict[str, int] = {
-    "nmtkit.errors": 0,
-    "nmtkit.version": 0,
-    "nmtkit.signals": 0,
-    "nmtkit.symbols": 0,
-    "nmtkit.units": 0,
-    "nmtkit.config": 1,
-    "nmtkit.storage": 1,
-    "nmtkit.storage.run_folder": 2,
-    "nmtkit.progress": 2,
-    "nmtkit.packed": 1,
-    "nmtkit.runtime": 2,
-    "nmtkit.runtime.allocator": 1,
-    "nmtkit.runtime.parent_process": 1,
-    "nmtkit.runtime.address_space": 1,
-    "nmtkit.runtime.standard_streams": 1,
-    "nmtkit.runtime.processor": 1,
-    "nmtkit.runtime.workers": 1,
-    "nmtkit.text": 2,
-    "nmtkit.model.kernels": 2,
-    "nmtkit.model.estimate": 2,
-    "nmtkit.parsing": 3,
-    "nmtkit.text.codec": 4,
-    "nmtkit.decoding.constraints": 4,
-    "nmtkit.parsing.well_formed": 5,
-    "nmtkit.storage.model_description": 5,
-    "nmtkit.storage.model_path": 5,
-    "nmtkit.data": 6,
-    "nmtkit.model": 5,
-    "nmtkit.storage.model_folder": 6,
-    "nmtkit.storage.checkpoint": 6,
-    "nmtkit.evaluation.metric": 6,
-    "nmtkit.evaluation.texts": 6,
-    "nmtkit.evaluation.input_checks": 6,
-    "nmtkit.parsing.evalb.metric": 7,
-    "nmtkit.averaging": 7,
-    "nmtkit.decoding": 8,
-    "nmtkit.evaluation": 8,
-    "nmtkit.rerank": 9,
-    "nmtkit.interop": 9,
-    "nmtkit.training": 9,
-    "nmtkit.reporting": 9,
-    "nmtkit.parsing.views": 10,
-    "nmtkit.api": 10,
-    "nmtkit": 11,
-    "nmtkit_cli": 11,
-}
+ENTRY = re.compile(r"^( *)(\w+(?:\.py|/)(?:, \w+\.py)*)(?: +(\d+))?(?: |$)", re.M)
+"""A line of the tree in docs/design.md: indentation, files or a folder, and their layer if any."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file may import from lower layers, and from its own layer inside its own room."""
+
+    layer: int
+    room: str
+
+
+def read_parts(tree: str) -> dict[str, Part]:
+    """Return the part of each module and folder; one without a number is as its folder."""
+    parts = {"": Part(0, "")}
+    folders: list[tuple[int, str]] = [(-1, "")]
+    for indent, names, number in ENTRY.findall(tree):
+        while folders[-1][0] >= len(indent):
+            folders.pop()
+        folder = folders[-1][1]
+        for name in names.split(", "):
+            module = f"{folder}.{name}".strip("./").removesuffix(".py")
+            part = parts[folder]
+            if number:
+                part = Part(int(number), module if name.endswith("/") else part.room)
+            parts[module] = part
+            if name.endswith("/"):
+                folders.append((len(indent), module))
+    return parts
+
+
+def parts_of_the_design() -> dict[str, Part]:
+    page = (ROOT / "docs" / "design.md").read_text("utf-8")
+    (tree,) = re.findall(r"^```\n(nmtkit/\n.*?)^```$", page, re.M | re.S)
+    return read_parts(tree)
+
+
+PARTS = parts_of_the_design()
 # Help, preprocess and score start without torch, which takes longer than they do.
 MAY_IMPORT_TORCH = (
     "nmtkit.progress.tensorboard",
@@ -113,19 +109,12 @@ def is_within(module: str, *packages: str) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-def part(module: str) -> str:
-    """Return the entry of LAYERS that a module belongs to."""
-    parts = [entry for entry in LAYERS if entry != "nmtkit" and is_within(module, entry)]
-    if module == "nmtkit":
-        return module
-    assert parts, f"{module} has no layer: add it to LAYERS"
-    return max(parts, key=len)
-
-
-def folder(entry: str) -> str:
-    """Return the folder that the files of a part lie in; single modules lie in the package's."""
-    is_package = any(one.path.startswith(entry.replace(".", "/") + "/") for one in tree())
-    return entry if is_package else entry.rpartition(".")[0]
+def part(module: str) -> Part:
+    """Return the part of a module; files that the design does not name are of their folder's."""
+    entry = "nmtkit.__init__" if module == "nmtkit" else module
+    while entry not in PARTS:
+        entry = entry.rpartition(".")[0]
+    return PARTS[entry]
 
 
 def may_import_torch(module: str) -> bool:
@@ -140,15 +129,11 @@ def wrong_imports(source: Source, modules: set[str]) -> Iterator[str]:
     own = part(source.module)
     for one, name in imported_modules(source, modules):
         other = part(name)
-        is_lower = LAYERS[other] < LAYERS[own]
-        is_beside = LAYERS[other] == LAYERS[own] and folder(other) == folder(own)
-        if not is_lower and not is_beside:
-            yield (
-                f"{source.path}:{one.line}: layer {LAYERS[own]} imports {name} "
-                f"of layer {LAYERS[other]}"
-            )
+        if other.layer >= own.layer and other != own:
+            yield f"{source.path}:{one.line}: layer {own.layer} imports {name} of {other.layer}"
 
 
+@cache
 def module_names() -> set[str]:
     return {source.module for source in tree()}
 
@@ -169,7 +154,7 @@ def test_imports_point_to_lower_layers() -> None:
     ],
 )
 def test_an_import_upwards_or_sideways_is_found(path: str, text: str) -> None:
-    assert list(wrong_imports(parse(path, text), module_names()))
+    assert list(wrong_imports(Source(path, text), module_names()))
 
 
 @pytest.mark.parametrize(
@@ -181,12 +166,13 @@ def test_an_import_upwards_or_sideways_is_found(path: str, text: str) -> None:
     ],
 )
 def test_an_import_downwards_is_let_pass(path: str, text: str) -> None:
-    assert not list(wrong_imports(parse(path, text), module_names()))
+    assert not list(wrong_imports(Source(path, text), module_names()))
 
 
-def test_every_layer_has_a_file() -> None:
-    parts = {part(source.module) for source in tree()}
-    assert set(LAYERS) - parts == set(), "LAYERS names what is not there"
+def test_the_design_has_every_module_of_the_library_and_no_other() -> None:
+    library = {"nmtkit.__init__", *module_names()} - {"nmtkit"}
+    named = {*PARTS} - {"", "nmtkit", "nmtkit_cli"}
+    assert named == {module for module in library if not module.startswith("nmtkit_cli")}
 
 
 def test_there_is_no_ring_of_imports() -> None:
@@ -221,9 +207,9 @@ def test_torch_is_imported_only_where_tensors_are_the_business() -> None:
 
 def test_an_import_of_torch_is_found() -> None:
     for text in ("import torch", "from torch import nn", "import torch.nn as nn"):
-        assert torch_imports(parse("nmtkit/text/lines.py", text)), text
+        assert torch_imports(Source("nmtkit/text/lines.py", text)), text
     text = "from safetensors.torch import save_file"
-    assert torch_imports(parse("nmtkit/storage/durable.py", text))
+    assert torch_imports(Source("nmtkit/storage/durable.py", text))
 
 
 def test_files_without_torch_do_not_load_it_through_others() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import PurePosixPath
 
 from tests.architecture.source_tree import ROOT, sources
@@ -33,6 +34,7 @@ MIRRORS_NO_MODULE = {
 }
 
 
+@cache
 def mirror_of(path: str) -> str:
     """Return the path of a module's tests, without its end."""
     module = PurePosixPath(path)

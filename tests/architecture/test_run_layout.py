@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from nmtkit.storage.run_folder import BEST, CHECKPOINTS, LAST, RUN_FILES
-from tests.architecture.source_tree import PACKAGES, Source, parse, sources
+from tests.architecture.source_tree import PACKAGES, Source, sources
 
 PLAIN_WORDS = {CHECKPOINTS, LAST, BEST}  # they name files only where they are parts of a path
 
@@ -68,7 +68,7 @@ def test_no_file_outside_storage_names_the_files_of_a_run() -> None:
     ],
 )
 def test_the_name_of_a_file_of_a_run_is_found(text: str) -> None:
-    assert list(file_names(parse("nmtkit/training/example.py", text)))
+    assert list(file_names(Source("nmtkit/training/example.py", text)))
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_the_name_of_a_file_of_a_run_is_found(text: str) -> None:
     ],
 )
 def test_other_literals_are_let_pass(text: str) -> None:
-    assert not list(file_names(parse("nmtkit/training/example.py", text)))
+    assert not list(file_names(Source("nmtkit/training/example.py", text)))

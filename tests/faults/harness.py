@@ -27,6 +27,9 @@ from nmtkit.errors import NmtkitError
 
 CHANGES = ("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "chmod", "ftruncate", "open")
 WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+USED_LATER = ("torch._dynamo", "sacrebleu.metrics")
+"""Modules that training imports late, which takes a second: once instead of in each fork."""
+
 ERRORS = {"enospc": errno.ENOSPC, "eio": errno.EIO}
 MODES = ("count", "kill", *ERRORS)
 
@@ -167,6 +170,9 @@ def fork() -> int:
 
     The child never collects the garbage of this process, whose finalisers could change the disk.
     """
+    if "torch" in sys.modules:
+        for name in USED_LATER:
+            importlib.import_module(name)
     with warnings.catch_warnings():
         # Python warns about forks while other threads run; the child runs none of their code.
         warnings.simplefilter("ignore", DeprecationWarning)

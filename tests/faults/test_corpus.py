@@ -24,6 +24,7 @@ from tests.folders import names_in
 from tests.integration.test_translate_command import write
 from tests.integration.test_translate_workers import workers_of
 from tests.launching import TIMEOUT_S, is_running, wait_for
+from tests.thoroughness import sample
 from tests.tiny import WORDS, tiny_codec
 
 KILLS = 6
@@ -65,6 +66,7 @@ def whole(root: Path) -> bytes | None:
     return (root / "out.gz").read_bytes() if (root / "out.gz").exists() else None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", END)
 def test_it_is_continued_with_the_same_bytes(mode: str, model: Path, tmp_path: Path) -> None:
     """Each mode has every third change, and together they have all."""
@@ -72,7 +74,7 @@ def test_it_is_continued_with_the_same_bytes(mode: str, model: Path, tmp_path: P
     points = fault_points(partial(translate, model, undisturbed, 2))
     expected = whole(undisturbed)
     assert len(points) > 30
-    for point in points[[*END].index(mode) :: len(END)]:
+    for point in sample(points[[*END].index(mode) :: len(END)], 7, mode):
         root = prepare(tmp_path / str(point), 5)
         (root / "out.gz").write_bytes(b"old")
         fault = Signal(mode, point) if mode == "signal" else Fault(mode, point)
@@ -100,6 +102,7 @@ def has_done(root: Path, num_chunks: int) -> bool:
     return num_done(root) >= num_chunks
 
 
+@pytest.mark.thorough
 def test_it_ends_with_the_same_bytes_after_kills_at_random_moments(
     model: Path, tmp_path: Path
 ) -> None:
@@ -169,6 +172,7 @@ def group_of(process: int) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "to", "code", "message"),
     [

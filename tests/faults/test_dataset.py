@@ -18,6 +18,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.progress.counting import SILENT
 from nmtkit.storage.manifest import verify_files
 from tests.faults.harness import Fault, fault_points, run_in_child
+from tests.thoroughness import IS_THOROUGH, sample
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe
 
 OLD_LINES, NEW_LINES = TRAIN_LINES[:4], TRAIN_LINES
@@ -67,6 +68,7 @@ def pairs_in(folder: Path) -> int:
     return sum(len(shard) for shard in dataset.train)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["kill", "enospc"])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_it_leaves_the_old_or_the_new_and_the_next_try_ends_well(
@@ -80,7 +82,7 @@ def test_it_leaves_the_old_or_the_new_and_the_next_try_ends_well(
     points = fault_points(preparing(recipes[1], counted / "data", overwrite=overwrite))
     assert len(points) > 2 * NUM_FILES  # each is opened, and synced
     left_by_fault = []
-    for point in points:
+    for point in sample(points, 7, mode):
         out = tmp_path / str(point) / "data"
         shutil.copytree(before, out.parent)
         action = preparing(recipes[1], out, overwrite=overwrite)
@@ -102,5 +104,6 @@ def test_it_leaves_the_old_or_the_new_and_the_next_try_ends_well(
     num_old = left_by_fault.count(old)
     num_new = left_by_fault.count(len(NEW_LINES))
     assert left_by_fault == [old] * num_old + [len(NEW_LINES)] * num_new
-    assert num_old > 2 * NUM_FILES
-    assert num_new > 0
+    if IS_THOROUGH:
+        assert num_old > 2 * NUM_FILES
+        assert num_new > 0

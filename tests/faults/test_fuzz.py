@@ -40,7 +40,7 @@ from tests.faults.harness import Fault, run_in_child
 from tests.snapshots import tiny_tensors
 from tests.tiny import tiny_codec, tiny_dataset
 
-EXAMPLES = 60
+NUM_CHANGED = 60
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
@@ -95,7 +95,6 @@ TENSORS = st.dictionaries(
 
 
 @given(content=mutations(WEIGHTS) | st.binary(max_size=40) | TENSORS.map(header))
-@settings(max_examples=5 * EXAMPLES)
 def test_a_file_of_weights_is_tensors_or_damaged(content: bytes, place: Path) -> None:
     (place / "weights").write_bytes(content)
     with suppress(DamagedError):
@@ -108,7 +107,6 @@ def test_a_file_of_weights_is_tensors_or_damaged(content: bytes, place: Path) ->
 
 
 @given(content=objects(format="x", version=1, files={"file": {"bytes": 0, "sha256": "0" * 64}}))
-@settings(max_examples=EXAMPLES)
 def test_a_manifest_that_is_sealed_names_files_or_is_damaged(
     content: dict[str, Any], place: Path
 ) -> None:
@@ -143,7 +141,6 @@ DESCRIPTION = objects(
     | st.just(b"[" * 10**5),
     words=mutations(GOOD_WORDS),
 )
-@settings(max_examples=3 * EXAMPLES)
 def test_a_codec_encodes_or_is_damaged(description: bytes, words: bytes, place: Path) -> None:
     write_codec(place / "codec", description, words)
     with suppress(DamagedError):
@@ -153,7 +150,6 @@ def test_a_codec_encodes_or_is_damaged(description: bytes, words: bytes, place: 
 
 
 @given(content=mutations(GOOD_WORDS) | st.binary(max_size=40))
-@settings(max_examples=EXAMPLES)
 def test_a_list_of_words_is_read_back_or_refused(content: bytes, place: Path) -> None:
     (place / "words.txt").write_bytes(content)
     with suppress(NmtkitError):
@@ -162,14 +158,14 @@ def test_a_list_of_words_is_read_back_or_refused(content: bytes, place: Path) ->
         assert Words.load(place / "again.txt").data == words.data
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_subword_model_with_other_bytes_encodes_or_is_refused(seed: int) -> None:
     model = Subword.train(["the cat sat on the mat"], "bpe", 275, "x").data
 
     def load_many() -> None:
         random = np.random.default_rng(seed)
-        for _ in range(EXAMPLES):
+        for _ in range(NUM_CHANGED):
             changed = bytearray(model)
             for place in random.integers(0, len(changed), 3):
                 changed[place] = random.integers(256)
@@ -207,7 +203,6 @@ def recipes(draw: st.DrawFn) -> str:
 
 
 @given(text=recipes() | st.text(max_size=30))
-@settings(max_examples=3 * EXAMPLES)
 def test_a_recipe_is_read_and_written_back_or_refused_in_one_line(text: str) -> None:
     told = "file: "
     try:
@@ -245,7 +240,6 @@ RECORDS |= objects(  # as earlier versions wrote them
 
 
 @given(lines=st.lists(RECORDS.map(json.dumps) | JSON.map(json.dumps), max_size=4), rest=st.binary())
-@settings(max_examples=3 * EXAMPLES)
 def test_a_log_is_records_or_damaged_with_the_number_of_the_line(
     lines: Sequence[str], rest: bytes, place: Path
 ) -> None:
@@ -268,7 +262,6 @@ def test_a_log_is_records_or_damaged_with_the_number_of_the_line(
     )
     | st.just(b"[" * 10**5)
 )
-@settings(max_examples=EXAMPLES)
 def test_increases_of_micro_batches_are_whole_numbers_or_damaged(
     content: bytes, place: Path
 ) -> None:
@@ -303,7 +296,6 @@ def is_possible(offsets: Sequence[int], num_ids: int) -> bool:
 
 
 @given(data=st.data())
-@settings(max_examples=EXAMPLES)
 def test_offsets_are_those_of_sequences_or_damaged(data: st.DataObject, dataset: Path) -> None:
     path = dataset / "train.00000.source.offsets"
     whole = path.read_bytes()
@@ -327,7 +319,6 @@ def test_offsets_are_those_of_sequences_or_damaged(data: st.DataObject, dataset:
 
 
 @given(data=st.data())
-@settings(max_examples=EXAMPLES)
 def test_ids_are_in_the_vocabulary_or_damaged(data: st.DataObject, dataset: Path) -> None:
     path = dataset / "train.00000.target.ids"
     whole = path.read_bytes()

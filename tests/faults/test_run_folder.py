@@ -128,6 +128,7 @@ def test_data_and_run_may_be_reached_through_links(
     load_model(tmp_path / "run", torch.device("cpu"))
 
 
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("kind", PLANTED)
 @pytest.mark.parametrize("name", ["config.toml", "last", "best"])
 def test_a_run_writes_nothing_through_a_hidden_name_that_others_made(

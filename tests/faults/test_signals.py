@@ -45,6 +45,7 @@ def expected(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     return result_of(run)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("number", EXIT_CODES)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_signal_at_any_moment_ends_the_session_and_the_next_resumes(

@@ -32,6 +32,7 @@ def answer_slowly(connection: Connection) -> None:
     time.sleep(ANSWER_S)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_to_all_processes_of_a_job_ends_a_worker_that_is_computing(
     number: signal.Signals, tmp_path: Path

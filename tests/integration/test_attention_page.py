@@ -12,7 +12,10 @@ from nmtkit.reporting.attention.sentences import AttentionMap, Sentence, Tokens
 from tests.integration.browser import CHROMIUM, Page, browser
 from tests.unit.reporting.attention.builders import HOSTILE, example_sentence, random_weights
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 
 SELECTED = {
     "sentence": 1,

@@ -15,6 +15,7 @@ import pytest
 from tests.commands import CLOSED, nmtkit
 from tests.folders import contents
 from tests.launching import SETTINGS, TIMEOUT_S, wait_for_checkpoint
+from tests.thoroughness import sample
 from tests.tiny import tiny_corpus, write_lines
 
 KINDS = ("full", "closed terminal", "reader gone", "closed")
@@ -98,11 +99,12 @@ def outcome(folder: Path, name: str, stderr: int | None) -> tuple[int, bytes, li
     return done.returncode, done.stdout, sorted(contents(out)), done.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_ends_as_with_a_good_one(name: str, folder: Path) -> None:
     *expected, messages = outcome(folder, name, None)
     assert expected[0] == COMMANDS[name][2], messages
-    for kind in KINDS:
+    for kind in sample(KINDS, 4, name):
         with broken(kind) as stderr:
             *found, _ = outcome(folder, name, stderr)
             assert found == expected, kind
@@ -130,6 +132,7 @@ def start(line: str, folder: Path, stderr: int, **more: str) -> subprocess.Popen
     )
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_end_of_the_process_keeps_the_exit_code(
@@ -145,6 +148,7 @@ def test_the_end_of_the_process_keeps_the_exit_code(
         assert (out, process.returncode) == expected
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("line", "stdin"),
     [
@@ -160,6 +164,7 @@ def test_workers_do_not_need_it(line: str, stdin: bytes, folder: Path) -> None:
     assert out.count(b"\n") == stdin.count(b"\n")
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_that_is_stopped_ends_with_75(kind: str, folder: Path, tmp_path: Path) -> None:
     line = f"train data --out {tmp_path / 'run'} {SETTINGS} --max-updates 1000000"
@@ -170,6 +175,7 @@ def test_training_that_is_stopped_ends_with_75(kind: str, folder: Path, tmp_path
     assert process.returncode == 75
 
 
+@pytest.mark.thorough
 def test_training_continues_when_its_terminal_is_closed(folder: Path, tmp_path: Path) -> None:
     line = f"train data --out {tmp_path / 'run'} {SETTINGS} --max-updates 1000000"
     master, terminal = pty.openpty()

@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train, valid = tiny_corpus(root)
     recipe = dumps(tiny_train_recipe(max_updates=4, dropout=0.1))
     (root / "recipe.toml").write_text(recipe, encoding="utf-8")
-    done = nmtkit_of_its_own(
+    done = nmtkit_in_text(
         *f"preprocess -s en -t de --train {train} --valid {valid} --segmentation words".split(),
         *f"--out {root / 'data'} --workers 1".split(),
     )
@@ -66,7 +66,7 @@ def run(folder: Path) -> Path:
 
 
 def test_from_text_to_a_score(folder: Path, run: Path) -> None:
-    done = nmtkit_of_its_own("average-checkpoints", run, "--last", 3, "--out", folder / "model")
+    done = nmtkit_in_text("average-checkpoints", run, "--last", 3, "--out", folder / "model")
     assert done.returncode == 0, done.stderr
     text = "".join(f"{line}\n" for line in VALID_LINES)
     for command, model in (
@@ -190,6 +190,7 @@ def test_existing_output_is_not_touched_without_overwrite(folder: Path) -> None:
     )
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("number", "code", "name"), [(signal.SIGTERM, 75, "SIGTERM"), (signal.SIGINT, 130, "SIGINT")]
 )

@@ -120,6 +120,7 @@ def train_and_validate(objective: Objective) -> list[Tensor]:
     return results
 
 
+@pytest.mark.thorough
 @devices
 @pytest.mark.parametrize(
     ("norm", "precision", "checkpointing"),
@@ -154,6 +155,16 @@ def test_losses_and_gradients_are_the_plain_ones_for_any_number_of_tokens(
         assert ((own - other).norm() / other.norm()).item() < tolerance
 
 
+def test_a_compiled_tail_is_the_plain_one() -> None:
+    residual = PreNorm(replace(MODEL, norm="pre", dropout=0.0))
+    run = compiled(add_and_norm)
+    for tokens in (30, 7):
+        x, context = torch.randn(2, tokens, MODEL.model_size)
+        actual, expected = (one(residual, x, context) for one in (run, add_and_norm))
+        # Other orders of summation.
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_dropout_follows_from_the_seed_and_drops_its_share() -> None:
     rate, tokens = 0.25, 300
     residual = PreNorm(replace(MODEL, norm="pre", dropout=rate))
@@ -173,6 +184,7 @@ def test_dropout_follows_from_the_seed_and_drops_its_share() -> None:
     assert (drawn == 0).double().mean().item() == pytest.approx(rate, abs=0.018)
 
 
+@pytest.mark.thorough
 def test_activation_checkpointing_draws_the_same_dropout_again() -> None:
     kept, recomputed = (
         train_and_validate(
@@ -193,6 +205,7 @@ def compiled_recipe(max_updates: int, device: torch.device) -> TrainRecipe:
     )
 
 
+@pytest.mark.thorough
 @devices
 def test_a_resumed_run_is_the_uninterrupted_one_and_compiles_nothing_more(
     device: torch.device, tmp_path: Path
@@ -211,6 +224,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_and_compiles_nothing_more(
         assert torch.equal(tensor, parts[name]), name
 
 
+@pytest.mark.thorough
 def test_without_a_compiler_training_reports_it_and_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_command_ends_with_the_code_of_the_signal(
     assert talk.count("\n") == 1
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("entry", "module", "number"),
     [

@@ -23,6 +23,8 @@ from nmtkit.storage.run_folder import RunFolder
 from tests.commands import nmtkit_in_text
 from tests.training import logged
 
+pytestmark = pytest.mark.thorough
+
 SEED = 1
 HOUSE_WORDS = {
     "von Gleis": "ab Bahnsteig",

@@ -61,6 +61,7 @@ def test_update_0_is_the_parent(ema_decay: float, data: Path, parent: Path, tmp_
     assert of_start["nll"] == pytest.approx(of_parent["nll"], rel=1e-12)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_run_resumes_at_every_update_without_its_parent(
     size: int, data: Path, parent: Path, tmp_path: Path
@@ -166,11 +167,15 @@ def train_command(data: Path, run: Path, *arguments: object) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_the_command_takes_the_shape_from_the_model(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.thorough)])
+def test_the_command_takes_the_shape_from_the_model(
+    devices: int, data: Path, tmp_path: Path
+) -> None:
+    more = ("--dropout", 0.4, "--devices", devices)
     settings = SETTINGS.split()
     assert train_command(data, tmp_path / "one", *settings, "--max-updates", 3)[0] == 0
     origin = ("--from", tmp_path / "one", "--preset", "fine-tune", "--max-epochs", 2)
-    code, talk = train_command(data, tmp_path / "two", *origin, "--dropout", 0.4, "--devices", 2)
+    code, talk = train_command(data, tmp_path / "two", *origin, *more)
     assert code == 0, talk
     assert f"weights from {tmp_path / 'one' / 'checkpoints' / '00000003'}" in talk
     assert "event=validation update=0/" in talk
@@ -179,9 +184,7 @@ def test_the_command_takes_the_shape_from_the_model(data: Path, tmp_path: Path) 
     assert recipe.model == replace(shape, dropout=0.4)
     assert recipe.training.schedule == "constant"
     shutil.rmtree(tmp_path / "one")
-    code, talk = train_command(
-        data, tmp_path / "two", *origin[:-1], 3, "--dropout", 0.4, "--devices", 2
-    )
+    code, talk = train_command(data, tmp_path / "two", *origin[:-1], 3, *more)
     assert (code, "continuing after update" in talk) == (0, True), talk
 
 

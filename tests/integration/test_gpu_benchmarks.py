@@ -13,6 +13,8 @@ from benchmarks.gpu import __main__ as runner
 from benchmarks.gpu import attention, budgets, decoding, limits, ranks, updates
 from tests.recipes import ROOT
 
+pytestmark = pytest.mark.thorough
+
 MAINS = {
     "budgets": budgets.main,
     "updates": updates.main,

@@ -28,6 +28,7 @@ from tests.training import logged
 pytestmark = pytest.mark.usefixtures("no_training_left")
 
 
+@pytest.mark.thorough
 def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Path) -> None:
     code, talk = end(start(data, tmp_path, "--max-updates", "20"))
     assert code == 0, talk
@@ -37,6 +38,7 @@ def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Pa
         assert mine["loss"] == pytest.approx(other["loss"], rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_a_lost_rank_is_reported_and_all_restart_from_the_last_checkpoint(
     data: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,6 +57,7 @@ def test_a_lost_rank_is_reported_and_all_restart_from_the_last_checkpoint(
     assert left <= {f"torchinductor_{getpass.getuser()}"}, left  # a cache of torch
 
 
+@pytest.mark.thorough
 def test_a_signal_while_ranks_are_started_again_stops_them_in_order(
     data: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +88,7 @@ def test_an_error_of_the_ranks_is_reported_once_with_its_exit_code(
 FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))"
 
 
+@pytest.mark.thorough
 def test_all_ranks_end_where_the_first_cannot_save(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     code, talk = end(start(data, run, *WHOLE, "--save-minutes", "0", code=FULL_DISK))
@@ -94,6 +98,7 @@ def test_all_ranks_end_where_the_first_cannot_save(data: Path, tmp_path: Path) -
     assert not list((run / "checkpoints").iterdir())
 
 
+@pytest.mark.thorough
 def test_all_ranks_end_where_the_folder_of_the_run_was_renamed(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start(data, run, "--max-updates", "1000000", "--devices", "2")
@@ -106,6 +111,7 @@ def test_all_ranks_end_where_the_folder_of_the_run_was_renamed(data: Path, tmp_p
     assert not run.exists()
 
 
+@pytest.mark.thorough
 def test_all_ranks_continue_while_the_first_cannot_save(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = ("--max-updates", "20", "--devices", "2")
@@ -116,6 +122,7 @@ def test_all_ranks_continue_while_the_first_cannot_save(data: Path, tmp_path: Pa
     assert "update=20" in talk
 
 
+@pytest.mark.thorough
 def test_all_ranks_and_restarts_have_the_recipe_that_came_from_a_pipe(
     data: Path, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def run(folder: Path, line: str, unbuffered: str, is_limited: bool) -> tuple[int
     return done.returncode, (folder / "out").read_bytes(), done.stderr.decode()
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_that_takes_a_part_of_the_output_is_exit_5(folder: Path, command: str) -> None:
     line = f"{command} {COMMANDS[command]}"

@@ -53,6 +53,7 @@ def assert_same_model(run: Path, whole: Path) -> None:
     torch.testing.assert_close(parameters(run), parameters(whole), rtol=0, atol=1e-9)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_any_number_of_ranks_trains_the_same_model(
     size: int, data: Path, whole: Path, tmp_path: Path
@@ -180,6 +181,7 @@ def test_a_run_continues_with_any_number_of_ranks(data: Path, whole: Path, tmp_p
     assert_same_model(tmp_path, whole)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("size", [3, 4])
 def test_a_resumed_run_has_the_bits_of_the_uninterrupted_one(
     size: int, data: Path, tmp_path: Path
@@ -212,6 +214,7 @@ def test_an_error_of_rank_0_is_reported_once_and_ends_all(data: Path, tmp_path: 
     assert second == RankEnd(2, "")
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     ("signalled", "number"),
     [(0, signal.SIGTERM), (1, signal.SIGTERM), (1, signal.SIGUSR1), (1, signal.SIGINT)],
@@ -234,6 +237,7 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_update(
     assert_same_model(tmp_path, whole)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_rank_that_dies_is_named_and_nothing_is_lost_beyond_the_last_checkpoint(
     lost: int, data: Path, whole: Path, tmp_path: Path

@@ -30,6 +30,7 @@ def freezing(*parts: str, ema_decay: float = 0.0) -> TrainRecipe:
     )
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("ema_decay", [0.0, 0.9])
 def test_frozen_weights_are_the_same_on_any_number_of_ranks_also_resumed(
     ema_decay: float, data: Path, tmp_path: Path

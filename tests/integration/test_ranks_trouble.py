@@ -87,6 +87,7 @@ def test_weights_that_are_finite_on_no_rank_have_diverged(data: Path, tmp_path: 
     assert "training diverged: the weights are not finite after update 5" in first.message
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("early", [None, 0, 1])
 def test_ranks_that_read_results_at_different_points_diverge_together(
     early: int | None, data: Path, tmp_path: Path

@@ -23,6 +23,7 @@ from nmtkit.training.loader import BatchLoader
 from nmtkit.training.run import train
 from nmtkit.training.seeds import micro_batch_seed
 from tests.launching import children, is_running, start, wait_for, wait_for_checkpoint
+from tests.processes import workers_as_forks
 from tests.snapshots import read_tensors
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
 
@@ -33,6 +34,12 @@ BEGIN = Position(0, 0, 0)
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return tiny_subword_dataset(tmp_path)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _workers_are_forks() -> Iterator[None]:
+    with workers_as_forks():
+        yield
 
 
 @pytest.fixture(autouse=True)

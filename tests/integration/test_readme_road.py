@@ -69,6 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.thorough
 def test_the_road_as_printed_works_in_order(folder: Path) -> None:
     names = []
     for line in printed_commands():
@@ -88,6 +89,7 @@ def test_the_road_as_printed_works_in_order(folder: Path) -> None:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

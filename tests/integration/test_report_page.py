@@ -10,7 +10,10 @@ from nmtkit.reporting.report import report_on, write_page
 from tests.integration.browser import CHROMIUM, Page, browser
 from tests.unit.reporting.builders import HOSTILE, run_of, training, validated, validation
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 
 NLL = "figure:nth-of-type(2)"
 A4 = (794, 1123)  # pixels

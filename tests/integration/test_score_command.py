@@ -36,6 +36,7 @@ def expected_scores(system: str) -> dict[str, str]:
         )
 
 
+@pytest.mark.sampled(every=2)
 @needs_data
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_published_bleu_and_chrf_are_reproduced_to_two_decimals(system: str) -> None:
@@ -53,6 +54,7 @@ def test_published_bleu_and_chrf_are_reproduced_to_two_decimals(system: str) -> 
     assert table["chrF2"]["score"] == pytest.approx(float(expected["chrF2"]), abs=0.005)
 
 
+@pytest.mark.thorough
 @needs_data
 def test_the_published_ter_is_reproduced() -> None:
     expected = expected_scores(SYSTEMS[0])

@@ -119,10 +119,12 @@ def test_translation_to_a_file_has_a_live_line(model: Path) -> None:
     assert BAR not in shown  # the number of lines is unknown
 
 
+@pytest.mark.thorough
 def test_a_dumb_terminal_gets_no_control_sequences(model: Path) -> None:
     assert "\x1b" not in translate(model, TERM="dumb")
 
 
+@pytest.mark.thorough
 def test_scoring_shows_the_share_of_the_source(model: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(CHUNK * 100)
@@ -165,6 +167,7 @@ def test_preprocess_shows_each_stage_and_keeps_its_lines(has_colour: bool, tmp_p
     assert found.index("compared 10 pairs") < found.index("encoded 10 pairs")
 
 
+@pytest.mark.thorough
 def test_a_live_line_follows_the_size_of_its_terminal(model: Path) -> None:
     with on_screen(["translate", str(model)]) as (process, screen):
         assert process.stdin is not None

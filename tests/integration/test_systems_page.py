@@ -12,7 +12,10 @@ from tests.integration.browser import CHROMIUM, Page, browser
 from tests.unit.reporting.builders import HOSTILE
 from tests.unit.reporting.systems.builders import comparison
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 
 NUM_LINES = 120
 A4 = (794, 1123)  # pixels

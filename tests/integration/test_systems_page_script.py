@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.evaluation.breakdown import by_length, words_of
@@ -19,7 +19,10 @@ from tests.integration.browser import CHROMIUM, Page, browser
 from tests.shared_data import HARD, needs_data
 from tests.unit.reporting.systems.builders import comparison
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 
 OPENING_MS = 3000
 """What the page of 3,000 lines and ten systems may take on a busy machine; 500 on an idle one."""
@@ -69,7 +72,6 @@ def longest_common(one: list[str], other: list[str]) -> int:
 
 
 def test_marks_leave_the_longest_common_subsequence(chromium: Page) -> None:
-    @settings(max_examples=60, deadline=None)
     @given(*[st.lists(st.sampled_from("abc"), max_size=7)] * 2)
     def check(one: list[str], other: list[str]) -> None:
         in_one, in_other = common(chromium, one, other)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import nmtkit_in_text
 from tests.launching import SETTINGS, TIMEOUT_S, end, start
 from tests.ranks import from_launcher
 from tests.tiny import tiny_dataset
@@ -43,6 +44,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------------------------- first line
 
 
+def train(data: Path, run: Path, *settings: str) -> tuple[int, str]:
+    done = nmtkit_in_text("train", data, "--out", run, *SETTINGS.split(), *settings)
+    return done.returncode, done.stderr
+
+
 @pytest.mark.parametrize("devices", ["1", "2"])
 def test_the_first_line_is_printed_before_torch_is_imported(
     devices: str, data: Path, tmp_path: Path
@@ -56,7 +62,7 @@ def test_the_first_line_is_printed_before_torch_is_imported(
 def test_of_a_resumed_run_it_is_another(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     (code, first), (_, second) = (
-        end(start(data, run, "--max-updates", updates)) for updates in ("5", "10")
+        train(data, run, "--max-updates", updates) for updates in ("5", "10")
     )
     assert code == 0, first
     assert re.match(rf"{STAMP}training {run} on ", first)
@@ -93,7 +99,7 @@ def test_every_line_of_a_log_has_its_time_and_says_what_takes_long(
     data: Path, tmp_path: Path
 ) -> None:
     settings = ("--max-updates", "6", "--validate-every", "5", "--validate-samples", "2")
-    code, talk = end(start(data, tmp_path / "run", *settings, "--max-tokens", "auto"))
+    code, talk = train(data, tmp_path / "run", *settings, "--max-tokens", "auto")
     assert code == 0, talk
     lines = [re.fullmatch(rf"{STAMP}(.*)", line) for line in talk.splitlines()]
     texts = [line[1] for line in lines if line]
@@ -176,6 +182,7 @@ def test_a_terminal_shows_one_display_after_resizes_and_a_stop(data: Path, tmp_p
     assert "; run the same command again to continue" in last
 
 
+@pytest.mark.thorough
 def test_a_dumb_terminal_gets_plain_lines(data: Path, tmp_path: Path) -> None:
     screen = Screen(width=10_000)
     with training_in_a_terminal(data, tmp_path / "run", 80, "dumb") as (process, master):

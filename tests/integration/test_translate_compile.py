@@ -46,6 +46,7 @@ def command_of(model: Path, *options: object) -> tuple[object, ...]:
     return ("translate", model, *settings, *options)
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_lines_are_translated_by_compiled_code(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -64,6 +65,7 @@ def test_lines_are_translated_by_compiled_code(
 
 
 # torch's compiler makes use of what torch itself warns of.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 @needs_compiler
 def test_compiled_code_computes_the_steps_of_the_model(tmp_path: Path) -> None:
@@ -108,6 +110,7 @@ def test_several_processes_do_not_compile(model: Path) -> None:
     )
 
 
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize("delay_s", [0.5, 5])
 def test_an_interrupt_ends_the_compiling_process(

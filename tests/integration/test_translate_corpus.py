@@ -80,6 +80,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     ("variant", "suffix"), [*zip(VARIANTS.values(), cycle(["", ".gz"]))], ids=VARIANTS
 )
@@ -155,6 +156,7 @@ def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
 )
@@ -319,6 +321,7 @@ def job(inputs: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
 def test_the_recipe_for_gnu_parallel_translates_the_whole(job: Path) -> None:
     script = recipe("parallel").replace("--threads 4", SMALL)
@@ -331,6 +334,7 @@ def test_the_recipe_for_gnu_parallel_translates_the_whole(job: Path) -> None:
         assert (job / "big.de").read_bytes() == (job / "whole").read_bytes()
 
 
+@pytest.mark.thorough
 def test_the_recipe_for_slurm_translates_a_shard_per_task(job: Path) -> None:
     script = recipe("#!/bin/bash").replace("model/", f"model/ {SMALL}")
     (count,) = re.findall(r"^#SBATCH --array=1-(\d+)$", script, re.M)

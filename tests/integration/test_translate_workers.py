@@ -24,12 +24,19 @@ from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.lines import numbered_chunks
 from tests.launching import children, is_running, wait_for
+from tests.processes import workers_as_forks
 from tests.tiny import never_warn, tiny_codec, tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
 DEADLINE_S = 60
 COMPUTING_S = 5
 """Time of a processor after which a worker has loaded its model and translates."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _workers_are_forks() -> Iterator[None]:
+    with workers_as_forks():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +194,7 @@ def test_a_worker_reports_an_error_and_continues(
     assert not thread.is_alive()
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.0])
 def test_an_interrupt_ends_all_processes_with_one_line(model: Path, delay_s: float) -> None:
     command = [sys.executable, "-m", "nmtkit_cli", "translate", str(model), "--devices", "2"]
@@ -202,6 +210,7 @@ def test_an_interrupt_ends_all_processes_with_one_line(model: Path, delay_s: flo
     assert not any(Path(f"/proc/{worker}").exists() for worker in started)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("delay_s", [0.0, 2.0])
 def test_workers_end_silently_when_the_process_that_asks_is_gone(
@@ -219,6 +228,7 @@ def test_workers_end_silently_when_the_process_that_asks_is_gone(
     wait_for(lambda: not any(map(is_running, started)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_to_all_processes_of_a_job_ends_workers_that_compute(
     model: Path, number: signal.Signals

@@ -49,6 +49,7 @@ def test_the_default_is_too_large_for_ten_thousand_pairs_and_the_advice_is_not(
     assert not preprocess("fr", tmp_path / "advised", "--vocab-size", advised)
 
 
+@pytest.mark.thorough
 @needs_data
 @pytest.mark.parametrize(("size", "advised"), [(32_000, 6000), (8000, None), (5000, None)])
 def test_sixty_thousand_pairs_carry_eight_thousand_entries(

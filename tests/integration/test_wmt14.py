@@ -22,6 +22,7 @@ def behaviour() -> Behaviour:
     return Behaviour()
 
 
+@pytest.mark.thorough
 def test_from_the_download_to_a_score(tmp_path: Path, server: str, behaviour: Behaviour) -> None:
     behaviour.cuts = [500]
     behaviour.asked.clear()

@@ -26,7 +26,14 @@ from nmtkit.progress.counting import SILENT
 from nmtkit.text.corpus import Chunk
 from tests.folders import contents
 from tests.launching import is_running, wait_for
+from tests.processes import workers_as_forks
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _workers_are_forks() -> Iterator[None]:
+    with workers_as_forks():
+        yield
 
 
 def encoder() -> Encoder:
@@ -72,6 +79,7 @@ def compress(path: Path) -> None:
     path.unlink()
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("part", [WHOLE, Part(2, 3)])
 def test_the_dataset_does_not_depend_on_the_number_of_workers_or_on_compression(
@@ -180,6 +188,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     wait_for(lambda: not any(map(is_running, workers)))
 
 
+@pytest.mark.thorough
 def test_a_signal_does_not_wait_for_subwords_to_be_learnt(tmp_path: Path) -> None:
     letters = random.Random(1)
     lines = [

@@ -35,6 +35,7 @@ def test_text_of_another_number_of_trees_is_not_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "wsj-text" / "train.trees").exists()
 
 
+@pytest.mark.thorough
 def test_another_treebank_takes_three_files(tmp_path: Path) -> None:
     trees = tmp_path / "trees"
     trees.mkdir()

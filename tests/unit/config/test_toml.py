@@ -56,7 +56,7 @@ def permitted(field: Field) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("recipe_type", RECIPES)
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_written_values_are_read_back_unchanged(recipe_type: AnyType, data: st.DataObject) -> None:
     strategies = {name: permitted(field) for name, field in fields_of(recipe_type).items()}
     recipe = recipe_of(recipe_type, data.draw(st.fixed_dictionaries(strategies)))
@@ -70,7 +70,6 @@ def test_written_values_are_read_back_unchanged(recipe_type: AnyType, data: st.D
     dropout=st.floats(0, 0.99),
     is_learned=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
 def test_a_written_recipe_is_read_back_unchanged(
     heads: int, factor: int, save_every: int, dropout: float, is_learned: bool
 ) -> None:
@@ -131,7 +130,6 @@ def test_whole_numbers_are_valid_floats_but_not_the_reverse() -> None:
 
 
 @given(data=st.data(), letter=st.sampled_from(string.ascii_lowercase))
-@settings(max_examples=60, deadline=None)
 def test_a_key_with_one_wrong_letter_is_refused_with_a_suggestion(
     data: st.DataObject, letter: str
 ) -> None:

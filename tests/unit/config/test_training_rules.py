@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.fields import Value
@@ -200,7 +200,6 @@ def test_consistent_settings_of_training_are_accepted(values: Mapping[str, Value
 
 
 @given(heads=st.integers(1, 700), half_size=st.integers(1, 600))
-@settings(max_examples=50, deadline=None)
 def test_a_suggested_number_of_heads_is_accepted(heads: int, half_size: int) -> None:
     size = 2 * half_size
     try:

@@ -3,7 +3,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.data import duplicates as module
@@ -20,7 +20,6 @@ def corpus(folder: Path, name: str, pairs: list[tuple[str, str]]) -> Corpus:
     return Corpus.find(str(folder / name), "en", "de")
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(PAIRS, min_size=1, max_size=3), st.integers(1, 7), st.integers(1, 5))
 def test_all_but_the_first_of_equal_pairs_are_duplicates(
     tmp_path_factory: pytest.TempPathFactory,

@@ -2,7 +2,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.preprocessing import FilterConfig
@@ -24,7 +24,6 @@ def split(sequences: Sequences) -> list[list[int]]:
     return [part.tolist() for part in np.split(sequences.ids, ends[:-1])]
 
 
-@settings(deadline=None)
 @given(SEEDS, st.integers(0, 10**9), st.lists(st.integers(0, 50), max_size=5), st.integers(1, 9))
 def test_shards_of_pairs_do_not_depend_on_chunks(
     seed: int, first: int, sizes: list[int], num_shards: int
@@ -52,7 +51,6 @@ def test_shards_are_even_and_depend_on_the_seed() -> None:
 LINES = st.lists(st.sampled_from([*WORDS, "?"]), max_size=6).map(" ".join)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(LINES, LINES), max_size=20))
 def test_kept_pairs_are_the_ids_of_the_lines_in_order(pairs: list[tuple[str, str]]) -> None:
     codec = tiny_codec()

@@ -6,7 +6,7 @@ from typing import overload
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -105,7 +105,6 @@ def test_no_update_is_empty_or_exceeds_a_budget_and_its_counts_are_true(
         assert max(num_source, num_target) <= budget
 
 
-@settings(max_examples=30)
 @given(corpora, budgets, seeds)
 def test_resuming_at_any_position_gives_the_uninterrupted_updates(
     corpus: list[FakeShard], budget: int, seed: int
@@ -253,7 +252,6 @@ def test_empty_shards_are_skipped() -> None:
     ]
 
 
-@settings(max_examples=30)
 @given(corpora)
 def test_the_smallest_budget_is_the_longest_side(corpus: list[FakeShard]) -> None:
     sides = [side.values for shard in corpus for side in (shard.source, shard.target)]

@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.data.sampler import Position, Sampler, Update
@@ -51,7 +51,6 @@ def occurrences(updates: list[Update]) -> Counter[tuple[int, int]]:
     return Counter((update.shard, int(pair)) for update in updates for pair in update.pairs)
 
 
-@settings(deadline=None)
 @given(weighted(), st.integers(12, 60), st.integers(0, 2**63))
 def test_a_pair_occurs_as_often_as_its_weight(corpus: Corpus, budget: int, seed: int) -> None:
     shards, weights = corpus
@@ -69,7 +68,6 @@ def test_a_pair_occurs_as_often_as_its_weight(corpus: Corpus, budget: int, seed:
     )
 
 
-@settings(deadline=None, max_examples=30)
 @given(weighted(), st.integers(0, 2**63))
 def test_a_run_with_weights_can_resume_anywhere(corpus: Corpus, seed: int) -> None:
     shards, _ = corpus
@@ -116,7 +114,6 @@ def test_fractions_do_not_drift(weight: float) -> None:
     assert count in (math.floor(num_epochs * weight), math.ceil(num_epochs * weight))
 
 
-@settings(deadline=None, max_examples=30)
 @given(weighted(), st.integers(0, 2**63))
 def test_an_epoch_visits_all_its_shards_for_any_number_of_first_pairs(
     corpus: Corpus, seed: int

@@ -24,9 +24,7 @@ def read(folder: Path, stem: str, num_sequences: int, id_type: str) -> list[list
     return sequences
 
 
-@settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 2), SEQUENCES), max_size=8), st.integers(0, 60))
 def test_added_ids_can_be_read(
     tmp_path: Path,

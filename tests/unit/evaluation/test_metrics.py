@@ -85,7 +85,7 @@ def test_metrics_keep_their_order_and_repeated_names_count_once() -> None:
 
 
 @given(order=st.permutations(range(3)))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_the_order_of_lines_does_not_matter(order: list[int]) -> None:
     translations = ["A cat sat on the mat .", "It is guilty of all .", "No !"]
     shuffled = bleu([translations[i] for i in order], [LINES[i] for i in order])

@@ -49,6 +49,7 @@ REFUSED = {
 WITHOUT_EFFECT = {"max_positions"}
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("make_codec", [shared_codec, separate_codec])
 @pytest.mark.parametrize("settings", [{}, *({name: CARRIED[name]} for name in CARRIED)], ids=str)
 def test_a_model_that_was_written_is_read_back(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -109,7 +109,6 @@ SCORES = {"chrf": chrf_of_means, "bleu": bleu_of_means}
 
 
 @EVERY
-@settings(max_examples=60)
 @given(texts=LISTS)
 def test_exact_utilities_are_the_means_of_sentence_scores(utility: str, texts: list[str]) -> None:
     # 1e-9: both compute in float64, in another order.
@@ -118,7 +117,6 @@ def test_exact_utilities_are_the_means_of_sentence_scores(utility: str, texts: l
 
 
 @EVERY
-@settings(max_examples=60)
 @given(texts=LISTS)
 def test_aggregated_utilities_are_the_scores_of_mean_statistics(
     utility: str, texts: list[str]
@@ -129,7 +127,6 @@ def test_aggregated_utilities_are_the_scores_of_mean_statistics(
 
 @EVERY
 @pytest.mark.parametrize("is_aggregated", [False, True])
-@settings(max_examples=30)
 @given(texts=LISTS, repeats=st.integers(2, 4))
 def test_a_text_has_one_utility_and_counts_as_often_as_it_is_there(
     utility: str, is_aggregated: bool, texts: list[str], repeats: int

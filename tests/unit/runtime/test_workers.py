@@ -19,6 +19,11 @@ DEADLINE_S = 60
 DO_WITHOUT = ended_early("do without")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _workers_are_forks() -> None:
+    """Have workers spawned, as they are outside of tests."""
+
+
 def interrupt_own_process(connection: Connection) -> None:
     """Send whether a SIGINT to this process stays pending."""
     os.kill(os.getpid(), signal.SIGINT)

@@ -1,7 +1,7 @@
 import html
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.text.characters import has_entity, has_lost_character, has_mojibake, unescape
@@ -23,7 +23,6 @@ def test_entities_become_characters(line: str, expected: str) -> None:
     assert unescape(line) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["&", "amp", ";", "#", "39", "x27", "lt"]) | st.text()))
 def test_every_escaped_line_comes_back(parts: list[str]) -> None:
     line = one_line("".join(parts))

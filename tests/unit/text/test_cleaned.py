@@ -2,7 +2,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import DamagedError, DataError
@@ -27,7 +27,6 @@ TEXT = st.lists(st.sampled_from(SPICE) | st.text()).map("".join)
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-@settings(deadline=None)
 @given(line=TEXT)
 def test_a_line_is_encoded_as_the_cleaned_line(
     vocabulary: Subword | Words | Tokenized, line: str

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import DamagedError
@@ -59,7 +59,6 @@ def saved(codec: TextCodec, folder: Path) -> Path:
     return folder
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_a_target_line_decodes_to_the_normalized_line(line: str) -> None:
     codec = subword_codec()

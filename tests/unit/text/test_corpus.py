@@ -2,7 +2,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
@@ -54,7 +54,6 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Corpus]:
     return [numbered(folder, "a", 7), numbered(folder, "b", 1), numbered(folder, "c", 12)]
 
 
-@settings(deadline=None)
 @given(num_wanted=st.integers(1, 30))
 def test_a_sample_has_the_wanted_size_at_even_distances(
     corpora: list[Corpus], num_wanted: int

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from nmtkit.symbols import EOS_ID, UNK_ID
 from nmtkit.text.cleaned import Cleaned, Cleaning
@@ -39,7 +39,6 @@ def pieces(one: Subword | MarianVocabulary, ids: Sequence[int]) -> list[str]:
     return [one.piece(index) for index in ids]
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_ids_of_any_line_come_back_or_it_stays_as_it_is(text: str) -> None:
     editable, ids = EditableText(vocabulary()), stored(vocabulary(), text)

@@ -212,7 +212,7 @@ def test_two_empty_files_are_refused(tmp_path: Path) -> None:
         list(read_pair(source, target))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary().filter(lambda data: not data.startswith(b"\x1f\x8b")))
 def test_lines_are_counted_as_they_are_read(tmp_path: Path, data: bytes) -> None:
     assert count_lines(written(tmp_path / "x", data)) == len(replaced(data)[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DamagedError, DataError
@@ -36,7 +36,6 @@ SPICE = st.sampled_from(["<s>", "</s>", "<unk>", "<0x41>", "\u2581", "\u00a0", "
 TEXT = st.lists(st.one_of(st.text(), SPICE, st.sampled_from(corpus()))).map("".join)
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_decoding_gives_the_normalized_line(line: str) -> None:
     assert model().decode(model().encode(line)) == model().normalize(line)
@@ -59,7 +58,6 @@ LOOK_ALIKES = [
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(LOOK_ALIKES) | SPICE | st.text()).map("".join))
 def test_the_symbol_for_a_space_is_text_like_any_other(algorithm: Algorithm, line: str) -> None:
     other = "\u25a0"  # a symbol that SentencePiece does not use
@@ -100,14 +98,12 @@ def test_the_space_symbol_directly_before_a_whole_token_is_a_space() -> None:
     assert trained.decode(trained.encode(f"ba{SPACE_SYMBOL}(NP")) == "ba (NP"
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_word_indices_follow_the_normalized_line(line: str) -> None:
     ids = model().encode(line)
     assert words_by_number(ids) == words_of(model().normalize(line))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_word_indices_of_any_ids_follow_the_decoded_text(data: st.DataObject) -> None:
     bytes_ = model().unknown_ids - {UNK_ID}  # those drawn at random spell no characters
@@ -132,14 +128,12 @@ def words_of(text: str) -> list[str]:
     return [word for word in text.split(" ") if word]
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_normalizing_is_idempotent(line: str) -> None:
     normalized = model().normalize(line)
     assert model().encode(normalized) == model().encode(line)
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_text_never_becomes_a_special_id(line: str) -> None:
     assert not {UNK_ID, BOS_ID, EOS_ID}.intersection(model().encode(line))
@@ -293,7 +287,6 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
         Subword.load(tmp_path / "other.model")
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_any_ids_decode_to_valid_text(data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, SIZE - 1)))

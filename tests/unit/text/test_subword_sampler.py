@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.symbols import UNK_ID
@@ -68,7 +68,6 @@ SPICE = st.sampled_from([TAG, "</s>", "<unk>", "<0x41>", "\u2581", "\u00a0", "\u
 TEXT = st.lists(st.one_of(st.text(), SPICE, st.sampled_from(corpus()))).map("".join)
 
 
-@settings(deadline=None)
 @given(
     TEXT, st.sampled_from(ALGORITHMS), st.sampled_from([0.01, 0.1, 0.5, 1.0]), st.integers(0, 99)
 )

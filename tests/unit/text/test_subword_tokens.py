@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 import sentencepiece
-from hypothesis import assume, given, reject, settings
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 from nmtkit.errors import DataError
@@ -46,7 +46,6 @@ def entries(one: Subword | MarianVocabulary) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(tokens=TOKENS)
 def test_tokens_are_one_id_each_after_those_of_the_others(kind: str, tokens: list[str]) -> None:
     old, new = vocabulary(kind), extended(kind, tokens)
@@ -60,7 +59,6 @@ def test_tokens_are_one_id_each_after_those_of_the_others(kind: str, tokens: lis
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(tokens=TOKENS, line=TEXT)
 def test_text_without_the_tokens_keeps_its_ids(kind: str, tokens: list[str], line: str) -> None:
     old, new = vocabulary(kind), extended(kind, tokens)
@@ -72,7 +70,6 @@ def test_text_without_the_tokens_keeps_its_ids(kind: str, tokens: list[str], lin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(tokens=TOKENS, data=st.data())
 def test_decoding_gives_the_normalized_line(
     kind: str, tokens: list[str], data: st.DataObject

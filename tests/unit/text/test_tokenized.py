@@ -1,7 +1,7 @@
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
@@ -30,13 +30,11 @@ SPICE = ["\u2581", "</s>", "<s>", "<unk>", "<0x41>", "@@", "&#124;", "&amp;", "|
 TEXT = st.lists(st.sampled_from(SPICE) | st.text()).map("".join)
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_decoding_gives_the_line_that_normalize_returns(line: str) -> None:
     assert SUBWORDS.decode(SUBWORDS.encode(line)) == SUBWORDS.normalize(line)
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_text_never_becomes_a_special_id(line: str) -> None:
     assert not {UNK_ID, BOS_ID, EOS_ID}.intersection(SUBWORDS.encode(line))

@@ -75,7 +75,7 @@ def test_counting_no_word_is_an_error() -> None:
         Words.count(["a a b"], size=100, min_count=3)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(min_size=1).filter(is_word), min_size=1, unique=True))
 def test_a_loaded_list_equals_the_saved_one(tmp_path: Path, words: list[str]) -> None:
     saved = Words(words)

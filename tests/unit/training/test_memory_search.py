@@ -298,6 +298,7 @@ def take_room(weight_decay: float) -> None:
         assert resident() - before > 1.5 * weights
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_memory_for_moments_is_really_allocated(weight_decay: float) -> None:
     """In a new process: this one may have free memory of earlier tests."""

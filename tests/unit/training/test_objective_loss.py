@@ -3,7 +3,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -85,7 +85,6 @@ def test_the_loss_is_torchs_linear_cross_entropy(smoothing: float) -> None:
     )
 
 
-@settings(max_examples=50)
 @given(st.integers(1, 30), st.floats(0.0, 0.99), st.integers(0, 2**31))
 def test_the_loss_does_not_depend_on_the_chunk_size(
     chunk: int, smoothing: float, seed: int

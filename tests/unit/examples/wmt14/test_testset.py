@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.wmt14.errors import BAD_TEXT, FetchError
@@ -29,7 +29,6 @@ def document(*segments: str) -> str:
     return f'<doc docid="one">\n{inner}</doc>\n'
 
 
-@settings(max_examples=25)
 @given(st.lists(st.text().map(lambda text: " ".join(text.split())), min_size=1))
 def test_lines_come_back_from_sgm(lines: list[str]) -> None:
     assert lines_of(sgm(lines, "refset").decode()) == lines

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from examples.wsj.numbered import marks, numbered_tree, numbered_words
 from nmtkit.errors import DataError
@@ -29,7 +29,6 @@ def test_marks_repeat_after_eighty_words() -> None:
     assert first == first[:80] * 3
 
 
-@settings(max_examples=25)
 @given(trees())
 def test_a_tree_whose_numbers_are_dropped_is_the_tree(tree: Tree) -> None:
     numbered = numbered_tree(tree)
@@ -39,7 +38,6 @@ def test_a_tree_whose_numbers_are_dropped_is_the_tree(tree: Tree) -> None:
     assert restore(tokens, tree.words()) == numbered
 
 
-@settings(max_examples=25)
 @given(trees())
 def test_a_word_s_mark_is_its_tag_and_stands_before_it_in_the_source(tree: Tree) -> None:
     words = tree.words()

@@ -129,6 +129,7 @@ def batch_of(num_tokens: int) -> Batch:
     return Batch(pack_sequences(sequences, CPU), target, target.values)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("checkpointing", [False, True], ids=["kept", "recomputed"])
 @pytest.mark.parametrize("num_tokens", [60, 800], ids=["few tokens", "many tokens"])
 @pytest.mark.parametrize("size", [200, 5000], ids=["few entries", "many entries"])

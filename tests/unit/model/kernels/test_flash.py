@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -41,7 +41,6 @@ def assert_same(actual: Iterator[Tensor], expected: Iterator[Tensor]) -> None:
 
 @sizes_of_heads
 @pytest.mark.parametrize("is_causal", [False, True])
-@settings(max_examples=25, deadline=None)
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_self_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], is_causal: bool, lengths: list[int]
@@ -61,7 +60,6 @@ def test_self_attention_equals_attention_in_a_padded_block(
 
 
 @sizes_of_heads
-@settings(max_examples=25, deadline=None)
 @given(lengths=pairs_of_lengths)
 def test_cross_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], lengths: list[tuple[int, int]]

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
@@ -97,7 +97,6 @@ def figures(one: Comparison) -> tuple[int, int, int, int]:
 
 @pytest.mark.parametrize("parameters", [COLLINS, OWN, UNLABELLED])
 @given(drawn=pairs_of_shapes())
-@settings(max_examples=40, deadline=None)
 def test_brackets_are_counted_as_evalb_defines_them(
     parameters: Parameters, drawn: tuple[int, Shape, Shape]
 ) -> None:
@@ -109,7 +108,6 @@ def test_brackets_are_counted_as_evalb_defines_them(
 
 
 @given(drawn=pairs_of_shapes())
-@settings(max_examples=40, deadline=None)
 def test_swapped_sides_swap_precision_and_recall(drawn: tuple[int, Shape, Shape]) -> None:
     num_words, *both = drawn
     gold, parsed = (line_of(num_words, shape) for shape in both)
@@ -234,7 +232,6 @@ def test_several_references_are_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.text("()aT -=\t'.,"), st.text("()aT -=\t'.,")), max_size=5))
-@settings(max_examples=100, deadline=None)
 def test_any_two_texts_are_compared_or_refused(lines: list[tuple[str, str]]) -> None:
     gold, parsed = [one for one, _ in lines], [one for _, one in lines]
     for one in compare_lines(gold, parsed, OWN):

@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError
@@ -105,7 +105,6 @@ KEYS = ("DEBUG", "MAX_ERROR", "LABELED", "DELETE_LABEL", "QUOTE_LABEL", "EQ_LABE
 
 
 @given(st.lists(st.tuples(st.sampled_from(KEYS), st.text("0A- \u0663\t", max_size=5)), max_size=3))
-@settings(max_examples=40, deadline=None)
 def test_any_text_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[str, str]]
 ) -> None:

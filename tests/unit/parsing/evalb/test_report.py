@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import DataError
@@ -210,7 +210,6 @@ def test_f1_is_between_precision_and_recall(matched: int, missed: int, wrong: in
 
 
 @given(st.lists(st.lists(NUMBERS, min_size=14, max_size=14), min_size=1, max_size=4))
-@settings(max_examples=30, deadline=None)
 def test_totals_add_up_field_by_field(rows: list[list[int]]) -> None:
     assert sum_counts(Counts(*row) for row in rows).as_list() == list(
         map(sum, zip(*rows, strict=True))

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.fields import Value
@@ -101,7 +101,6 @@ def test_words_have_their_text_and_subwords(subword_model: LoadedModel) -> None:
     assert decoder.rows.pieces[1:] == memory.rows.pieces[:-1]
 
 
-@settings(max_examples=25)
 @given(st.lists(st.sampled_from(["the", "house", "x\u00df", "\U0001f600", ","]), max_size=6))
 def test_joined_rows_sum_to_1(subword_model: LoadedModel, words: list[str]) -> None:
     own = AttentionExtractor(subword_model, AttentionRecipe())

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.metrics import SignificanceConfig
@@ -78,7 +78,6 @@ def test_texts_stay_texts_whatever_they_contain() -> None:
     assert data["translations"] == [hostile] * 3
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(st.text().map(lambda text: text.replace("\n", " ")), min_size=1, max_size=4))
 def test_any_text_is_read_back(lines: list[str]) -> None:
     data = data_of(page(comparison({"a": lines, "b": lines[::-1]}, lines, metric="chrf")))
