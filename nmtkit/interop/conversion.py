@@ -4,7 +4,6 @@ The new folder appears only if both libraries give sample sentences the same sco
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -14,9 +13,7 @@ from nmtkit.config.problems import Problem, raise_problems
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
 from nmtkit.interop import ctranslate2, marian, marian_reading
-from nmtkit.interop.formats import num_positions
-from nmtkit.interop.parity import Peer, check_parity, parity_line
-from nmtkit.interop.quantization import describe_cost, drawn_trial, measure, read_trial
+from nmtkit.interop.parity import Peer, check_parity, parity_line, quantization_line
 from nmtkit.storage.durable import check_is_free, new_folder
 from nmtkit.storage.model_description import FORMAT, line_of_descent
 from nmtkit.storage.model_folder import LoadedModel, read_model, write_model
@@ -58,26 +55,13 @@ def describe_exports(config: ModelConfig, codec: TextCodec) -> str:
     return "; ".join([f"exports to: {possible or 'no other library'}", *others])
 
 
-@dataclass(frozen=True)
-class Quantization:
-    """A type of the exported weights.
-
-    Attributes:
-        name: one of `QUANTIZATIONS`.
-        test_set: a source text and its reference to compare BLEU on; None for scores alone.
-    """
-
-    name: str
-    test_set: tuple[Path, Path] | None = None
-
-
 def export(
     path: Path,
     format: str,
     out: Path,
     overwrite: bool,
     report: Callable[[str], None],
-    quantization: Quantization | None = None,
+    quantization: str | None = None,
 ) -> None:
     """Write a model in another format; nothing is written if scores differ there.
 
@@ -86,14 +70,13 @@ def export(
         format: a key of `FORMATS`.
         out: the folder to write.
         overwrite: replace a folder of the same format.
-        report: takes lines: the largest difference of scores, what quantisation changes, the
-            folders.
-        quantization: of ctranslate2, how to quantise; scores are first compared in float32.
+        report: takes lines: the differences of scores, and the folders.
+        quantization: with ctranslate2, the type of the weights, such as int8; None = float32, in
+            which scores are compared first.
 
     Raises:
         ConfigError: the format does not support the model, its library is not installed, or `out`
-            or the test set cannot be used.
-        DataError: the test set has no lines, or different numbers of them.
+            cannot be used.
         DamagedError: the model is damaged, or the library's scores differ from nmtkit's.
         ResourceError: `out` cannot be written.
     """
@@ -112,27 +95,12 @@ def export(
         peer = chosen.open_peer(staged.path, loaded.codec)
         lines = [parity_line(peer, check_parity(loaded, peer, out))]
         if quantization:
-            lines += _quantize(loaded, staged.path, peer, quantization)
+            ctranslate2.write(loaded, staged.path, quantization)
+            quantized = ctranslate2.open_peer(staged.path, loaded.codec)
+            lines.append(quantization_line(loaded, quantized, quantization))
     for line in lines:
         report(line)
     report(f"exported {path} to {out}")
-
-
-def _quantize(
-    loaded: LoadedModel, folder: Path, exact: Peer, quantization: Quantization
-) -> Iterator[str]:
-    """Write a model of CTranslate2 again, quantised; yield lines on what that changes."""
-    codec, search = loaded.codec, loaded.recipe.search
-    longest = min(num_positions(loaded.model.config), exact.num_positions)
-    trial = (
-        read_trial(quantization.test_set, codec, longest, search)
-        if quantization.test_set
-        else drawn_trial(codec, longest, search)
-    )
-    before = measure(trial, exact, folder)
-    ctranslate2.write(loaded, folder, quantization.name)
-    after = measure(trial, ctranslate2.open_peer(folder, codec), folder)
-    yield from describe_cost(quantization.name, trial, before, after)
 
 
 def import_marian(folder: Path, out: Path, overwrite: bool, report: Callable[[str], None]) -> None:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
-from nmtkit.config.schema import SearchConfig
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop.formats import (
     NUM_POSITIONS,
@@ -93,7 +92,6 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
     library = import_extra(_LIBRARY, _EXTRA)
     library.set_log_level(logging.ERROR)  # it warns of float16, which processors lack
     translator = library.Translator(str(folder), device="cpu")
-    ids_of = {entry: index for index, entry in enumerate(_entries(codec.target))}
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         sources = [_tokens(codec.source, pair.source_ids) for pair in pairs]
@@ -103,22 +101,7 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
         )
         return [sum(result.log_probs) for result in results]
 
-    def translate(lines: Sequence[str], search: SearchConfig) -> list[str]:
-        sources = [codec.encode_source(line) for line in lines]
-        longest = max(map(len, sources)) * search.max_length_ratio + search.max_length_offset
-        results = translator.translate_batch(
-            [_tokens(codec.source, ids) for ids in sources],
-            beam_size=search.beam,
-            length_penalty=search.length_penalty,
-            max_decoding_length=min(int(longest), NUM_POSITIONS),
-            max_batch_size=4 * _BATCH_SENTENCES,
-            max_input_length=0,
-            suppress_sequences=[[codec.target.piece(BOS_ID)]],
-        )
-        found = [[ids_of[piece] for piece in result.hypotheses[0]] for result in results]
-        return [codec.decode_target(ids) for ids in found]
-
-    return Peer(name_of(_LIBRARY), NUM_POSITIONS, score, translate)
+    return Peer(name_of(_LIBRARY), NUM_POSITIONS, score)
 
 
 def _set_weights(spec: Any, model: Transformer) -> None:

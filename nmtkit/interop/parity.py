@@ -6,14 +6,13 @@ are drawn from the vocabularies, so they exist for every language.
 
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from nmtkit.config.schema import SearchConfig
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.formats import num_positions
@@ -59,9 +58,6 @@ class Pair:
 Scorer = Callable[[Sequence[Pair]], list[float]]
 """Pairs -> the score of each."""
 
-Translate = Callable[[Sequence[str], SearchConfig], list[str]]
-"""Lines, and beam size and length penalty -> the translation of each."""
-
 
 @dataclass(frozen=True)
 class Peer:
@@ -71,13 +67,11 @@ class Peer:
         library: name and version of the library.
         num_positions: the longest sequence that it can read or write.
         score: returns the scores of pairs.
-        translate: translates lines, if the format has quantised models to compare.
     """
 
     library: str
     num_positions: int
     score: Scorer
-    translate: Translate | None = None
 
 
 def import_extra(library: str, extra: str) -> Any:
@@ -114,15 +108,10 @@ def check_parity(loaded: LoadedModel, peer: Peer, out: Path) -> float:
     Raises:
         DamagedError: the largest difference is above `TOLERANCE`.
     """
-    longest = min(num_positions(loaded.model.config), peer.num_positions)
-    pairs = draw_pairs(loaded.codec, longest)
-    ours, theirs = own_scores(loaded.model, pairs), peer.score(pairs)
-    differences = [
-        abs(own - other) / max(1, len(pair.target_ids) / MAX_SHORT_TOKENS)
-        for pair, own, other in zip(pairs, ours, theirs, strict=True)
-    ]
-    for pair, own, other, difference in zip(pairs, ours, theirs, differences, strict=True):
-        if not difference <= TOLERANCE:  # a score that is not a number differs too
+    differences = []
+    for pair, own, other in _scored_by_both(loaded, peer):
+        differences.append(abs(own - other) / max(1, len(pair.target_ids) / MAX_SHORT_TOKENS))
+        if not differences[-1] <= TOLERANCE:  # a score that is not a number differs too
             raise DamagedError(
                 f"{out}: not written, because the two models differ: as translation of "
                 f"{_excerpt(pair.source)}, {peer.library} gives {_excerpt(pair.target)} the score "
@@ -137,6 +126,18 @@ def parity_line(peer: Peer, difference: float) -> str:
     return (
         f"{peer.library} scores {NUM_PAIRS} drawn pairs of sentences as nmtkit does: the largest "
         f"difference is {difference:.1e}, the limit {TOLERANCE:.0e}"
+    )
+
+
+def quantization_line(loaded: LoadedModel, quantized: Peer, name: str) -> str:
+    """Return a line on the differences between a quantised model and the same one in nmtkit."""
+    differences = [
+        abs(own - other) / len(pair.target_ids)
+        for pair, own, other in _scored_by_both(loaded, quantized)
+    ]
+    return (
+        f"{name}: log-probabilities per token of {NUM_PAIRS} drawn pairs differ by "
+        f"{sum(differences) / NUM_PAIRS:.2g} on average, {max(differences):.2g} at most"
     )
 
 
@@ -164,6 +165,13 @@ def own_scores(model: Transformer, pairs: Sequence[Pair]) -> list[float]:
     """Return the score of each pair by nmtkit."""
     ids = [(pair.source_ids, pair.target_ids) for pair in pairs]
     return [score.log_prob for score in score_pairs(model, ids, _BATCH_TOKENS, None)]
+
+
+def _scored_by_both(loaded: LoadedModel, peer: Peer) -> Iterator[tuple[Pair, float, float]]:
+    """Yield drawn pairs with their scores in nmtkit and in the other library."""
+    longest = min(num_positions(loaded.model.config), peer.num_positions)
+    pairs = draw_pairs(loaded.codec, longest)
+    return zip(pairs, own_scores(loaded.model, pairs), peer.score(pairs), strict=True)
 
 
 def _draw_text(vocabulary: Vocabulary, is_long: bool, generator: torch.Generator) -> str:

@@ -13,14 +13,15 @@ import torch
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.interop import marian
+from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.conversion import FORMATS, describe_exports, export, import_marian
 from nmtkit.interop.formats import NUM_POSITIONS
 from nmtkit.interop.marian_reading import read
 from nmtkit.interop.parity import Pair, Peer, own_scores
 from nmtkit.storage.manifest import load
-from nmtkit.storage.model_folder import read_model
+from nmtkit.storage.model_folder import LoadedModel, read_model
 from nmtkit.text.codec import TextCodec
+from nmtkit_cli.command_line import run
 from nmtkit_cli.export import command as export_command
 from tests.conversions import (
     scores,
@@ -77,6 +78,42 @@ def test_an_exported_model_appears_whole(
     assert first.startswith("library 1.2 scores 64 drawn pairs of sentences as nmtkit does")
     assert "difference is 5.0e-04" in first
     assert second == f"exported {models / 'own'} to {models / 'out'}"
+
+
+@pytest.mark.parametrize("difference", [0.0, 2e-3])
+def test_a_model_is_quantised_once_its_scores_in_float32_are_equal(
+    difference: float, models: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = read_model(models / "own", torch.device("cpu"))
+
+    def write(_: LoadedModel, folder: Path, quantization: str = "float32") -> None:
+        (folder / "type").write_text(quantization, "utf-8")
+
+    def open_peer(folder: Path, _: TextCodec) -> Peer:
+        added = {"float32": difference, "int8": 0.5}[(folder / "type").read_text("utf-8")]
+
+        def score(pairs: Sequence[Pair]) -> list[float]:
+            return [score + added for score in own_scores(loaded.model, pairs)]
+
+        return Peer("library 1.2", NUM_POSITIONS, score)
+
+    monkeypatch.setattr(ctranslate2, "write", write)
+    monkeypatch.setattr(ctranslate2, "open_peer", open_peer)
+    out = models / "out"
+    if difference:
+        with pytest.raises(DamagedError, match="not written, because the two models differ"):
+            export(models / "own", "ctranslate2", out, False, reported.append, "int8")
+        assert (names_in(models), reported) == (["marian", "own"], [])
+        return
+    export(models / "own", "ctranslate2", out, False, reported.append, "int8")
+    assert [line.split()[0] for line in reported] == ["library", "int8:", "exported"]
+    assert (out / "type").read_text("utf-8") == "int8"
+
+
+def test_quantisation_of_another_format_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", "model", "marian", "out", "--quantization", "int8"]) == 2
+    message = "nmtkit: error: --quantization has no effect with marian; leave it out"
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_an_imported_model_is_a_model(

@@ -22,6 +22,7 @@ from nmtkit.interop.parity import (
     import_extra,
     own_scores,
     parity_line,
+    quantization_line,
 )
 from nmtkit.model.embedding import LearnedPositions
 from nmtkit.packed import pack_sequences
@@ -139,6 +140,16 @@ def test_another_score_is_refused(difference: float, place: int) -> None:
     with pytest.raises(DamagedError, match=re.escape(message)) as refused:
         check_parity(loaded, peer_that_adds(difference, place), OUT)
     assert str(refused.value).endswith("; install another version of library")
+
+
+def test_the_differences_of_a_quantised_model_are_per_token() -> None:
+    loaded = random_model(shared_codec(), {})
+    lengths = [len(pair.target_ids) for pair in draw_pairs(loaded.codec, longest=2000)]
+    line = quantization_line(loaded, peer_that_adds(-0.5, 3), "int8")
+    assert line == (
+        "int8: log-probabilities per token of 64 drawn pairs differ by "
+        f"{0.5 / lengths[3] / 64:.2g} on average, {0.5 / lengths[3]:.2g} at most"
+    )
 
 
 def test_a_missing_library_is_an_error_with_the_extra_that_installs_it(
