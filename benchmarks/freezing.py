@@ -21,10 +21,9 @@ from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import set_up
-from nmtkit.training.freezing import freeze
 from nmtkit.training.memory_search import batches_of
 from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import make_adam
+from nmtkit.training.optimizer import freeze, make_adam
 
 KINDS: dict[str, tuple[str, ...]] = {
     "everything trained": (),

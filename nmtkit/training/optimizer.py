@@ -1,4 +1,4 @@
-"""Learning-rate schedules, gradient clipping, Adam and AdamW, and the EMA of the weights.
+"""Learning-rate schedules, gradient clipping, Adam and AdamW, the EMA, and frozen weights.
 
 Source: paper, section 5.3.
 """
@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from nmtkit.config.freezing import is_part_of
 from nmtkit.config.training import TrainingConfig
+from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
 
 Schedule = Callable[[int, int, TrainingConfig], float]
@@ -107,6 +109,39 @@ def normalize_and_clip_gradients(
         scale = ((clip_norm or math.inf) / norm).clamp(max=1.0) / num_target_tokens
         torch._foreach_mul_(gradients, scale)
     return norm
+
+
+def freeze(model: Transformer, parts: tuple[str, ...]) -> None:
+    """Freeze parts of a model, as `--freeze` names them.
+
+    A frozen parameter needs no gradient. So the optimiser, the EMA and DDP, which are made
+    afterwards, leave it out.
+    """
+    # A tied parameter has several names.
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if is_part_of(name, parts):
+            parameter.requires_grad_(False)
+
+
+def describe_frozen(model: Transformer, parts: tuple[str, ...]) -> str:
+    """Return a line about the parameters that are frozen, with the names that only a tie freezes.
+
+    Raises:
+        ConfigError: the parts are the whole model.
+    """
+    parameters = [*model.parameters()]
+    total = sum(p.numel() for p in parameters)
+    number = sum(p.numel() for p in parameters if not p.requires_grad)
+    named = model.named_parameters(remove_duplicate=False)
+    frozen = sorted(name for name, p in named if not p.requires_grad)
+    tied = ", ".join(name for name in frozen if not is_part_of(name, parts))
+    tie = f"; tied, so frozen too: {tied}" if tied else ""
+    if number == total:
+        raise ConfigError(
+            f"freeze ({', '.join(parts)}) leaves no parameter to train{tie}; leave out a part "
+            "[training.freeze]"
+        )
+    return f"frozen: {number} of {total} parameters ({', '.join(parts)}){tie}"
 
 
 def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:

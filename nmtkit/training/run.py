@@ -40,7 +40,6 @@ from nmtkit.training.compiling import (
     eos_batch,
 )
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
-from nmtkit.training.freezing import describe_frozen, freeze
 from nmtkit.training.initialization import Origin, Parent, no_weights
 from nmtkit.training.loader import BatchLoader
 from nmtkit.training.memory_search import (
@@ -57,6 +56,7 @@ from nmtkit.training.micro_batches import (
 )
 from nmtkit.training.noise import Noise
 from nmtkit.training.objective import Objective
+from nmtkit.training.optimizer import describe_frozen, freeze
 from nmtkit.training.seeds import initial_seed
 from nmtkit.training.state import (
     Progress,
@@ -276,8 +276,8 @@ def make_train_state(
     )
     context.ranks.run_on_first(lambda: [*map(context.reporter.message, initialize(model))])
     if parts := recipe.training.freeze:
-        context.reporter.message(context.ranks.run_on_first(lambda: describe_frozen(model, parts)))
         freeze(model, parts)
+        context.reporter.message(context.ranks.run_on_first(lambda: describe_frozen(model, parts)))
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.config.freezing import FREEZABLE
+from nmtkit.config.freezing import PARTS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.data.batch import Batch
@@ -17,8 +17,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
 from nmtkit.training.compiling import Execution, eos_batch
-from nmtkit.training.freezing import PARTS, describe_frozen, freeze, frozen_parameters
 from nmtkit.training.objective import Objective
+from nmtkit.training.optimizer import describe_frozen, freeze
 from nmtkit.training.run import train
 from nmtkit.training.trainer import Trainer
 from tests.snapshots import read_tensors
@@ -50,6 +50,12 @@ def model_of(*, is_shared: bool = False, **settings: Any) -> Transformer:
     return Transformer(config, SOURCE, target, is_shared)
 
 
+def frozen_names(model: Transformer) -> set[str]:
+    """Return all names of the frozen parameters; a tied one has several."""
+    named = model.named_parameters(remove_duplicate=False)
+    return {name for name, parameter in named if not parameter.requires_grad}
+
+
 def modules(model: Transformer) -> dict[str, list[Any]]:
     """Return the modules of each part, found by attributes and not by names of parameters."""
     layers: list[Any] = [*model.encoder, *model.decoder]
@@ -72,8 +78,8 @@ def modules(model: Transformer) -> dict[str, list[Any]]:
     }
 
 
-def test_every_part_has_its_parameters() -> None:
-    assert tuple(PARTS) == FREEZABLE
+def test_the_parts_are_those_that_settings_know() -> None:
+    assert [part for part in modules(model_of()) if "." not in part] == [*PARTS]
 
 
 @pytest.mark.parametrize("part", modules(model_of()))
@@ -82,15 +88,19 @@ def test_a_part_is_the_parameters_of_its_modules(part: str) -> None:
     expected = {id(p) for module in modules(model)[part] for p in module.parameters()}
     if part == "output":
         expected.add(id(model.output_bias))
-    freeze(model, [part])
+    freeze(model, (part,))
     assert {id(p) for p in model.parameters() if not p.requires_grad} == expected
     assert expected
 
 
 def test_several_parts_are_frozen_together() -> None:
     model = model_of()
-    both = frozen_parameters(model, ["encoder", "output"])
-    assert both == frozen_parameters(model, ["encoder"]) | frozen_parameters(model, ["output"])
+    freeze(model, ("encoder",))
+    encoder = frozen_names(model)
+    freeze(model, ("output",))
+    both = model_of()
+    freeze(both, ("encoder", "output"))
+    assert frozen_names(both) == frozen_names(model) > encoder
 
 
 @pytest.mark.parametrize("part", ["source-embeddings", "target-embeddings", "output", "embeddings"])
@@ -108,18 +118,20 @@ def test_one_name_of_a_tied_tensor_freezes_it_and_says_so(part: str) -> None:
         "output": {"projection.weight"},
         "embeddings": names - {"projection.weight"},
     }[part]
-    assert frozen_parameters(model, [part]) == names
+    freeze(model, (part,))
+    assert frozen_names(model) == names
     total = sum(p.numel() for p in model.parameters())
-    assert describe_frozen(model, [part]) == (
+    assert describe_frozen(model, (part,)) == (
         f"frozen: {SOURCE * SIZE} of {total} parameters ({part}); tied, so frozen too: "
         + ", ".join(sorted(names - named))
     )
-    freeze(model, [part])
     assert [p is tensor for p in model.parameters() if not p.requires_grad] == [True]
 
 
 def test_without_ties_the_line_names_none() -> None:
-    line = describe_frozen(model_of(), ["source-embeddings", "output"])
+    model, parts = model_of(), ("source-embeddings", "output")
+    freeze(model, parts)
+    line = describe_frozen(model, parts)
     number = SOURCE * SIZE + 5 * SIZE + TARGET * SIZE + TARGET
     assert re.fullmatch(rf"frozen: {number} of \d+ parameters \(source-embeddings, output\)", line)
 
@@ -127,23 +139,27 @@ def test_without_ties_the_line_names_none() -> None:
 @pytest.mark.parametrize(
     ("tied", "parts", "hint"),
     [
-        (False, ["embeddings", "encoder", "decoder", "output"], ""),
+        (False, ("embeddings", "encoder", "decoder", "output"), ""),
         (
             True,
-            ["embeddings", "encoder.1-3", "decoder"],
+            ("embeddings", "encoder.1-3", "decoder"),
             "; tied, so frozen too: projection.weight",
         ),
     ],
 )
-def test_a_model_that_is_frozen_whole_is_refused(tied: bool, parts: list[str], hint: str) -> None:
+def test_a_model_that_is_frozen_whole_is_refused(
+    tied: bool, parts: tuple[str, ...], hint: str
+) -> None:
     model = model_of(tie_embeddings=tied, output_bias=False, norm="post")
+    freeze(model, parts[1:])
+    assert describe_frozen(model, parts[1:])
+    freeze(model, parts)
     message = (
         f"freeze ({', '.join(parts)}) leaves no parameter to train{hint}; leave out a part "
         "[training.freeze]"
     )
     with pytest.raises(ConfigError, match=re.escape(message)):
         describe_frozen(model, parts)
-    assert describe_frozen(model, parts[1:])
 
 
 # ------------------------------------------------------------------------------- gradients
@@ -167,8 +183,8 @@ def test_the_gradients_of_all_others_are_those_of_the_whole_model(
     batch = eos_batch(9, 3, CPU)
     expected = gradients(model, batch)
     model.zero_grad()
-    frozen = frozen_parameters(model, [part])
-    freeze(model, [part])
+    freeze(model, (part,))
+    frozen = frozen_names(model)
     for name, gradient in gradients(model, batch).items():
         if name in frozen:
             assert gradient is None, name
@@ -221,7 +237,7 @@ def test_updates_change_all_but_the_frozen_weights(
     execution = Execution(precision)
     trainer = started(replace(recipe, engine=engine), subword_dataset, tmp_path, execution)
     state = trainer.train_state
-    before, frozen = weights(state.model), frozen_parameters(state.model, parts)
+    before, frozen = weights(state.model), frozen_names(state.model)
     for _ in range(3):
         assert trainer.update()
     for model in (state.model, state.published):
@@ -246,7 +262,7 @@ def test_the_updates_of_the_others_are_those_of_plain_torch(
     plain = started(recipe_of(update_tokens=60, max_tokens=60), subword_dataset, tmp_path / "plain")
     # The gradients of key biases are rounding alone, which Adam makes as large as any other.
     found, model = (one.train_state.model.double() for one in (trainer, plain))
-    frozen = frozen_parameters(model, parts)
+    frozen = frozen_names(found)
     trained = [p for name, p in model.named_parameters() if name not in frozen]
     config = trainer.context.recipe.training
     adam = torch.optim.Adam(
@@ -297,7 +313,7 @@ def test_a_restored_state_has_frozen_weights_without_moments(
     state.published.load_state_dict(published, strict=False)
     state.restore(tensors)
     assert_same_tensors(weights(state.model), before)
-    trained = before.keys() - frozen_parameters(state.model, ["encoder"])
+    trained = before.keys() - frozen_names(state.model)
     assert len(state.optimizer.state) == len(trained)
 
 
