@@ -3,7 +3,7 @@
 Operations are the multiplications and additions of matrix products; all others are few. Training
 takes three times the operations of a forward pass, as the backward pass computes the gradients of
 both factors of each product. Self-attention within a window counts only the products within it;
-the blocks of `kernels/windowed.py` compute more.
+the blocks of `kernels/window.py` compute more.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Source: paper, section 3.2.1, equation 1. On GPUs that support it, flash attention reads the packed
 tokens of long sentences (flash.py). Within a window, attention runs over blocks of packed tokens
-(windowed.py). Otherwise tokens are unpacked to a padded block (padded.py).
+(window.py). Otherwise tokens are unpacked to a padded block (padded.py).
 
 Shapes: X, Y packed tokens of keys and of queries; B sentences; W rows of a sentence; T, S longest
 sequence of queries and of keys; H heads; K, U key and value size of a head; C positions of a step.
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.model.kernels import flash, padded, windowed
+from nmtkit.model.kernels import flash, padded
+from nmtkit.model.kernels import window as windowed
 from nmtkit.model.kernels.padded import heads_first, split_heads
 from nmtkit.model.kernels.window import CAUSAL, FULL, UNLIMITED, Window, self_attention_window
 from nmtkit.packed import Layout

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.model.kernels import flash, padded, windowed
+from nmtkit.model.kernels import flash, padded
+from nmtkit.model.kernels import window as windowed
 from nmtkit.model.kernels.attend import Projection, attend, attend_step, attention_weights
 from nmtkit.model.kernels.padded import heads_first
 from nmtkit.model.kernels.window import CAUSAL, FULL, Window
