@@ -18,7 +18,7 @@ TEST ?= $(CORPUS)/test
 # Further settings, as options.
 PREPROCESS_FLAGS ?= --vocab-size 32000
 TRAIN_FLAGS ?=
-TRANSLATE_FLAGS ?= --beam 4 --length-penalty 0.6 --max-length-offset 50
+TRANSLATE_FLAGS ?= --beam 4 --length-penalty 0.6 --max-length-offset 50 --stop-when proved
 SCORE_FLAGS ?= --metric bleu,chrf
 # Output: the dataset in WORK, the rest in a folder of WORK named like the recipe.
 WORK ?= $(CORPUS)/work

@@ -55,7 +55,8 @@ $(ROW)/trained: $(ROW)/recipe.toml | $(TABLE3_DATA)
 	touch $@
 
 $(ROW)/development.de: $(ROW)/trained
-	$(NMTKIT) translate $(@D)/run/last --beam 4 --length-penalty 0.6 --max-length-offset 50 < $(DEVELOPMENT).en > $@
+	$(NMTKIT) translate $(@D)/run/last --beam 4 --length-penalty 0.6 --max-length-offset 50 --stop-when proved \
+	  < $(DEVELOPMENT).en > $@
 
 $(ROW)/score.json: $(ROW)/development.de
 	$(NMTKIT) score --metric bleu,paper-bleu --language-pair en-de --reference $(DEVELOPMENT).de --json < $< > $@

@@ -21,7 +21,7 @@ PREPROCESS_FLAGS ?=
 RECIPE ?= --preset wsj
 TRAIN_FLAGS ?=
 AVERAGE_FLAGS ?= --last 5
-TRANSLATE_FLAGS ?= --beam 21 --length-penalty 0.3 --max-length-offset 300
+TRANSLATE_FLAGS ?= --beam 21 --length-penalty 0.3 --max-length-offset 300 --stop-when proved
 
 DROPOUT ?= 0.2
 ATTENTION_DROPOUT ?= 0.2

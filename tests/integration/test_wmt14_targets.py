@@ -65,8 +65,10 @@ def test_training_is_the_papers(
     assert recipe.checkpoints.save_every == saved_every
     assert f"--last {averaged} " in found["average-checkpoints"]
     assert recipe.checkpoints.keep == averaged
-    assert "--beam 4 --length-penalty 0.6 --max-length-offset 50" in found["translate"]
-    assert (recipe.search.beam, recipe.search.length_penalty) == (4, 0.6)
+    search = recipe.search
+    assert (search.beam, search.length_penalty, search.stop_when) == (4, 0.6, "proved")
+    flags = "--beam 4 --length-penalty 0.6 --max-length-offset 50 --stop-when proved"
+    assert flags in found["translate"]
     assert (
         f"/{target.rpartition('-')[2]}.toml"
         in f"/{found['train'].split('--config ')[1].split()[0]}"

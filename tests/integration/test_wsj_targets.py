@@ -60,10 +60,8 @@ def test_a_parser_is_its_preset_with_the_paper_s_vocabulary_and_search(target: s
         assert float(value) == preset[flag]
     size = {"wsj-only": 16_000, "semi-supervised": 32_000}[target]
     assert f" --vocab-size {size} " in found["preprocess"]
-    assert (
-        " --beam 21 --length-penalty 0.3 --max-length-offset 300 < work/wsj-text/test"
-        in found["translate"]
-    )
+    search = "--beam 21 --length-penalty 0.3 --max-length-offset 300 --stop-when proved"
+    assert f" {search} < work/wsj-text/test" in found["translate"]
     assert "--reference work/wsj-text/test.trees " in found["score"]
 
 
