@@ -26,7 +26,7 @@ from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.model.estimate.cost import count_parameters
 from nmtkit.model.estimate.memory import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemory
-from nmtkit.model.kernels.logit_chunks import chunk_size
+from nmtkit.model.kernels.product_sizes import chunk_size
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.runtime.memory import peak_memory, reset_peak_memory

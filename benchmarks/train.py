@@ -39,7 +39,7 @@ from benchmarks.products import Pools, Product, record, seconds_of
 from benchmarks.update_parts import PARTS, REST, Clock, timed_parts
 from benchmarks.updates import Workbench, make_dataset, settings_of
 from nmtkit.model.estimate.cost import Workload, training_operations
-from nmtkit.model.kernels.row_padding import TRAINING_SIZES, padded_size
+from nmtkit.model.kernels.product_sizes import TRAINING_SIZES, padded_size
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.runtime.memory import peak_memory
 from nmtkit.training.distributed import Ranks

@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from nmtkit.model.kernels.logit_chunks import chunk_size
+from nmtkit.model.kernels.product_sizes import chunk_size
 from nmtkit.model.transformer import Transformer
 
 

@@ -27,7 +27,7 @@ from nmtkit.model.estimate.memory import (
     TrainingMemory,
     activations,
 )
-from nmtkit.model.kernels.logit_chunks import chunk_size
+from nmtkit.model.kernels.product_sizes import chunk_size
 from nmtkit.reporting.paper import PaperParameters
 from nmtkit.units import prefixed
 

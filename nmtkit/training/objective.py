@@ -18,9 +18,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmtkit.data.batch import Batch
-from nmtkit.model.kernels.logit_chunks import chunk_size, row_length
 from nmtkit.model.kernels.low_precision import is_low_precision_on_cpu, pad_rows
-from nmtkit.model.kernels.row_padding import TRAINING_SIZES, padded_size
+from nmtkit.model.kernels.product_sizes import (
+    TRAINING_SIZES,
+    chunk_size,
+    padded_size,
+    row_length,
+)
 from nmtkit.model.transformer import Transformer
 
 BIAS_COLUMNS = 8

@@ -84,8 +84,7 @@ MAY_IMPORT_TORCH = (
 WITHOUT_TORCH = (
     # Arithmetic on shapes, which reports and `nmtkit info` do as well.
     "nmtkit.model.estimate",
-    "nmtkit.model.kernels.logit_chunks",
-    "nmtkit.model.kernels.row_padding",
+    "nmtkit.model.kernels.product_sizes",
     # Checks before models are loaded.
     "nmtkit.decoding.corpus",
     "nmtkit.decoding.corpus_plan",

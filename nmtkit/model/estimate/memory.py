@@ -37,7 +37,7 @@ class TrainingMemory:
         target_size: V, entries of the target vocabulary.
         product_bytes: bytes per number in matrix products: 4, or 2 in bfloat16.
         activation_checkpointing: as with --activation-checkpointing.
-        chunk_tokens: tokens whose logits exist at the same time; see `kernels/logit_chunks.py`.
+        chunk_tokens: tokens whose logits exist at the same time; see `kernels/product_sizes.py`.
     """
 
     config: ModelConfig

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmtkit.model.kernels.row_padding import TRAINING_SIZES, padded_size
+from nmtkit.model.kernels.product_sizes import TRAINING_SIZES, padded_size
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 
@@ -65,7 +65,7 @@ def call_with_rounded_weights(module: nn.Module, x: Tensor, *arguments: object) 
 
 
 def is_low_precision_on_cpu(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether oneDNN computes products, so rows are padded; see row_padding.py."""
+    """Return whether oneDNN computes products, so rows are padded; see product_sizes.py."""
     return device.type == "cpu" and dtype in LOW_PRECISION
 
 

@@ -1,13 +1,17 @@
-"""There are few padded numbers of rows, and none is much larger than the original."""
+"""Padded numbers of rows are few and near the original ones; chunks of logits are bounded."""
 
 import pytest
 
-from nmtkit.model.kernels.row_padding import (
+from nmtkit.model.kernels.product_sizes import (
     BLOCK_ROWS,
+    CHUNK_LOGITS,
     INFERENCE_SIZES,
+    MIN_CHUNK_TOKENS,
     TRAINING_SIZES,
     RowSizes,
+    chunk_size,
     padded_size,
+    row_length,
 )
 
 
@@ -35,3 +39,17 @@ def test_inference_has_few_sizes_that_are_near() -> None:
     assert len(set(sizes.values())) == 24
     assert len({size for size in sizes.values() if size <= 128}) == 12
     assert max(sizes.values()) == BLOCK_ROWS
+
+
+@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
+def test_a_chunk_has_a_bounded_size_that_is_a_multiple_of_the_step(vocabulary: int) -> None:
+    tokens = chunk_size(vocabulary, "cpu")
+    assert tokens >= MIN_CHUNK_TOKENS
+    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS["cpu"]
+    assert tokens % TRAINING_SIZES.step == 0
+
+
+@pytest.mark.parametrize(("vocabulary", "expected"), [(1, 64), (64, 64), (36_549, 36_608)])
+def test_rows_of_logits_are_aligned_on_gpus(vocabulary: int, expected: int) -> None:
+    assert row_length(vocabulary, "cuda") == expected
+    assert row_length(vocabulary, "cpu") == vocabulary
