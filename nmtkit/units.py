@@ -1,4 +1,4 @@
-"""Formatting of numbers for people: durations, counts, sizes, numbers with an SI prefix."""
+"""Numbers for people: durations, counts, sizes, numbers with an SI prefix, perplexities."""
 
 import math
 
@@ -35,3 +35,11 @@ def prefixed(number: float) -> str:
             return f"{number:.3g} {prefix}"
         number /= 1000
     return f"{number:.3g} E"
+
+
+def perplexity(nll: float) -> float:
+    """Return exp(nll) of a negative log-likelihood per token; infinity if it overflows."""
+    try:
+        return math.exp(nll)
+    except OverflowError:
+        return math.inf

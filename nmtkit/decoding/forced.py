@@ -14,7 +14,7 @@ from torch import Tensor
 from nmtkit.decoding.batching import batches_by_length
 from nmtkit.errors import DamagedError
 from nmtkit.model.attention import recorded_weights
-from nmtkit.model.likelihood import token_log_probs
+from nmtkit.model.kernels.product_sizes import chunk_size
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
@@ -103,6 +103,28 @@ def score_by_ensemble(
         for number, (model, layer) in enumerate(zip(models, attention_layers, strict=True), 1)
     ]
     return [_mean(scores) for scores in zip(*scores_by_model, strict=True)]
+
+
+def token_log_probs(model: Transformer, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Compute the log-probability of each target, a natural logarithm, from its hidden vector.
+
+    It goes chunk by chunk: the logits of all tokens would take most of the memory.
+
+    Args:
+        model: projects hidden vectors to logits.
+        hidden: (Y, D) from `Transformer.decode`.
+        targets: (Y,) int64 ids.
+
+    Returns:
+        (Y,) float32, or float64 if the hidden vectors are.
+    """
+    wide = torch.promote_types(hidden.dtype, torch.float32)
+    chunk = chunk_size(model.output_weight.shape[0], hidden.device.type)
+    parts = [
+        model.logits(vectors).log_softmax(-1, dtype=wide).gather(1, ids[:, None]).squeeze(1)
+        for vectors, ids in zip(hidden.split(chunk), targets.split(chunk), strict=True)
+    ]
+    return torch.cat(parts)
 
 
 def _mean(scores: Sequence[ForcedScore]) -> ForcedScore:

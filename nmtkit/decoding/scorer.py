@@ -12,10 +12,10 @@ from nmtkit.config.schema import ScoringConfig
 from nmtkit.decoding.batching import max_tokens_of
 from nmtkit.decoding.forced import ForcedScore, OnBatch, score_by_ensemble
 from nmtkit.errors import DataError
-from nmtkit.model.likelihood import perplexity
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
+from nmtkit.units import perplexity
 
 CHUNK_LINES = 4096
 """Largest number of pairs that are read ahead and sorted by length."""

@@ -14,12 +14,11 @@ from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.sampler import Update
 from nmtkit.model.estimate.cost import Workload, training_operations
 from nmtkit.model.estimate.device_rates import sustained_rate
-from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.runtime.devices import device_name
 from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.training.state import Progress
-from nmtkit.units import SECONDS_PER_MINUTE
+from nmtkit.units import SECONDS_PER_MINUTE, perplexity
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from nmtkit.config.metrics import NLL, cost
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import ValidationProgress, plain_scores
@@ -36,6 +35,7 @@ from nmtkit.training.validation import (
     Validator,
     make_validation_metrics,
 )
+from nmtkit.units import perplexity
 
 
 @dataclass(frozen=True)

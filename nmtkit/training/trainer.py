@@ -19,7 +19,6 @@ from torch.nn.parallel import DistributedDataParallel
 from nmtkit.data.batch import Batch
 from nmtkit.data.sampler import epoch_pairs
 from nmtkit.errors import ResourceError, is_out_of_memory
-from nmtkit.model.likelihood import perplexity
 from nmtkit.progress.records import Record, SkippedRecord, TrainingRecord, ValidationRecord
 from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.runtime.memory import peak_memory
@@ -44,6 +43,7 @@ from nmtkit.training.state import (
     too_many_skipped,
 )
 from nmtkit.training.validation import ValidationHistory, Validator, choose_samples
+from nmtkit.units import perplexity
 
 SECONDS_BETWEEN_REFRESHES = 5
 """Interval at which a live display is refreshed between reports."""

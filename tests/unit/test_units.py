@@ -1,8 +1,10 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.units import counted, duration, prefixed
+from nmtkit.units import counted, duration, perplexity, prefixed
 
 
 @pytest.mark.parametrize(
@@ -39,3 +41,8 @@ def test_a_number_with_a_prefix_has_three_digits(number: float, expected: str) -
 )
 def test_a_number_is_shown_with_its_unit(number: float, units: str, expected: str) -> None:
     assert counted(number, units) == expected
+
+
+def test_perplexity_is_how_many_equal_choices_there_would_be() -> None:
+    assert perplexity(math.log(8)) == pytest.approx(8.0)
+    assert perplexity(1000.0) == math.inf

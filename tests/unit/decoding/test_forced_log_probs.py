@@ -1,8 +1,10 @@
+"""Log-probabilities from hidden vectors, a chunk of tokens at a time."""
+
 import pytest
 import torch
 
-from nmtkit.model import likelihood
-from nmtkit.model.likelihood import perplexity, token_log_probs
+from nmtkit.decoding import forced
+from nmtkit.decoding.forced import token_log_probs
 from nmtkit.model.transformer import Transformer
 from tests.doubles import LargestTensor
 from tests.tiny import tiny_codec, tiny_model
@@ -18,7 +20,7 @@ def model() -> Transformer:
 def test_log_probs_equal_those_of_the_whole_softmax(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(likelihood, "chunk_size", lambda *_: chunk)
+    monkeypatch.setattr(forced, "chunk_size", lambda *_: chunk)
     own = model().double()
     num_entries, model_size = own.output_weight.shape
     hidden = torch.randn(NUM_TOKENS, model_size, dtype=torch.float64)
@@ -39,7 +41,7 @@ def test_log_probs_of_low_precision_are_summed_in_float32() -> None:
 
 
 def test_logits_of_all_tokens_never_exist_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likelihood, "chunk_size", lambda *_: CHUNK)
+    monkeypatch.setattr(forced, "chunk_size", lambda *_: CHUNK)
     own = model()
     num_entries, model_size = own.output_weight.shape
     hidden = torch.randn(NUM_TOKENS, model_size)
@@ -47,8 +49,3 @@ def test_logits_of_all_tokens_never_exist_together(monkeypatch: pytest.MonkeyPat
     with LargestTensor() as watch:  # type: ignore[no-untyped-call]
         token_log_probs(own, hidden, targets)
     assert watch.num_elements == max(CHUNK * num_entries, num_entries * model_size)
-
-
-def test_perplexity_is_how_many_equal_choices_there_would_be() -> None:
-    uniform = -torch.full((8,), 1 / 8).log().mean()
-    assert perplexity(float(uniform)) == pytest.approx(8.0)
