@@ -12,6 +12,8 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from nmtkit.data.binary import Dataset
 
+pytest_plugins = ["tests.messages"]
+
 settings.register_profile("nmtkit", deadline=None)  # machines are shared and noisy
 settings.load_profile("nmtkit")
 

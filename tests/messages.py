@@ -1,0 +1,159 @@
+"""What tests ask of a message: its class, what it names and what it advises; never its words.
+
+The words of all messages stand in one file, which people review: tests/golden/messages.txt. Tests
+record the messages that they provoke. At the end of a run, a message that the file lacks is an
+error: `--write-messages` adds it, and `make messages` writes the file anew. Numbers and temporary
+paths are no words.
+"""
+
+import re
+import socket
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import pytest
+
+from examples.wmt14.errors import FetchError
+from nmtkit.errors import NmtkitError
+
+ROOT = Path(__file__).parents[1]
+SNAPSHOT = ROOT / "tests" / "golden" / "messages.txt"
+HEADER = "# All messages that tests provoke, by exit code and class. Written by `make messages`.\n"
+PREFIX = "nmtkit: error: "
+
+OPTION = "--write-messages"
+_RECORDED = "nmtkit_messages"
+_recorded: set[str] = set()
+_unknown = pytest.StashKey[str]()
+
+Refusal = TypeVar("Refusal", bound=NmtkitError | FetchError | click.ClickException)
+
+
+@contextmanager
+def refuses(
+    kind: type[Refusal], keys: str, recorded: bool = True
+) -> Iterator[pytest.ExceptionInfo[Refusal]]:
+    """Check that an error is raised, and what its message names: "heads 6 model_size 512; 4 8".
+
+    Args:
+        kind: its class, which has the exit code.
+        keys: settings, options, files, values, separated by spaces: what the message names, and
+            after ";" what it advises, each in any order.
+        recorded: whether its words are in the snapshot; not those of libraries or of random input.
+    """
+    with pytest.raises(kind) as caught:
+        yield caught
+    check_message(caught.value, keys, recorded)
+
+
+def check_message(error: Refusal, keys: str, recorded: bool = True) -> None:
+    """Check the message of an error, as `refuses` does."""
+    message = str(error)
+    _check(message, keys)
+    if recorded:
+        record(error.exit_code, type(error).__name__, message)
+
+
+def refused(
+    done: subprocess.CompletedProcess[bytes] | subprocess.CompletedProcess[str],
+    kind: type[NmtkitError],
+    keys: str,
+    recorded: bool = True,
+) -> None:
+    """Check how a command ended: the exit code of this kind, and its message, the last line."""
+    errors = done.stderr if isinstance(done.stderr, str) else done.stderr.decode()
+    assert done.returncode == kind.exit_code, errors
+    check_line(errors, kind, keys, recorded)
+
+
+def check_line(errors: str, kind: type[NmtkitError], keys: str, recorded: bool = True) -> None:
+    """Check the last line of a command's standard error, which is a message of this kind."""
+    assert errors.endswith("\n"), errors
+    line = errors[:-1].rpartition("\n")[2]
+    assert line.startswith(PREFIX), errors
+    message = line.removeprefix(PREFIX)
+    _check(message, keys)
+    if recorded:
+        record(kind.exit_code, kind.__name__, message)
+
+
+def _check(message: str, keys: str) -> None:
+    assert len(message.splitlines()) == 1, repr(message)
+    where, _, how = keys.partition(";")
+    assert where.strip(), "a test asks at least for what a message names"
+    advice = message.partition("; ")[2]
+    for words, text in ((where, message), (how, advice)):
+        missing = [word for word in words.split() if not has_word(text, word)]
+        assert not missing, f"not named: {' '.join(missing)}\n{message}"
+
+
+def has_word(text: str, word: str) -> bool:
+    """Return whether a word is in a text, and not as part of a longer word or number."""
+    before = r"(?<!\w)" if re.match(r"\w", word) else ""
+    after = r"(?!-?\w)" if re.search(r"\w$", word) else ""
+    return bool(re.search(before + re.escape(word) + after, text))
+
+
+def record(code: int, name: str, message: str) -> None:
+    """Record a message of the error class `name` for the snapshot."""
+    _recorded.add(f"{code} {name}: {without_chance(message)}")
+
+
+_CHANCE = (
+    (re.compile(re.escape(str(ROOT))), "ROOT"),
+    (re.compile(r"[^\s'\"(=]*/pytest-of-[^/]+/pytest-\d+/(?:popen-gw\d+/)?[^\s/:;,'\")]+"), "TMP"),
+    (re.compile(r"/\S*/tmp[\w]{8}\b"), "TMP"),
+    (re.compile(rf"\b{re.escape(socket.gethostname())}\b"), "HOST"),
+    (re.compile(r"(?<![\w*.-])-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?=[KMG]iB\b|(?![\w*]))"), "N"),
+)
+
+
+def without_chance(message: str) -> str:
+    """Return a message without what differs by machine or by input: its numbers, places, host."""
+    for pattern, instead in _CHANCE:
+        message = pattern.sub(instead, message)
+    return message
+
+
+def read_snapshot() -> set[str]:
+    lines = SNAPSHOT.read_text(encoding="utf-8").splitlines() if SNAPSHOT.exists() else []
+    return {line for line in lines if not line.startswith("#")}
+
+
+def write_snapshot(messages: Iterable[str]) -> None:
+    SNAPSHOT.write_text(HEADER + "".join(f"{line}\n" for line in sorted(messages)), "utf-8")
+
+
+# The hooks of pytest. With pytest-xdist each worker sends what it recorded.
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(OPTION, action="store_true", help="add to tests/golden/messages.txt")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    _recorded.update(getattr(node, "workeroutput", {}).get(_RECORDED, ()))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_RECORDED] = sorted(_recorded)
+    elif session.config.getoption(OPTION):
+        write_snapshot(_recorded | read_snapshot())
+    elif unknown := sorted(_recorded - read_snapshot()):
+        session.config.stash[_unknown] = "\n".join(unknown)
+        session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if unknown := terminalreporter.config.stash.get(_unknown, ""):
+        terminalreporter.section("messages not in tests/golden/messages.txt", "=", red=True)
+        terminalreporter.write_line(unknown)
+        terminalreporter.write_line(f"Review them; add them with {OPTION}, or run `make messages`.")
