@@ -1,11 +1,10 @@
-import re
-
 import pytest
 
 from nmtkit.config.freezing import FREEZABLE, LayerRange, layer_range
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
+from tests.messages import refuses
 
 LAYERS = {"encoder_layers": 6, "decoder_layers": 4}
 
@@ -33,24 +32,20 @@ def test_parts_of_the_model_are_accepted(part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "expected"),
+    ("part", "keys"),
     [
-        ("encodr", "no part 'encodr'; did you mean 'encoder'? [training.freeze]"),
-        ("Encoder", "no part 'Encoder'; did you mean 'encoder'? [training.freeze]"),
-        ("cross_attention", "no part 'cross_attention'; did you mean 'cross-attention'?"),
-        ("xyz", "no part 'xyz'; known are: embeddings, source-embeddings, target-embeddings, "),
-        ("", "no part ''; known are: embeddings"),
-        (
-            "encoder.7",
-            "freeze ('encoder.7'): the layers of the encoder are 1 to 6; give one of them, such "
-            "as encoder.1, or a range of them [training.freeze]",
-        ),
-        ("decoder.5", "freeze ('decoder.5'): the layers of the decoder are 1 to 4; give"),
-        ("decoder.3-5", "freeze ('decoder.3-5'): the layers of the decoder are 1 to 4"),
-        ("encoder.0", "freeze ('encoder.0'): the layers of the encoder are 1 to 6"),
-        ("encoder.3-2", "freeze ('encoder.3-2'): the layers of the encoder are 1 to 6"),
+        ("encodr", "encodr; encoder training.freeze"),
+        ("Encoder", "Encoder; encoder training.freeze"),
+        ("cross_attention", "cross_attention; cross-attention"),
+        ("xyz", "xyz; embeddings source-embeddings target-embeddings"),
+        ("", "''; embeddings output"),
+        ("encoder.7", "freeze encoder.7 1 6; encoder.1 training.freeze"),
+        ("decoder.5", "freeze decoder.5 1 4"),
+        ("decoder.3-5", "freeze decoder.3-5 1 4"),
+        ("encoder.0", "freeze encoder.0 1 6"),
+        ("encoder.3-2", "freeze encoder.3-2 1 6"),
     ],
 )
-def test_other_parts_are_refused(part: str, expected: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(expected)):
+def test_other_parts_are_refused(part: str, keys: str) -> None:
+    with refuses(ConfigError, keys):
         build(TrainRecipe, {**LAYERS, "freeze": ("decoder", part)})
