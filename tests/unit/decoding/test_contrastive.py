@@ -25,6 +25,7 @@ from nmtkit.decoding.contrastive import (
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.errors import DataError
+from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 
 TEXT = st.text(st.sampled_from("ab \u00e9\u4f60")).filter(lambda text: text.strip())
@@ -97,9 +98,9 @@ def test_examples_are_read_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_text_that_is_too_long_is_named_by_its_place() -> None:
     config = ScoringConfig(max_length=3)
-    with pytest.raises(DataError, match=r"^suite:1: 4 tokens in the translation, more than 3; "):
+    with refuses(DataError, "suite:1 4 3; --max-length"):
         judged(example("a b", "A B", "A B C"), config=config)
-    with pytest.raises(DataError, match=r"^suite:1: 4 tokens in the source, more than 3; "):
+    with refuses(DataError, "suite:1 4 3; --max-length"):
         judged(example("a b c", "A B", "A C"), config=config)
 
 
@@ -135,29 +136,28 @@ def test_a_written_suite_is_read_back(
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "keys"),
     [
-        (b"a\tA\tB", "3 of at least 4 columns; write source, right translation, one or more"),
-        (b"", "1 of at least 4 columns; write source"),
-        (b"a\t\tB\tx", "column 2 is blank; fill it in, or remove the line"),
-        (b"a\tA\tB\t \tx", "column 4 is blank; fill it in"),
-        (b" \tA\tB\tx", "column 1 is blank; fill it in"),
-        (b"a\tA\tB\t", "column 4 is blank; fill it in"),
-        (b"a\tA\tB\tA \tx", "the wrong translation in column 4 equals the right one; fix it, or"),
-        (b"a\tA\xff\tB\tx", "not valid UTF-8 at byte 4 of the line"),
-        (b"a\tA\tB\t" + b"x" * 2**20, "a line of more than 1MiB; break it"),
+        (b"a\tA\tB", "3 4"),
+        (b"", "1 4"),
+        (b"a\t\tB\tx", "column 2"),
+        (b"a\tA\tB\t \tx", "column 4"),
+        (b" \tA\tB\tx", "column 1"),
+        (b"a\tA\tB\t", "column 4"),
+        (b"a\tA\tB\tA \tx", "column 4"),
+        (b"a\tA\xff\tB\tx", "UTF-8 byte 4 line; iconv"),
+        (b"a\tA\tB\t" + b"x" * 2**20, "1MiB"),
     ],
 )
-def test_a_line_that_is_no_example_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+def test_a_line_that_is_no_example_is_named(tmp_path: Path, line: bytes, keys: str) -> None:
     path = suite(tmp_path, b"a\tA\tB\tx\n" + line + b"\n")
-    with pytest.raises(DataError) as error:
+    with refuses(DataError, f"{path}:2 {keys}"):
         list(read_examples(path))
-    assert str(error.value).startswith(f"{path}:2: {message}")
 
 
 def test_a_suite_without_lines_is_an_error(tmp_path: Path) -> None:
     path = suite(tmp_path, b"")
-    with pytest.raises(DataError, match=r"suite\.tsv: has no lines; give lines of source, right"):
+    with refuses(DataError, "suite.tsv"):
         list(read_examples(path))
 
 

@@ -24,6 +24,7 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec
 from tests.doubles import watch_embedding
+from tests.messages import refuses
 from tests.tiny import WORDS, tiny_codec, tiny_model
 from tests.unit.decoding.tables import Tables, TableState, random_tables, table_step
 
@@ -157,7 +158,7 @@ def test_logits_that_are_not_numbers_are_damage() -> None:
     tables = random_tables(1, (3, 3), 4)
     damaged = replace(tables, logits=tables.logits.clone())
     damaged.logits[1, 0, 3] = torch.nan
-    with pytest.raises(DamagedError, match="no probabilities"):
+    with refuses(DamagedError, "logits"):
         drafted(damaged, tables, 2)
 
 
@@ -261,15 +262,15 @@ def test_lines_that_fill_all_learned_positions_stay_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "draft", "message"),
+    ("model", "draft", "keys"),
     [
-        ({"window": 3}, {}, "restricted attention"),
-        ({}, {"window": 3}, "restricted attention"),
-        ({}, {"positions": "learned", "max_positions": 9}, "only 9 learned positions"),
+        ({"window": 3}, {}, "attention; --draft"),
+        ({}, {"window": 3}, "attention; --draft"),
+        ({}, {"positions": "learned", "max_positions": 9}, "--draft 9; --positions sinusoidal"),
     ],
 )
 def test_a_draft_that_does_not_fit_is_refused(
-    model: dict[str, Any], draft: dict[str, Any], message: str
+    model: dict[str, Any], draft: dict[str, Any], keys: str
 ) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with refuses(ConfigError, keys):
         answers([tiny_model(CODEC, 0, **model)], tiny_model(CODEC, 1, **draft))
