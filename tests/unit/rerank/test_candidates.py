@@ -6,6 +6,7 @@ import pytest
 
 from nmtkit.errors import DataError
 from nmtkit.rerank.candidates import CandidateList, Input, read_candidates
+from tests.messages import refuses
 
 LINE: dict[str, Any] = {"source": "a", "translation": "A", "score": -1.0}
 
@@ -43,7 +44,7 @@ def test_the_candidates_of_several_systems_follow_each_other_and_name_theirs() -
 
 def test_different_prefixes_are_an_error_that_names_both_lines() -> None:
     systems = [system("x", LINE | {"target_prefix": "A"}), system("y", LINE)]
-    with pytest.raises(DataError, match=r"^y:1: the target_prefix is '', and 'A' at x:1; give fil"):
+    with refuses(DataError, "y:1 target_prefix A x:1"):
         list(read_candidates(systems, None))
 
 
@@ -64,7 +65,7 @@ def test_no_line_is_read_ahead() -> None:
     stream = io.BytesIO(b'{"source": "a", "translation": "A"}\nno JSON\n')
     found = read_candidates([Input("x", stream)], None)
     assert texts(next(found)) == ["A"]
-    with pytest.raises(DataError, match=r"^x:2: cannot be read as JSON"):
+    with refuses(DataError, "x:2 JSON"):
         next(found)
 
 
@@ -73,10 +74,7 @@ def test_a_different_source_is_an_error_that_names_both_lines(has_samples: bool)
     one, two = system("one", LINE, LINE), system("two", LINE, LINE | {"source": "b" * 99})
     found = read_candidates([one], two) if has_samples else read_candidates([one, two], None)
     next(found)
-    with pytest.raises(
-        DataError,
-        match=rf"^two:2: the source is '{'b' * 59}\.\.\., and 'a' at one:2; give files with transl",
-    ):
+    with refuses(DataError, f"two:2 {'b' * 59}... a one:2"):
         next(found)
 
 
@@ -85,8 +83,5 @@ def test_different_numbers_of_lines_are_an_error_that_names_both_files(
     counts: tuple[int, int],
 ) -> None:
     inputs = [system(f"{count}.jsonl", *[LINE] * count) for count in counts]
-    with pytest.raises(
-        DataError,
-        match=r"^1\.jsonl has 1 lines, and 2\.jsonl has more; give files with translations of the ",
-    ):
+    with refuses(DataError, "1.jsonl 1 2.jsonl"):
         list(read_candidates(inputs, None))

@@ -18,6 +18,7 @@ from nmtkit.rerank.features import (
 )
 from nmtkit.rerank.mbr import expected_utilities
 from nmtkit.rerank.models import VIEWS
+from tests.messages import refuses
 from tests.unit.rerank.builders import line_of, program
 
 
@@ -46,10 +47,7 @@ def test_the_score_that_is_there_and_the_number_of_words() -> None:
 
 
 def test_a_missing_score_is_an_error_that_names_the_key() -> None:
-    with pytest.raises(
-        DataError,
-        match=r'^x:1: "n_best\[0\]\.score" is missing, which the feature model needs; add it, or l',
-    ):
+    with refuses(DataError, "x:1 n_best[0].score"):
         values("model", line_of("a", "A"))
 
 

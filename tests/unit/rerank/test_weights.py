@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError
 from nmtkit.rerank.weights import MAX_CHARACTERS, dump_weights, read_weights
+from tests.messages import refuses
 
 HEAD = 'format = "nmtkit-rerank-weights"\nversion = 1\n'
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -27,37 +28,34 @@ def test_weights_have_the_order_of_the_features(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "keys"),
     [
-        (b"\xff", r"not UTF-8 \(invalid start byte\); give a file that --tune wrote"),
-        (b"weights", "not valid TOML: .*; correct the line"),
-        (b"[" * 60_000, "not valid TOML: .*; correct the line"),
-        (b"#" * (MAX_CHARACTERS + 1), "more than 65,536 characters; give a file that --tune"),
-        (b"[weights]\nmodel = 1", "no weights of features, format is not nmtkit-rerank-weights"),
-        (b'format = "nmtkit-rerank-weights"', "version is not a positive number; give a file"),
-        (HEAD.replace("1", "true").encode(), "version is not a positive number"),
-        (HEAD.replace("1", "2").encode(), "version is 2, and this nmtkit reads up to 1; update"),
-        (HEAD.encode(), r"no table \[weights\]; give a file that --tune wrote"),
-        (f"{HEAD}weights = 1".encode(), r"no table \[weights\]"),
-        (f"{HEAD}[weights]\nmodel = nan".encode(), "the weight of model is not a finite number; q"),
-        (f"{HEAD}[weights]\nmodel = {10**400}".encode(), "the weight of model is not a finite num"),
-        (f"{HEAD}[weights]\nmodel.a = 1".encode(), "the weight of model is not a finite number"),
-        (f"{HEAD}[weights]\nmodel = false".encode(), "the weight of model is not a finite number"),
-        (
-            f"{HEAD}[weights]\nmodel = 1\nsize = 2\n".encode(),
-            "no weight of length; a weight of size, not a feature; every feature of --features nee",
-        ),
+        (b"\xff", "UTF-8; --tune"),
+        (b"weights", "TOML"),
+        (b"[" * 60_000, "TOML"),
+        (b"#" * (MAX_CHARACTERS + 1), "65,536; --tune"),
+        (b"[weights]\nmodel = 1", "format nmtkit-rerank-weights; --tune"),
+        (b'format = "nmtkit-rerank-weights"', "version; --tune"),
+        (HEAD.replace("1", "true").encode(), "version; --tune"),
+        (HEAD.replace("1", "2").encode(), "version 2 1"),
+        (HEAD.encode(), "[weights]; --tune"),
+        (f"{HEAD}weights = 1".encode(), "[weights]; --tune"),
+        (f"{HEAD}[weights]\nmodel = nan".encode(), "weight model"),
+        (f"{HEAD}[weights]\nmodel = {10**400}".encode(), "weight model"),
+        (f"{HEAD}[weights]\nmodel.a = 1".encode(), "weight model"),
+        (f"{HEAD}[weights]\nmodel = false".encode(), "weight model"),
+        (f"{HEAD}[weights]\nmodel = 1\nsize = 2\n".encode(), "weight length; size --features"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error_that_names_it(
-    tmp_path: Path, content: bytes, message: str
+    tmp_path: Path, content: bytes, keys: str
 ) -> None:
     path = tmp_path / "weights.toml"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match=f"^{path}: {message}"):
+    with refuses(ConfigError, f"{path} {keys}"):
         read_weights(path, ["model", "length"])
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none: No such file or directory; check --weights$"):
+    with refuses(ConfigError, "none; --weights"):
         read_weights(tmp_path / "none", ["model"])
