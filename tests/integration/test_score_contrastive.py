@@ -14,6 +14,7 @@ from nmtkit.decoding.contrastive import Judgement, judge, read_examples
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.storage.model_folder import write_model
 from tests.commands import as_text, nmtkit
+from tests.messages import refused
 from tests.shared_data import ROOT
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
 
@@ -136,50 +137,47 @@ def test_settings_may_come_from_a_file(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "keys"),
     [
-        ("--source suite.tsv", "--source has no effect with --contrastive; leave it out"),
-        ("suite.tsv", "suite.tsv has no effect with --contrastive; leave it out"),
-        ("--metric chrf", "--metric has no effect with --model; leave it out"),
-        ("--by-length", "--by-length has no effect with --model; leave it out"),
-        ("--confidence", "--confidence has no effect with --model; leave it out"),
-        ("--reference suite.tsv", "--reference and --model exclude each other; give one of them"),
-        ("--contrastive none", "none: No such file or directory; give a text file that can be"),
+        ("--source suite.tsv", "--source --contrastive"),
+        ("suite.tsv", "suite.tsv --contrastive"),
+        ("--metric chrf", "--metric --model"),
+        ("--by-length", "--by-length --model"),
+        ("--confidence", "--confidence --model"),
+        ("--reference suite.tsv", "--reference --model"),
+        ("--contrastive none", "none"),
     ],
 )
-def test_options_without_effect_are_refused(folder: Path, arguments: str, message: str) -> None:
+def test_options_without_effect_are_refused(folder: Path, arguments: str, keys: str) -> None:
     done = score(folder, "--contrastive", "suite.tsv", *arguments.split())
-    assert done.stderr.startswith(f"nmtkit: error: {message}")
+    refused(done, 2, keys)
     assert done.stderr.count("\n") == 1
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "keys"),
     [
-        ((), "--contrastive needs --model; give both"),
-        (("--reference", "suite.tsv"), "--contrastive has no effect without --model; leave it out"),
+        ((), "--contrastive --model"),
+        (("--reference", "suite.tsv"), "--contrastive --model"),
     ],
 )
-def test_a_suite_needs_a_model(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_a_suite_needs_a_model(folder: Path, arguments: tuple[str, ...], keys: str) -> None:
     done = as_text(nmtkit("score", "--contrastive", "suite.tsv", *arguments, folder=folder))
-    assert done.stderr.startswith(f"nmtkit: error: {message}")
-    assert done.returncode == 2
+    refused(done, 2, keys)
 
 
 def test_a_suite_is_checked_before_the_model_is_opened(tmp_path: Path) -> None:
     (tmp_path / "bad.tsv").write_bytes(SUITE + b"a\tA\tB\n")
     done = as_text(nmtkit("score", "--model", "none", "--contrastive", "bad.tsv", folder=tmp_path))
-    assert done.stderr.startswith("nmtkit: error: bad.tsv:11: 3 of at least 4 columns; write")
-    assert (done.returncode, done.stdout) == (3, "")
+    refused(done, 3, "bad.tsv:11 3 4")
+    assert done.stdout == ""
 
 
 def test_a_text_that_is_too_long_is_named_by_its_line(folder: Path) -> None:
     done = score(folder, "--contrastive", "suite.tsv", "--max-length", "5")
-    assert done.stderr.startswith(
-        "nmtkit: error: suite.tsv:5: 6 tokens in the source, more than 5; leave the pair out, or"
-    )
-    assert (done.returncode, done.stdout) == (3, "")
+    refused(done, 3, "suite.tsv:5 6 5; --max-length")
+    assert done.stdout == ""
 
 
 # ---------------------------------------------------------------------------------- other formats
