@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test test-fast test-system test-faults check format docs golden bench bench-gpu dist clean
+.PHONY: help install demo test test-fast test-system test-faults check format docs golden messages bench bench-gpu dist clean
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9%-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -47,6 +47,11 @@ docs: $(INSTALLED)  ## write docs/cli.md and docs/migrating.md from the code
 
 golden: $(INSTALLED)  ## compare results and files with the frozen examples
 	$(BIN)/pytest tests/golden
+
+messages: $(INSTALLED)  ## write tests/golden/messages.txt, all messages that tests provoke, for review
+	rm -f tests/golden/messages.txt
+	OMP_NUM_THREADS=1 NMTKIT_THOROUGH=1 $(BIN)/pytest $$(grep -rl --include='test_*.py' 'tests\.messages' tests) -n auto \
+	  --dist loadfile --write-messages
 
 bench: $(INSTALLED)  ## the benchmarks that need no other corpus or toolkit
 	$(BIN)/python -m benchmarks.startup

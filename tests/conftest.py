@@ -14,6 +14,8 @@ from tests.thoroughness import IS_THOROUGH, SEED, sample
 if TYPE_CHECKING:
     from nmtkit.data.binary import Dataset
 
+pytest_plugins = ["tests.messages"]
+
 # Without a deadline, because machines are shared and noisy.
 settings.register_profile("nmtkit", deadline=None, max_examples=100 if IS_THOROUGH else 20)
 settings.load_profile("nmtkit")

@@ -19,7 +19,8 @@ def rerank_problems(recipe: RerankRecipe) -> Iterator[Problem]:
     specs = feature_specs(recipe.rerank.features) if recipe.rerank.features else []
     names = [spec.name for spec in specs]
     problems = [text for spec in specs if (text := _problem(spec, recipe))]
-    problems += [f"{name} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems += [f"{name} is named twice; leave one out" for name in twice]
     for text in problems:
         yield Problem(("features",), f"features: {text} {_PLACE}")
     if specs and not problems:

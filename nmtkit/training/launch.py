@@ -114,7 +114,10 @@ def launch(
                 return code
             starts = 1 if is_split or _last_checkpoint(run_dir) != last else starts + 1
             if starts >= MAX_STARTS_WITHOUT_PROGRESS:
-                raise LostRankError(f"{lost}, in {starts} starts without a new checkpoint")
+                raise LostRankError(
+                    f"{lost}, in {starts} starts without a new checkpoint; its own messages are "
+                    "above; if memory is short, give smaller --max-tokens or fewer --devices"
+                )
             report(f"{lost}; starting all ranks again from the last checkpoint")
 
 

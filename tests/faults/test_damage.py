@@ -13,6 +13,7 @@ from nmtkit.storage.checkpoint import newest_resumable
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
 from nmtkit.storage.model_folder import load_model, write_model
+from tests.messages import refuses
 from tests.snapshots import tiny_run
 from tests.tiny import tiny_codec, tiny_model
 
@@ -70,7 +71,7 @@ def test_a_damaged_file_is_named_and_nothing_is_loaded(
         # Without the line end after it, a manifest says the same.
         for position in positions(whole.rstrip(b"\n"), name):
             path.write_bytes(harm(whole, position))
-            with pytest.raises(DamagedError, match=r"^/.*/model"):
+            with refuses(DamagedError, folder, recorded=False):
                 load_model(folder, CPU)
     finally:
         path.write_bytes(whole)

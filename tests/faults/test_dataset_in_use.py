@@ -15,6 +15,7 @@ from nmtkit.training.run import train
 from tests.faults.harness import start, wait
 from tests.faults.moments import in_update
 from tests.faults.results import Result, result_of
+from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_dataset, tiny_recipe, tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=5, dropout=0.1)
@@ -44,7 +45,7 @@ def test_truncating_a_dataset_in_use_kills_training_and_nothing_else(
             train(RECIPE, data, run)
 
     assert wait(start(train_on_what_is_cut, log)) == -signal.SIGBUS, log.read_text()
-    with pytest.raises(DamagedError, match=r"train\.00000\.source\.ids: damaged, 0 bytes instead"):
+    with refuses(DamagedError, "train.00000.source.ids 0"):
         train(RECIPE, data, run)
     ids.write_bytes(whole)
     train(RECIPE, data, run)
@@ -78,6 +79,6 @@ def test_training_reads_no_shard_of_a_dataset_that_replaced_its_own(
     data = tiny_dataset(tmp_path, sizes=sizes)
     with (
         in_update(2, overwritten(data, sizes)),
-        pytest.raises(DamagedError, match=r"train\.0000[0-2]\..*: damaged"),
+        refuses(DamagedError, data, recorded=False),
     ):
         train(RECIPE, data, tmp_path / "run")

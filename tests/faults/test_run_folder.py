@@ -19,6 +19,7 @@ from tests.faults.harness import held_by_another_process
 from tests.faults.moments import in_update, send
 from tests.faults.results import Result, result_of
 from tests.folders import PLANTED, contents, planted, refusing
+from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=5, dropout=0.1)
@@ -28,7 +29,7 @@ RECIPE = tiny_train_recipe(max_updates=5, dropout=0.1)
 def begun(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run that stopped after update 3."""
     run = tmp_path_factory.mktemp("begun") / "run"
-    with in_update(4, send(signal.SIGTERM)), pytest.raises(StoppedError, match="after update 3"):
+    with in_update(4, send(signal.SIGTERM)), refuses(StoppedError, "SIGTERM update 3"):
         train(RECIPE, data, run)
     return run
 
@@ -151,7 +152,7 @@ def test_a_lock_or_log_that_others_made_ends_a_run_before_its_first_update(
     (run / name).unlink(missing_ok=True)
     with (
         planted(kind, run / name),
-        pytest.raises(ResourceError, match=rf"^{run}/{name}: not written to, because it is a sym"),
+        refuses(ResourceError, run / name),
     ):
         train(RECIPE, data, run)
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == sorted(
@@ -189,9 +190,9 @@ def test_a_folder_whose_name_is_no_utf8_is_refused_before_any_update(
     odd = tmp_path / os.fsdecode(b"caf\xe9")
     shutil.copytree(begun, odd / "run")
     for run in (odd / "run", odd / "new run"):
-        with pytest.raises(ConfigError, match="not valid UTF-8, so no weights can be stored the"):
+        with refuses(ConfigError, "path UTF-8"):
             train(RECIPE, data, run)
-    with pytest.raises(ConfigError, match="not valid UTF-8"):
+    with refuses(ConfigError, "model.safetensors UTF-8"):
         load_model(odd / "run", torch.device("cpu"))
     assert not (odd / "new run").exists()
 
@@ -206,7 +207,7 @@ def test_a_second_trainer_changes_nothing_and_may_follow_when_the_first_is_kille
     shutil.copytree(begun, run)
     with held_by_another_process(locked(run)) as process:
         before = contents(run)
-        with pytest.raises(ConfigError, match=f"in use by process {process} on .*; wait until it"):
+        with refuses(ConfigError, f"run process {process}"):
             train(RECIPE, data, run)
         assert contents(run) == before
     train(RECIPE, data, run)
@@ -281,7 +282,7 @@ def test_a_run_is_not_continued_with_other_data(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(begun, run)
-    with pytest.raises(DamagedError, match="this run has other data or another vocab"):
+    with refuses(DamagedError, f"{run}; --out"):
         train(RECIPE, tiny_dataset(tmp_path, lines), run)
 
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import shutil
 import time
 from functools import cache
@@ -16,6 +15,7 @@ from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.lines import count_lines, decode_lines, open_bytes, read_lines, read_pair
 from nmtkit.text.subword import Subword
+from tests.messages import refuses
 from tests.shared_data import HARD, hard_files, needs_data
 from tests.tiny import prepared, tiny_corpus, tiny_recipe
 
@@ -71,18 +71,18 @@ def test_a_file_as_validation_text_is_stored_or_refused(tmp_path: Path, name: st
     recipe = tiny_recipe(train, valid)
     if name in INVALID:
         line, byte = INVALID[name]
-        expected = rf"hard\.en:{line}: not valid UTF-8 at byte {byte} of the line"
+        keys = f"hard.en:{line} UTF-8 byte {byte}"
     elif name in NO_LINES:
-        expected = r"hard\.en and .*hard\.de hold no lines"
+        keys = "hard.en hard.de"
     elif name in BLANK_LINES:
-        expected = rf"none of the {num_sentences(name)} pairs of .*hard can be used"
+        keys = f"{num_sentences(name)} hard; --max-length"
     else:
         prepared(recipe, tmp_path / "data")
         dataset = Dataset.open(tmp_path / "data")
         assert len(dataset.valid_source) == num_sentences(name)
         assert dataset.valid_source == dataset.valid_target == with_replacement(name)[0]
         return
-    with pytest.raises(DataError, match=expected):
+    with refuses(DataError, keys):
         prepared(recipe, tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
@@ -107,14 +107,14 @@ def test_invalid_lines_are_refused_and_valid_ones_accepted() -> None:
     for raw, entry in zip(raw_lines, expectations("nasty-invalid-utf8.bin"), strict=True):
         lines = decode_lines(io.BytesIO(raw), "x")
         if "same rule" in entry["expect"] or "invalid UTF-8" in entry["expect"]:
-            with pytest.raises(DataError, match=r"^x:1: not valid UTF-8 at byte \d+ of the line"):
+            with refuses(DataError, "x:1 UTF-8 byte"):
                 list(lines)
         else:
             assert list(lines) == [raw.decode()]
 
 
 def test_utf16_is_refused_with_the_command_that_converts_it() -> None:
-    with pytest.raises(DataError, match=r"utf16le-bom\.txt:1: .*UTF-16: convert it.*`iconv -f"):
+    with refuses(DataError, "utf16le-bom.txt:1; UTF-16 iconv"):
         list(read_lines(HARD / "utf16le-bom.txt"))
 
 
@@ -179,8 +179,7 @@ def test_sides_of_nasty_lines_stay_together_in_a_dataset(tmp_path: Path) -> None
 
 def test_unequal_files_are_refused_with_both_names_and_counts(tmp_path: Path) -> None:
     train = as_prefix(tmp_path, "parallel-short.src", "parallel-short.tgt")
-    expected = re.escape(f"{train}.en has 3 lines, {train}.de has 2; line n of one must be")
-    with pytest.raises(DataError, match=expected):
+    with refuses(DataError, f"{train}.en 3 {train}.de 2"):
         prepared(tiny_recipe(train, train), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 

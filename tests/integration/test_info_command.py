@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import refused
+
 RUN = Path("tests/golden/formats-1/run")
 
 
@@ -44,8 +46,4 @@ def test_a_model_is_described_in_one_line_of_json(name: str) -> None:
 
 def test_options_of_the_other_uses_are_refused() -> None:
     process = info(str(RUN), "--check", environment={})
-    assert process.returncode == 2
-    assert process.stderr == (
-        "nmtkit: error: --check has no effect on a model, whose files are always checked; leave it "
-        "out\n"
-    )
+    refused(process, 2, "--check")

@@ -9,11 +9,11 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.lines import MAX_LINE_BYTES
 from tests.commands import nmtkit
+from tests.messages import refused
 from tests.tiny import tiny_codec, tiny_model
 
 LONG = "a " * MAX_LINE_BYTES
 TEXT = f"a\n{LONG}\nb\n"
-REFUSED = "2: a line of more than 1MiB; break it into several lines, or remove it\n"
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,7 @@ def test_a_line_above_the_limit_is_refused_with_its_number(
     folder: Path, line: str, stdin: str, where: str
 ) -> None:
     done = nmtkit(*line.split(), stdin=(folder / stdin).read_bytes(), folder=folder)
-    last = done.stderr.decode().splitlines(keepends=True)[-1]
-    assert (done.returncode, last) == (3, f"nmtkit: error: {where}:{REFUSED}")
+    refused(done, 3, f"{where}:2 1MiB")
 
 
 def test_an_object_may_be_longer_than_text(folder: Path) -> None:

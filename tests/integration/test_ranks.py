@@ -21,6 +21,7 @@ from nmtkit.training.objective import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
 from tests.launching import parameters
+from tests.messages import refuses
 from tests.ranks import (
     DONE,
     NUM_UPDATES,
@@ -132,7 +133,7 @@ def test_ranks_that_cannot_reach_each_other_report_it(
         monkeypatch.setenv(name, value)
     recipe = recipe_of(dropout=0.1, micro_batches=2)
     recipe = replace(recipe, ranks=replace(recipe.ranks, rank_timeout=1 / 60))
-    with pytest.raises(LostRankError, match=r"rank 1 cannot reach the others at 127\.0\.0\.1"):
+    with refuses(LostRankError, "rank 1 127.0.0.1", recorded=False):
         train(recipe, data, tmp_path)
 
 
@@ -142,7 +143,7 @@ def test_malformed_variables_of_a_launcher_are_refused(
 ) -> None:
     for variable, value in from_launcher(**{name: "x"}).items():
         monkeypatch.setenv(variable, value)
-    with pytest.raises(ConfigError, match=rf"^{name} \('x'\), an environment variable that laun"):
+    with refuses(ConfigError, f"{name} x; torchrun"):
         train(recipe_of(dropout=0.1, micro_batches=2), data, tmp_path)
 
 

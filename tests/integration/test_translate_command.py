@@ -17,6 +17,7 @@ from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 from nmtkit_cli import command_line
+from tests.messages import check_errors
 from tests.tiny import WORDS, tiny_codec, tiny_dataset, tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
@@ -105,7 +106,7 @@ def test_objects_come_back_with_their_keys_and_forced_prefixes(
     assert [free["translation"]] == translate(model, lines=["a b c"])
     code, _, err = translate.end(model, *arguments, lines=[*lines, "[]"])
     assert code == 3
-    assert err.startswith("nmtkit: error: standard input:3: not an object")
+    check_errors(err, 3, "input:3 source")
 
 
 def test_several_models_are_an_ensemble(translate: Command, model: Path, other: Path) -> None:
@@ -123,10 +124,7 @@ def test_models_with_different_vocabularies_cannot_be_an_ensemble(
     strange = write(tmp_path / "strange", 1, TextCodec("en", "de", words, words, is_shared=True))
     code, out, err = translate.end(model, strange)
     assert (code, out) == (2, "")
-    assert err == (
-        f"nmtkit: error: {strange}: its vocabulary differs from that of {model}, so the two "
-        "cannot be an ensemble; give models that were trained on the same dataset\n"
-    )
+    check_errors(err, 2, f"{strange} {model}")
 
 
 def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
@@ -137,7 +135,7 @@ def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what"),
+    ("arguments", "keys"),
     [
         (
             ["--n-best", "2"],
@@ -162,20 +160,17 @@ def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
         (["--stream", "--devices", "2"], "devices (2) has no effect with --stream"),
         (
             ["--length-penalty-form", "none", "--length-penalty", "1"],
-            "length_penalty (1.0) has no effect with --length-penalty-form none",
+            "length_penalty 1.0 --length-penalty-form none",
         ),
-        (
-            ["--beam", "1", "--stop-when", "proved"],
-            "stop_when (proved) has no effect with --beam 1, greedy search",
-        ),
+        (["--beam", "1", "--stop-when", "proved"], "stop_when proved --beam 1"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(
-    arguments: list[str], what: str, translate: Command, model: Path
+    arguments: list[str], keys: str, translate: Command, model: Path
 ) -> None:
     code, out, err = translate.end(model, *arguments)
     assert (code, out) == (2, "")
-    assert err.startswith(f"nmtkit: error: {what}")
+    check_errors(err, 2, keys)
 
 
 def test_a_model_is_needed(translate: Command) -> None:
@@ -249,10 +244,7 @@ def test_a_shortlist_of_another_vocabulary_is_refused(
 ) -> None:
     code, _, err = translate.end(model, "--shortlist", learnt.shortlist)
     assert code == 2
-    assert err == (
-        f"nmtkit: error: {learnt.shortlist}: the shortlist has another vocabulary than {model}; "
-        "make one from the model's dataset with `nmtkit shortlist`\n"
-    )
+    check_errors(err, 2, f"{learnt.shortlist} {model}; nmtkit shortlist")
 
 
 def test_a_shortlist_that_is_not_there_is_refused(
@@ -277,7 +269,7 @@ def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
     arguments = ("--devices", 2, "--on-too-long", "error")
     code, _, message = translate.end(model, *arguments, lines=lines)
     assert code == 3
-    assert message.startswith("nmtkit: error: line 7: 2001 tokens, more than 1024")
+    check_errors(message, 3, "line 7 2001 1024")
     assert message.count("\n") == 1
     code, _, message = translate.end(tmp_path / "missing", "--devices", 2)
     assert code == 4

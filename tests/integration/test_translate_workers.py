@@ -24,6 +24,7 @@ from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.lines import numbered_chunks
 from tests.launching import children, is_running, wait_for
+from tests.messages import check_errors, refuses
 from tests.processes import workers_as_forks
 from tests.tiny import never_warn, tiny_codec, tiny_model
 
@@ -93,7 +94,7 @@ def test_after_an_error_of_one_worker_all_answer_the_next_requests(
 ) -> None:
     refused = Request("", target_prefix="A")
     for number, asked in enumerate(([refused, Request("a")], [Request("a"), refused]), 1):
-        with pytest.raises(DataError, match=f"line {number}: target_prefix for a blank source"):
+        with refuses(DataError, f"line {number} target_prefix"):
             answers(workers, asked)
     first, second = answers(workers, [Request("a"), Request("")])
     assert (first.request.source, second.request.source) == ("a", "")
@@ -106,7 +107,7 @@ def test_an_error_comes_after_the_answers_before_it(workers: Workers) -> None:
     num_answers = 0
     while num_answers < 8 + 4:  # the first worker's part of the second chunk is before the line
         num_answers += len(next(results).answers)
-    with pytest.raises(DataError, match="line 16: target_prefix for a blank source"):
+    with refuses(DataError, "line 16 target_prefix"):
         list(results)
 
 
@@ -223,8 +224,9 @@ def test_workers_end_silently_when_the_process_that_asks_is_gone(
         time.sleep(delay_s)
         process.send_signal(number)
         _, err = process.communicate(timeout=DEADLINE_S)  # ends when the last one does
-    ended = b"nmtkit: error: ended by SIGTERM; run the same command again\n"
-    assert err == (ended if number is signal.SIGTERM else b"")
+    if number is signal.SIGTERM:
+        check_errors(err.decode(), 143, "SIGTERM")
+    assert err.count(b"\n") == (number is signal.SIGTERM)
     wait_for(lambda: not any(map(is_running, started)))
 
 
@@ -256,7 +258,7 @@ def test_a_signal_to_all_processes_of_a_job_ends_workers_that_compute(
 def test_a_worker_that_dies_is_reported(model: Path) -> None:
     dying = Workers([model], TranslateRecipe(), print, 2)
     dying._workers[1]._process.kill()
-    with pytest.raises(LostRankError, match=r"^translating process 1 died .* fewer --devices"):
+    with refuses(LostRankError, "process 1; --devices --max-tokens"):
         answers(dying, [Request("a"), Request("b")])
 
 

@@ -18,6 +18,7 @@ from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.storage.model_folder import write_model
+from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_codec, tiny_model
 
 
@@ -127,46 +128,46 @@ Call = Callable[[nmtkit.Translator], object]
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("call", "message"),
     [
-        (lambda t: t.translate("a b"), TypeError, "lines must be a list of lines, not str; give"),
-        (lambda t: t.translate(b"a"), TypeError, "lines must be a list of lines, not bytes"),
-        (lambda t: t.translate(None), TypeError, "lines must be a list of lines, not NoneType"),
-        (lambda t: t.translate(["a", 3]), TypeError, "lines, line 2: must be a str, not int"),
-        (lambda t: t.translate([["a"]]), TypeError, "lines, line 1: must be a str, not list"),
-        (
-            lambda t: t.translate(["a", "b\ud83d"]),
-            nmtkit.DataError,
-            r"lines, line 2: holds half a character \('\\ud83d'\); decode the text again",
-        ),
-        (
-            lambda t: t.translate(["a" * (2**20 + 1)]),
-            nmtkit.DataError,
-            "lines, line 1: more than 1,048,576 characters; break it into several lines",
-        ),
+        (lambda t: t.translate("a b"), "lines must be a list of lines, not str; give"),
+        (lambda t: t.translate(b"a"), "lines must be a list of lines, not bytes"),
+        (lambda t: t.translate(None), "lines must be a list of lines, not NoneType"),
+        (lambda t: t.translate(["a", 3]), "lines, line 2: must be a str, not int"),
+        (lambda t: t.translate([["a"]]), "lines, line 1: must be a str, not list"),
+        (lambda t: t.score("a", ["A"]), "sources must be a list of lines, not str"),
+    ],
+)
+def test_arguments_of_other_types_are_refused_at_the_call(
+    translator: nmtkit.Translator, call: Call, message: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"^{message}"):
+        call(translator)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "keys"),
+    [
+        (lambda t: t.translate(["a", "b\ud83d"]), nmtkit.DataError, r"lines line 2 \ud83d"),
+        (lambda t: t.translate(["a" * (2**20 + 1)]), nmtkit.DataError, "lines line 1 1,048,576"),
         (
             lambda t: t.translate(["a"], target_prefixes=["A", "B"]),
             nmtkit.DataError,
-            "lines has 1 lines and target_prefixes has 2; give both the same number",
+            "lines 1 target_prefixes 2",
         ),
-        (lambda t: t.score("a", ["A"]), TypeError, "sources must be a list of lines, not str"),
-        (lambda t: t.score(["a"], []), nmtkit.DataError, "sources has 1 lines and targets has 0"),
+        (lambda t: t.score(["a"], []), nmtkit.DataError, "sources 1 targets 0"),
         (
             lambda t: t.score(["a b c"], ["A"], max_length=3),
             nmtkit.DataError,
-            "line 1: 4 tokens in the source, more than 3; leave the pair out, or raise max_length$",
+            "line 1 4 3; max_length",
         ),
-        (
-            lambda t: t.score(["a"], ["A"], max_length=1),
-            nmtkit.ConfigError,
-            r"max_length \(1\) must be a whole number of at least 2",
-        ),
+        (lambda t: t.score(["a"], ["A"], max_length=1), nmtkit.ConfigError, "max_length 1 2"),
     ],
 )
 def test_wrong_arguments_are_refused_at_the_call(
-    translator: nmtkit.Translator, call: Call, kind: type[Exception], message: str
+    translator: nmtkit.Translator, call: Call, kind: type[nmtkit.NmtkitError], keys: str
 ) -> None:
-    with pytest.raises(kind, match=rf"^{message}"):
+    with refuses(kind, keys):
         call(translator)
 
 
@@ -177,12 +178,12 @@ def test_a_model_that_is_no_path_is_refused(model: Any) -> None:
 
 
 def test_errors_are_errors_of_python_too(models: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"unknown setting 'beem'; did you mean 'beam'"):
+    with refuses(nmtkit.ConfigError, "beem; beam"):
         nmtkit.load(models[0], beem=8)  # type: ignore[call-arg]
-    with pytest.raises(OSError, match=r"missing: no such folder; check the path$"):
+    with refuses(nmtkit.DamagedError, "missing"):
         nmtkit.load(tmp_path / "missing")
     translator = nmtkit.load(models[0], max_source_length=3, on_too_long="error")
-    with pytest.raises(ValueError, match=r"^line 2: 4 tokens, more than 3 \[max_source_length\]"):
+    with refuses(nmtkit.DataError, "line 2 4 3 max_source_length; on_too_long"):
         translator.translate(["a", "a b c"])
 
 
@@ -278,38 +279,43 @@ def test_evaluate_gives_intervals_and_scores_trees() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "metric", "kind", "message"),
+    ("arguments", "message"),
     [
-        ((["a"], "a"), "bleu", TypeError, "references must be a list of lines, not str"),
-        ((["a"], [["a"]]), "bleu", TypeError, "references, line 1: must be a str, not list"),
-        ((["a"], ["a"], [3]), "bleu", TypeError, "references 2, line 1: must be a str"),
-        (([], []), "bleu", nmtkit.DataError, "hypotheses has no translations to score"),
-        ((["a"], ["a", "b"]), "bleu", nmtkit.DataError, "hypotheses has 1 lines and references"),
-        ((["a"], ["a"]), "blue", nmtkit.ConfigError, "no metric 'blue'; did you mean 'bleu'"),
-        (
-            (["a"], ["a"]),
-            ["paper-bleu"],
-            nmtkit.ConfigError,
-            "metric paper-bleu needs the languages; give language_pair, such as en-de",
-        ),
+        ((["a"], "a"), "references must be a list of lines, not str"),
+        ((["a"], [["a"]]), "references, line 1: must be a str, not list"),
+        ((["a"], ["a"], [3]), "references 2, line 1: must be a str"),
+    ],
+)
+def test_evaluate_refuses_arguments_of_other_types(arguments: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{message}"):
+        nmtkit.evaluate(*arguments, metric="bleu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "metric", "kind", "keys"),
+    [
+        (([], []), "bleu", nmtkit.DataError, "hypotheses"),
+        ((["a"], ["a", "b"]), "bleu", nmtkit.DataError, "hypotheses 1 references 2"),
+        ((["a"], ["a"]), "blue", nmtkit.ConfigError, "blue; bleu"),
+        ((["a"], ["a"]), ["paper-bleu"], nmtkit.ConfigError, "paper-bleu; language_pair en-de"),
     ],
 )
 def test_evaluate_refuses_wrong_arguments(
-    arguments: Any, metric: Any, kind: type[Exception], message: str
+    arguments: Any, metric: Any, kind: type[nmtkit.NmtkitError], keys: str
 ) -> None:
-    with pytest.raises(kind, match=rf"^{message}"):
+    with refuses(kind, keys):
         nmtkit.evaluate(*arguments, metric=metric)
 
 
 @pytest.mark.parametrize(
-    ("metric", "message"),
+    ("metric", "keys"),
     [
-        ([], "metric is an empty list; name a metric, such as bleu"),
-        (["bleu", "chrf", "bleu"], "metric names 'bleu' 2 times; name it once"),
+        ([], "metric; bleu"),
+        (["bleu", "chrf", "bleu"], "bleu 2"),
     ],
 )
-def test_metrics_are_named_once(metric: list[str], message: str) -> None:
-    with pytest.raises(nmtkit.ConfigError, match=f"^{message}$"):
+def test_metrics_are_named_once(metric: list[str], keys: str) -> None:
+    with refuses(nmtkit.ConfigError, keys):
         nmtkit.evaluate(["a"], ["a"], metric=metric)
 
 

@@ -27,6 +27,7 @@ from nmtkit.storage.model_folder import read_model, write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.words import Words
 from tests.doubles import report_everything
+from tests.messages import refuses
 from tests.snapshots import PROVENANCE, read_tensors, tiny_model_folder, tiny_run, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
@@ -184,9 +185,7 @@ def test_pointers_of_a_run_can_be_averaged(tmp_path: Path) -> None:
 def test_an_existing_output_is_replaced_only_when_asked(tmp_path: Path) -> None:
     folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
     average(folders[:1], tmp_path / "out", {}, overwrite=False)
-    with pytest.raises(
-        ConfigError, match="out: already exists; choose another name or add --overwr"
-    ):
+    with refuses(ConfigError, "out; --overwrite"):
         average(folders, tmp_path / "out", {}, overwrite=False)
     average(folders, tmp_path / "out", {}, overwrite=True)
     assert torch.equal(read_tensors(tmp_path / "out")["weight"], tiny_tensors(2)["weight"])
@@ -302,24 +301,23 @@ def halved(tensors: dict[str, Tensor]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("change", "keys"),
     [
-        (without_bias, r"bias is missing in the former and F32 \[2\] in the latter"),
-        (with_another, r"wing is F32 \[1\] in the former and missing in the latter"),
-        (transposed, r"weight is F32 \[3, 2\] in the former and F32 \[2, 3\] in"),
-        (halved, r"weight is F16 \[2, 3\] in the former and F32 \[2, 3\] in"),
+        (without_bias, "bias F32 [2]"),
+        (with_another, "wing F32 [1]"),
+        (transposed, "weight F32 [3, 2] [2, 3]"),
+        (halved, "weight F16 F32 [2, 3]"),
     ],
 )
 def test_models_with_different_parameters_cannot_be_averaged(
-    change: Callable[[dict[str, Tensor]], None], problem: str, tmp_path: Path
+    change: Callable[[dict[str, Tensor]], None], keys: str, tmp_path: Path
 ) -> None:
     tensors = tiny_tensors(2)
     del tensors["tied"]
     one = tiny_model_folder(tmp_path / "one", 1, tensors)
     change(tensors)
     two = tiny_model_folder(tmp_path / "two", 2, tensors)
-    expected = rf"two: cannot be averaged with .*one: {problem}.*; average checkpoints of one run"
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, f"two {keys}"):
         average([one, one, two], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
 
@@ -333,7 +331,7 @@ def test_models_with_different_codecs_cannot_be_averaged(tmp_path: Path) -> None
     words = Words(["x", "y"])
     one = write_with(tmp_path / "one", TrainRecipe(), tiny_codec())
     two = write_with(tmp_path / "two", TrainRecipe(), TextCodec("en", "de", words, words, True))
-    with pytest.raises(DamagedError, match=r"two: cannot be .*one: the codec is [0-9a-f]{64} in t"):
+    with refuses(DamagedError, "two one codec"):
         average([one, two], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
 
@@ -343,9 +341,7 @@ def test_models_with_different_configurations_cannot_be_averaged(tmp_path: Path)
     other = replace(recipe, model=replace(ModelConfig(), norm="pre"))
     one = write_with(tmp_path / "one", recipe, tiny_codec())
     two = write_with(tmp_path / "two", other, tiny_codec())
-    with pytest.raises(
-        DamagedError, match=r"one: \[model\.norm\] is pre in the former and post in the"
-    ):
+    with refuses(DamagedError, "two one model.norm pre post"):
         average([one, two], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
 
@@ -354,7 +350,7 @@ def test_a_damaged_model_is_not_averaged(tmp_path: Path) -> None:
     one = tiny_model_folder(tmp_path / "one", 1, tiny_tensors(1))
     content = (one / "model.safetensors").read_bytes()
     (one / "model.safetensors").write_bytes(content[:-1] + b"\x7f")
-    with pytest.raises(DamagedError, match=r"one/model\.safetensors: damaged"):
+    with refuses(DamagedError, "one/model.safetensors"):
         average([one], tmp_path / "out", {}, overwrite=False)
 
 
@@ -368,16 +364,12 @@ def test_a_model_that_is_not_finite_is_named_and_not_averaged(
     with monkeypatch.context() as unchecked:
         unchecked.setattr(model_folder, "_check_finite", lambda *_: None)
         two = tiny_model_folder(tmp_path / "two", 2, tensors)
-    expected = "two: cannot be averaged: bias has values that are not finite; average other"
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, "two bias"):
         average([one, two, one], tmp_path / "out", {}, overwrite=False)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_run_cannot_be_averaged(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1)
-    with pytest.raises(
-        ConfigError,
-        match="run: is a run, not a checkpoint; name its checkpoints, or add --last, --best or",
-    ):
+    with refuses(ConfigError, "run; --last --best --try"):
         average([tmp_path / "run"], tmp_path / "out", {}, overwrite=False)

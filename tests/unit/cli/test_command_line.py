@@ -5,6 +5,7 @@ import pytest
 
 from nmtkit import errors
 from nmtkit_cli import command_line
+from tests.messages import check_errors
 from tests.ranks import from_launcher
 
 KINDS = [
@@ -31,34 +32,25 @@ def test_every_exit_code_is_explained_in_the_help() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "expected"),
+    ("error", "code", "keys"),
     [
-        (MemoryError(), 5, "out of memory; use smaller batches or a larger machine"),
-        (OutOfMemoryError("CUDA out of memory. Tried"), 5, "out of memory; use smaller"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 5, "out of memory; use"),
-        (
-            OSError(errno.ENOSPC, "No space left on device"),
-            5,
-            "standard output: No space left on device; free space, get the permission, or use "
-            "another place",
-        ),
-        (OSError(errno.EIO, "Input/output error", "x"), 5, "x: Input/output error; free space"),
-        (
-            KeyError("x"),
-            1,
-            "a bug in nmtkit: KeyError: 'x'; `nmtkit --debug ...` shows where",
-        ),
-        (OSError(errno.ENOENT, "No such file"), 1, "a bug in nmtkit: FileNotFoundError: "),
-        (click.UsageError("Missing it."), 2, "Missing it. (see `nmtkit --help`)"),
+        (MemoryError(), 5, "memory"),
+        (OutOfMemoryError("CUDA out of memory. Tried"), 5, "memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 5, "memory"),
+        (OSError(errno.ENOSPC, "No space left on device"), 5, "standard output"),
+        (OSError(errno.EIO, "Input/output error", "x"), 5, "x"),
+        (KeyError("x"), 1, "KeyError x; nmtkit --debug"),
+        (OSError(errno.ENOENT, "No such file"), 1, "FileNotFoundError; nmtkit --debug"),
+        (click.UsageError("Missing it."), 2, "nmtkit --help"),
     ],
 )
 def test_another_error_is_one_line_with_the_exit_code_of_its_kind(
-    error: Exception, code: int, expected: str, capsys: pytest.CaptureFixture[str]
+    error: Exception, code: int, keys: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command_line.report(error) == code
-    captured = capsys.readouterr()
-    assert captured.err.startswith(f"nmtkit: error: {expected}")
-    assert captured.err.count("\n") == 1
+    errors = capsys.readouterr().err
+    check_errors(errors, code, keys, recorded="--help" not in keys)
+    assert errors.count("\n") == 1
 
 
 def test_an_interrupt_is_reported_but_not_called_an_error(
@@ -98,7 +90,7 @@ def test_only_debug_shows_a_traceback(capsys: pytest.CaptureFixture[str]) -> Non
         assert command_line.run(with_debug) == 2
         text = capsys.readouterr().err
         assert text.startswith("Traceback")
-        assert text.splitlines()[-1].startswith("nmtkit: error: no metric 'x'; known are: bleu,")
+        check_errors(text, 2, "x; bleu")
 
 
 def test_every_listed_command_has_its_name() -> None:

@@ -1,5 +1,4 @@
 import importlib
-import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import Command
 from nmtkit_cli.options import recipe_command, recipe_from, typed_flags
+from tests.messages import refuses
 
 
 def probe(taken: list[TrainRecipe]) -> Command:
@@ -100,7 +100,7 @@ def test_a_setting_of_a_preset_that_has_no_effect_is_dropped_and_a_flag_is_refus
     assert values_of(recipe)[idle] == value
     assert recipe.model.model_size == 1024
     flag = "--" + idle.replace("_", "-")
-    with pytest.raises(ConfigError, match=rf"^{idle} \(2(\.0)?\) has no effect .*; leave it out"):
+    with refuses(ConfigError, idle):
         recipe_for("--preset", "wsj", *given, flag, "2")
 
 
@@ -145,21 +145,20 @@ def test_a_flag_without_effect_is_an_error_whoever_names_the_cause(tmp_path: Pat
     file = tmp_path / "recipe.toml"
     file.write_text("[validation]\nvalidate_every = 0\n", encoding="utf-8")
     for cause in (("--config", str(file)), ("--validate-every", "0")):
-        with pytest.raises(ConfigError, match=rf"^{re.escape(NO_TRANSLATION)}"):
+        with refuses(ConfigError, NO_TRANSLATION):
             recipe_for(*cause, "--length-penalty", "1")
 
 
 def test_a_contradiction_of_a_file_and_a_flag_stays_an_error(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_text("[checkpoints]\nsave_every = 300\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"^validate_every \(500\) must be a multiple of save"):
+    with refuses(ConfigError, "validate_every 500 save_every"):
         recipe_for("--config", str(file), "--validate-every", "500")
 
 
 @pytest.mark.parametrize("flag", ["--devices", "--read-workers", "--max-tokens"])
 def test_zero_is_refused_where_it_would_be_a_word(flag: str) -> None:
-    expected = "0 is less than 1; give auto or a larger number"
-    with pytest.raises(click.BadParameter, match=expected):
+    with refuses(click.BadParameter, "0 1; auto"):
         recipe_for(flag, "0")
     assert recipe_for(flag, "auto") == recipe_from(
         TrainRecipe, None, None, {flag.removeprefix("--").replace("-", "_"): 0}
@@ -207,13 +206,9 @@ def test_a_repeated_flag_is_a_list() -> None:
 
 
 def test_one_error_has_the_wrong_values_of_all_flags() -> None:
-    with pytest.raises(ConfigError) as caught:
+    keys = "dropout much 0 0.99 heads 1.5 norm prer; pre keep 0 1"
+    with refuses(ConfigError, keys):
         recipe_for("--dropout", "much", "--heads", "1.5", "--norm", "prer", "--keep", "0")
-    message = str(caught.value)
-    assert "dropout ('much') must be a number from 0 to 0.99" in message
-    assert "heads ('1.5') must be a whole number" in message
-    assert "norm ('prer') must be one of: post, pre; did you mean 'pre'?" in message
-    assert "keep (0) must be a whole number of at least 1" in message
 
 
 def test_the_printed_recipe_is_read_back_unchanged() -> None:
@@ -234,20 +229,20 @@ def test_a_parameter_of_the_command_itself_is_required() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"),
+    ("content", "keys"),
     [
-        (None, r"recipe\.toml: No such file or directory; check --config"),
-        (b"\xff", r"recipe\.toml: not UTF-8 \(invalid start byte\); save it as UTF-8"),
-        (b"[model]\nhaeds = 8\n", r"recipe\.toml: unknown key 'haeds' in \[model\]; did you mean"),
+        (None, "recipe.toml; --config"),
+        (b"\xff", "recipe.toml UTF-8; UTF-8"),
+        (b"[model]\nhaeds = 8\n", "recipe.toml haeds model; heads"),
     ],
 )
 def test_a_configuration_file_that_cannot_be_read_is_named(
-    tmp_path: Path, content: bytes | None, expected: str
+    tmp_path: Path, content: bytes | None, keys: str
 ) -> None:
     file = tmp_path / "recipe.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(ConfigError, match=expected):
+    with refuses(ConfigError, keys):
         recipe_for("--config", str(file))
 
 
@@ -257,7 +252,7 @@ def test_a_configuration_file_has_a_largest_size(tmp_path: Path) -> None:
     assert recipe_for("--config", str(file)) == TrainRecipe()
     file.write_bytes(b"#" * 2**18 + b"\n")
     for path in (file, Path("/dev/zero")):
-        with pytest.raises(ConfigError, match=f"^{path}: more than 262,144 characters; give a"):
+        with refuses(ConfigError, f"{path} 262,144; --print-config"):
             recipe_for("--config", str(path))
 
 

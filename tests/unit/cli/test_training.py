@@ -14,6 +14,7 @@ from nmtkit.storage.durable import new_folder
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit_cli.options import recipe_from
 from nmtkit_cli.training import begin_training, inherited, rank_flags
+from tests.messages import refuses
 from tests.snapshots import tiny_run
 
 
@@ -32,7 +33,7 @@ def test_what_begins_is_reported_before_the_rest(
 
 def test_a_dataset_that_cannot_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
     with (
-        pytest.raises(DamagedError, match="none: no such folder; check the path"),
+        refuses(DamagedError, "none"),
         begin_training(tmp_path / "none", tmp_path / "run"),
     ):
         raise AssertionError
@@ -47,7 +48,7 @@ def test_ranks_get_the_options() -> None:
 def test_without_a_parent_nothing_is_inherited() -> None:
     given = {"parent": None, "update_vocabulary": False, "out": Path("run")}
     assert inherited(given) == {}
-    with pytest.raises(click.UsageError, match="--update-vocabulary has no effect without --from"):
+    with refuses(click.UsageError, "--update-vocabulary --from"):
         inherited({**given, "update_vocabulary": True})
 
 

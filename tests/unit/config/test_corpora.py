@@ -1,4 +1,3 @@
-import re
 from dataclasses import replace
 
 import pytest
@@ -8,6 +7,7 @@ from nmtkit.config.preprocessing import CorpusConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
+from tests.messages import refuses
 
 
 def texts(*train: str, tag: tuple[str, ...] = ()) -> list[TrainingText]:
@@ -37,21 +37,21 @@ def test_a_tag_goes_to_the_text_of_its_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("train", "tag", "expected"),
+    ("train", "tag", "keys"),
     [
-        ("news=0", (), "train (news=0): a weight must be from 0.001 to 1000 [corpus.train]"),
-        ("news=-1", (), "train (news=-1): a weight"),
-        ("news=nan", (), "train (news=nan): a weight"),
-        ("news", ("web=<bt>",), "tag ('web=<bt>') must be PREFIX=TAG, with the prefix of a"),
-        ("news", ("news=",), "tag ('news=') must be"),
-        ("news", ("news=<b t>",), "tag ('news=<b t>') must be"),
-        ("news", ("<bt>",), "tag ('<bt>') must be"),
-        ("news", ("news=<s>",), "tag ('news=<s>'): <s> is a special symbol of every vocabulary"),
+        ("news=0", (), "train news=0 0.001 1000 corpus.train"),
+        ("news=-1", (), "train news=-1"),
+        ("news=nan", (), "train news=nan"),
+        ("news", ("web=<bt>",), "tag web=<bt> PREFIX=TAG"),
+        ("news", ("news=",), "tag news="),
+        ("news", ("news=<b t>",), "tag news=<b t>"),
+        ("news", ("<bt>",), "tag <bt>"),
+        ("news", ("news=<s>",), "tag news=<s> <s>"),
     ],
 )
-def test_bad_weights_and_tags_are_refused(train: str, tag: tuple[str, ...], expected: str) -> None:
+def test_bad_weights_and_tags_are_refused(train: str, tag: tuple[str, ...], keys: str) -> None:
     values = {"source_lang": "en", "target_lang": "de", "valid": "dev"}
-    with pytest.raises(ConfigError, match=re.escape(expected)):
+    with refuses(ConfigError, keys):
         build(PreprocessRecipe, {**values, "train": (train,), "tag": tag})
 
 

@@ -21,6 +21,7 @@ from nmtkit.config.keywords import (
 )
 from nmtkit.config.schema import ScoreRecipe, TranslateRecipe
 from nmtkit.errors import ConfigError, DataError, ResourceError
+from tests.messages import refuses
 
 COMMAND_ONLY: dict[type[Any], set[str]] = {
     TranslateRecipe: {
@@ -92,29 +93,19 @@ def test_a_recipe_has_the_given_values_and_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "keys"),
     [
-        ({"beem": 8}, "unknown setting 'beem'; did you mean 'beam'?"),
-        ({"devices": 2}, "devices is an option of the command line only; leave it out"),
-        ({"beam": "8"}, "beam ('8') must be a whole number from 1 to 10000"),
-        (
-            {"n_best": 8},
-            "n_best (8) must be at most beam (4); give a larger beam",
-        ),
-        ({"top_k": 2}, "top_k (2) has no effect without sample; leave it out"),
-        (
-            {"n_bst": 2, "beam": 0},
-            "unknown setting 'n_bst'; did you mean 'n_best'?; beam (0) must be a whole number "
-            "from 1 to 10000",
-        ),
+        ({"beem": 8}, "beem; beam"),
+        ({"devices": 2}, "devices"),
+        ({"beam": "8"}, "beam 8 1 10000"),
+        ({"n_best": 8}, "n_best 8 beam 4"),
+        ({"top_k": 2}, "top_k 2 sample"),
+        ({"n_bst": 2, "beam": 0}, "n_bst; n_best beam 0 1 10000"),
     ],
 )
-def test_wrong_keywords_are_named_with_a_suggestion(
-    settings: dict[str, object], message: str
-) -> None:
-    with pytest.raises(ConfigError) as error:
+def test_wrong_keywords_are_named_with_a_suggestion(settings: dict[str, object], keys: str) -> None:
+    with refuses(ConfigError, keys):
         recipe(**settings)
-    assert str(error.value) == message
 
 
 def test_flags_in_messages_become_arguments_and_other_dashes_stay() -> None:
@@ -143,11 +134,11 @@ def test_values_of_numpy_and_torch_are_those_of_python() -> None:
     )
     assert found == recipe(beam=3, length_penalty=1.0, device="cpu")
     assert type(found.search.beam) is int
-    with pytest.raises(ConfigError, match=r"^beam \(None\) must be a whole number"):
+    with refuses(ConfigError, "beam None"):
         recipe(beam=None)
 
 
 @pytest.mark.parametrize("kind", [DataError, ResourceError])
 def test_errors_keep_their_type(kind: type[DataError] | type[ResourceError]) -> None:
-    with pytest.raises(kind, match=r"^line 3: loosen min_length_offset$"), naming_arguments():
+    with refuses(kind, "line 3 min_length_offset", recorded=False), naming_arguments():
         raise kind("line 3: loosen --min-length-offset")

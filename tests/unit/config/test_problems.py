@@ -2,18 +2,19 @@ import pytest
 
 from nmtkit.config.problems import MOST_SHOWN, Problem, raise_problems, shown, suggestion
 from nmtkit.errors import ConfigError
+from tests.messages import refuses
 
 
 def test_a_message_has_the_first_problems_and_the_number_of_the_others() -> None:
     problems = [Problem((f"k{n}",), f"text {n}") for n in range(MOST_SHOWN + 2)]
-    with pytest.raises(ConfigError) as caught:
-        raise_problems(problems, "file")
     texts = [f"text {n}" for n in range(MOST_SHOWN)]
-    assert str(caught.value) == f"file: {'; '.join(texts)}; and 2 more problems"
+    with refuses(ConfigError, f"file {' '.join(texts)}; 2", recorded=False) as caught:
+        raise_problems(problems, "file")
+    assert f"text {MOST_SHOWN}" not in str(caught.value)
 
 
 def test_an_unknown_word_has_a_suggestion() -> None:
-    with pytest.raises(ConfigError, match=r"^no 'haeds'; did you mean 'heads'\?$"):
+    with refuses(ConfigError, "haeds; heads", recorded=False):
         raise_problems([Problem(("haeds",), "no 'haeds'", known=("heads", "norm"))])
 
 

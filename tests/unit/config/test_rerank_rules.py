@@ -1,4 +1,3 @@
-import re
 from typing import Any
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from nmtkit.config.schema import RerankRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
+from tests.messages import refuses
 
 
 def recipe(**values: Any) -> RerankRecipe:
@@ -13,40 +13,36 @@ def recipe(**values: Any) -> RerankRecipe:
 
 
 @pytest.mark.parametrize(
-    ("features", "message"),
+    ("features", "keys"),
     [
-        ("", "features is missing; give --features [rerank.features]"),
-        ("length,modle", "features: no feature 'modle'; did you mean 'model'? [rerank.features]"),
-        ("model,", "features: no feature ''; known are: model, length, forced, backward, "),
-        ("model:x", "features: model has no argument; write model [rerank.features]"),
-        ("length:", "features: length has no argument; write length [rerank.features]"),
-        ("forced", "features: forced needs an argument; write forced:PATH [rerank.features]"),
-        ("backward:", "features: backward needs an argument; write backward:PATH"),
-        ("right-to-left", "features: right-to-left needs an argument; write right-to-left:PATH"),
-        ("mbr", "features: mbr needs an argument; write mbr:UTILITY"),
-        ("mbr:ter", "features: no mbr of 'ter'; known are: chrf, bleu [rerank.features]"),
-        ("command", "features: command needs an argument; write command:NAME"),
-        (
-            "command:comet",
-            "features: no program 'comet'; give --metric-command comet='PROGRAM ...' "
-            "[rerank.features]",
-        ),
-        ("model,length,model,model", "features: model is named twice [rerank.features]"),
+        ("", "features rerank.features; --features"),
+        ("length,modle", "features modle; model rerank.features"),
+        ("model,", "features ''; model length forced backward"),
+        ("model:x", "features model; model rerank.features"),
+        ("length:", "features length; length rerank.features"),
+        ("forced", "features forced; forced:PATH rerank.features"),
+        ("backward:", "features backward; backward:PATH"),
+        ("right-to-left", "features right-to-left; right-to-left:PATH"),
+        ("mbr", "features mbr; mbr:UTILITY"),
+        ("mbr:ter", "features mbr ter; chrf bleu rerank.features"),
+        ("command", "features command; command:NAME"),
+        ("command:comet", "features comet; --metric-command rerank.features"),
+        ("model,length,model,model", "features model; one rerank.features"),
     ],
 )
-def test_features_that_cannot_be_made_are_named(features: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+def test_features_that_cannot_be_made_are_named(features: str, keys: str) -> None:
+    with refuses(ConfigError, keys):
         recipe(features=features)
 
 
 def test_all_problems_of_features_are_reported_together() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, "features forced; forced:PATH x mbr y") as caught:
         recipe(features="forced,x,mbr:y")
     assert str(caught.value).count("[rerank.features]") == 3
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "keys"),
     [
         ({"mbr": "exact"}, "mbr (exact) has no effect without a feature such as mbr; leave it out"),
         ({"max_tokens": 1}, "max_tokens (1) has no effect without a feature such as forced"),
@@ -54,13 +50,13 @@ def test_all_problems_of_features_are_reported_together() -> None:
         ({"metric": "chrf", "tokenize": "char"}, "tokenize (char) has no effect on chrf"),
     ],
 )
-def test_a_setting_without_effect_is_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+def test_a_setting_without_effect_is_refused(values: dict[str, Any], keys: str) -> None:
+    with refuses(ConfigError, keys):
         recipe(**values)
 
 
 @pytest.mark.parametrize(
-    ("metric", "message"),
+    ("metric", "keys"),
     [
         ("bleu,chrf", "metric ('bleu,chrf') cannot tune; "),
         ("none", "metric ('none') cannot tune; known are: bleu, chrf, chrf++, ter, moses-bleu, pa"),
@@ -69,24 +65,22 @@ def test_a_setting_without_effect_is_refused(values: dict[str, Any], message: st
         ("moses-bleu", "metric moses-bleu needs the languages; give --language-pair, such as en-"),
     ],
 )
-def test_a_metric_that_cannot_tune_is_refused(metric: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+def test_a_metric_that_cannot_tune_is_refused(metric: str, keys: str) -> None:
+    with refuses(ConfigError, keys):
         recipe(metric=metric)
 
 
 @pytest.mark.parametrize(
-    ("commands", "message"),
+    ("commands", "keys"),
     [
-        (("q",), "metric_command ('q') must be NAME=COMMAND"),
-        (("q=a", "q=b"), "metric_command names q twice"),
-        (("bleu=a",), "metric_command: bleu is a metric, or a key of --json"),
-        (("a b=a",), "metric_command: the name 'a b' must be letters"),
+        (("q",), "metric_command q NAME=COMMAND"),
+        (("q=a", "q=b"), "metric_command q"),
+        (("bleu=a",), "metric_command bleu --json"),
+        (("a b=a",), "metric_command 'a b'"),
     ],
 )
-def test_programs_without_a_usable_name_are_refused(
-    commands: tuple[str, ...], message: str
-) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+def test_programs_without_a_usable_name_are_refused(commands: tuple[str, ...], keys: str) -> None:
+    with refuses(ConfigError, keys):
         recipe(metric_command=commands, features="command:q")
 
 

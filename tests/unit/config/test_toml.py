@@ -28,6 +28,7 @@ from nmtkit.config.toml import (
     read_values,
 )
 from nmtkit.errors import ConfigError
+from tests.messages import refuses
 
 AnyType = type[PreprocessRecipe | TrainRecipe | TranslateRecipe]
 RECIPES: list[AnyType] = [PreprocessRecipe, TrainRecipe, TranslateRecipe]
@@ -125,7 +126,7 @@ def test_whole_numbers_are_valid_floats_but_not_the_reverse() -> None:
     recipe = loads("[model]\ndropout = 0\n", TrainRecipe, "file")
     assert values_of(recipe)["dropout"] == 0.0
     assert isinstance(recipe.model.dropout, float)
-    with pytest.raises(ConfigError, match=r"heads \(8\.0\) must be a whole number"):
+    with refuses(ConfigError, "heads 8.0"):
         loads("[model]\nheads = 8.0\n", TrainRecipe, "file")
 
 
@@ -139,38 +140,34 @@ def test_a_key_with_one_wrong_letter_is_refused_with_a_suggestion(
     place = data.draw(st.integers(0, len(key) - 1))
     wrong = key[:place] + letter + key[place + 1 :]
     assume(wrong not in fields)
-    with pytest.raises(ConfigError) as caught:
-        read_values(f"[{fields[key].section}]\n{wrong} = 1\n", recipe_type, "file")
-    expected, _, suggested = str(caught.value).removesuffix("'?").partition("; did you mean '")
-    assert expected == f"file: unknown key '{wrong}' in [{fields[key].section}]"
+    section = fields[key].section
+    with refuses(ConfigError, f"file {wrong} [{section}]", recorded=False) as caught:
+        read_values(f"[{section}]\n{wrong} = 1\n", recipe_type, "file")
+    suggested = str(caught.value).split("'")[-2]
     likeness = {name: SequenceMatcher(None, name, wrong).ratio() for name in (suggested, key)}
     assert suggested in fields
     assert likeness[suggested] >= likeness[key]
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "keys"),
     [
-        ("[model\n", "file: not valid TOML: Expected ']' at the end of a table declaration"),
-        ("[model]\nheads = 1\nheads = 2\n", "not valid TOML: Cannot overwrite a value (at line 3"),
-        ("a = " + "[" * 10_000, "file: not valid TOML: "),
-        ("[modle]\nheads = 8\n", "file: unknown section [modle]; did you mean 'model'?"),
-        ("[xyzzy]\n", "file: unknown section [xyzzy]; known are: model, training, checkpoints,"),
-        ("model = 3\n", "file: 'model' must be a section; write [model] with its settings below"),
-        ("heads = 8\n", "file: 'heads' is outside any section; move it to [model]"),
-        ("haeds = 8\n", "unknown key 'haeds' outside any section; did you mean 'heads'?"),
-        ("[search]\nheads = 8\n", "file: 'heads' is in [search]; move it to [model]"),
-        ("[[model]]\nheads = 8\n", "file: 'model' must be a section"),
-        ("[model.heads]\nx = 8\n", "file: heads ({'x': 8}) must be a whole number"),
+        ("[model\n", "file TOML"),
+        ("[model]\nheads = 1\nheads = 2\n", "TOML line 3"),
+        ("a = " + "[" * 10_000, "file TOML"),
+        ("[modle]\nheads = 8\n", "file [modle]; model"),
+        ("[xyzzy]\n", "file [xyzzy]; model training checkpoints"),
+        ("model = 3\n", "file model; [model]"),
+        ("heads = 8\n", "file heads; [model]"),
+        ("haeds = 8\n", "haeds; heads"),
+        ("[search]\nheads = 8\n", "file heads [search]; [model]"),
+        ("[[model]]\nheads = 8\n", "file model"),
+        ("[model.heads]\nx = 8\n", "file heads {'x': 8}"),
     ],
 )
-def test_the_error_of_a_malformed_file_says_where_and_how_to_fix_it(
-    text: str, expected: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_the_error_of_a_malformed_file_says_where_and_how_to_fix_it(text: str, keys: str) -> None:
+    with refuses(ConfigError, keys):
         loads(text, TrainRecipe, "file")
-    assert expected in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_one_error_has_all_problems_of_a_file() -> None:
@@ -185,21 +182,12 @@ def test_one_error_has_all_problems_of_a_file() -> None:
         [search]
         length_penalty = -1
     """
-    with pytest.raises(ConfigError) as caught:
-        loads(text, TrainRecipe, "recipe.toml")
-    message = str(caught.value)
-    assert message.startswith(
-        "recipe.toml: unknown key 'droput' in [model]; did you mean 'dropout'?"
+    keys = (
+        "recipe.toml droput [model]; dropout beam [training] [search] [traning] training norm prex "
+        "pre [model.norm] length_penalty -1 [search.length_penalty] heads 8 model_size 513 3 9"
     )
-    for part in (
-        "'beam' is in [training]; move it to [search]",
-        "unknown section [traning]; did you mean 'training'?",
-        "norm ('prex') must be one of: post, pre; did you mean 'pre'? [model.norm]",
-        "length_penalty (-1) must be a number from 0 to 10 [search.length_penalty]",
-        "heads (8) must divide model_size (513); try 3 or 9",
-        "model_size (513) must be even",
-    ):
-        assert part in message
+    with refuses(ConfigError, keys):
+        loads(text, TrainRecipe, "recipe.toml")
 
 
 def test_a_layer_file_may_omit_required_settings() -> None:
@@ -208,15 +196,13 @@ def test_a_layer_file_may_omit_required_settings() -> None:
 
 
 def test_a_setting_with_a_problem_is_reported_once() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, "file heads many 1 65536 [model.heads]") as caught:
         loads('[model]\nheads = "many"\nmodel_size = 510\n', TrainRecipe, "file")
-    assert str(caught.value) == (
-        "file: heads ('many') must be a whole number from 1 to 65536 [model.heads]"
-    )
+    assert "model_size" not in str(caught.value)
 
 
 def test_unknown_names_in_a_layer_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^unknown key 'haeds'; did you mean 'heads'\?$"):
+    with refuses(ConfigError, "haeds; heads"):
         build(TrainRecipe, {"haeds": 8})
 
 
@@ -246,9 +232,7 @@ DEEP = ".".join(["a"] * 100_000)
 )
 def test_keys_of_many_parts_are_refused_quickly(text: str) -> None:
     begin = time.process_time()
-    with pytest.raises(
-        ConfigError, match=r"^file:\d: a key with more than 64 dots; write settings"
-    ):
+    with refuses(ConfigError, "file 64; name = value [section]"):
         read_values(text, TrainRecipe, "file")
     assert time.process_time() - begin < LONGEST_S
 
@@ -256,7 +240,7 @@ def test_keys_of_many_parts_are_refused_quickly(text: str) -> None:
 @pytest.mark.parametrize("begin_of_text", ['"', "a = '''", 'a = """', 'a = "'])
 def test_a_text_without_an_end_is_refused_quickly(begin_of_text: str) -> None:
     begin = time.process_time()
-    with pytest.raises(ConfigError, match=r"^file"):
+    with refuses(ConfigError, "file TOML"):
         read_values(begin_of_text + '\\"' * 130_000, TrainRecipe, "file")
     assert time.process_time() - begin < LONGEST_S
 
@@ -271,18 +255,16 @@ def test_dots_in_text_and_comments_are_no_key(quote: str) -> None:
 def test_of_many_unknown_keys_the_first_are_named_quickly(head: str) -> None:
     keys = [f"k{number:x}" for number in range(25_000)]
     begin = time.process_time()
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, "file; 24,990") as caught:
         read_values(head + "".join(f"{key}=1\n" for key in keys), TrainRecipe, "file")
     assert time.process_time() - begin < LONGEST_S
-    message = str(caught.value)
-    assert [key for key in keys if f"'{key}'" in message] == keys[:10]
-    assert message.endswith("; and 24,990 more problems")
+    assert [key for key in keys if f"'{key}'" in str(caught.value)] == keys[:10]
 
 
 def test_a_long_unknown_name_is_truncated_in_the_message() -> None:
     name = "k" * 200_000
     for text in (f"{name} = 1", f"[{name}]", f"[model]\n{name} = 1"):
-        with pytest.raises(ConfigError, match="unknown") as caught:
+        with refuses(ConfigError, "file unknown") as caught:
             read_values(text, TrainRecipe, "file")
         assert len(str(caught.value)) < 2000
 
@@ -292,7 +274,7 @@ def test_a_file_that_is_too_long_is_refused_without_reading_it_all(tmp_path: Pat
     path.write_bytes(b"\xef\xbb\xbf" + b"#" * 10**6)
     text = read_text(path)
     assert len(text) == MAX_CHARACTERS + 1
-    with pytest.raises(ConfigError, match=r"^file: more than 262,144 characters; give a recipe"):
+    with refuses(ConfigError, "file 262,144; --print-config"):
         loads(text, TrainRecipe, "file")
 
 
@@ -304,14 +286,10 @@ def test_a_recipe_of_another_command_is_named_in_one_sentence(here: str, other: 
         values = read_values(text, RECIPES_OF_COMMANDS[here], "file")
         assert recipe_of(RECIPES_OF_COMMANDS[here], values) == RECIPES_OF_COMMANDS[other]()
         return
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, f"file nmtkit {other}; nmtkit {here} --print-config"):
         read_values(text, RECIPES_OF_COMMANDS[here], "file")
-    assert str(caught.value) == (
-        f"file: this is a recipe of `nmtkit {other}`; give one of `nmtkit {here}`, such as from "
-        f"`nmtkit {here} --print-config`"
-    )
 
 
 def test_a_setting_with_the_name_of_another_section_is_not_taken_for_a_recipe() -> None:
-    with pytest.raises(ConfigError, match=r"^file: unknown key 'output' outside any section"):
+    with refuses(ConfigError, "file output"):
         read_values("output = 1\n", TrainRecipe, "file")

@@ -8,6 +8,7 @@ from nmtkit.config.fields import Value
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
+from tests.messages import refuses
 
 LINEAR: Mapping[str, Value] = {
     "schedule": "linear",
@@ -18,162 +19,93 @@ LINEAR: Mapping[str, Value] = {
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    ("values", "keys"),
     [
-        (
-            {"heads": 6},
-            "heads (6) must divide model_size (512); try 4 or 8, "
-            "or give both key_size and value_size [model.heads]",
-        ),
-        ({"heads": 600}, "heads (600) must divide model_size (512); try 512, or give"),
-        ({"heads": 6, "key_size": 64}, "heads (6) must divide model_size (512)"),
-        ({"heads": 6, "value_size": 64}, "heads (6) must divide model_size (512)"),
-        (
-            {"model_size": 511, "heads": 7},
-            "model_size (511) must be even for sinusoidal positions; try 510 or 512 "
-            "[model.model_size]",
-        ),
-        (
-            {"max_positions": 256},
-            "max_positions (256) has no effect with sinusoidal positions; leave it out "
-            "[model.max_positions]",
-        ),
-        (
-            {"window": 2046, "positions": "learned"},
-            "window (2046) has no effect, as all 1024 learned positions are within it; leave it "
-            "out, or give less than 2046 [model.window]",
-        ),
-        ({"window": 1, "positions": "learned", "max_positions": 1}, "window (1) has no effect"),
-        (
-            {"window": -8},
-            "window (-8) must be a whole number of at least 0, below 2**63 [model.window]",
-        ),
+        ({"heads": 6}, "heads 6 model_size 512; 4 8 key_size value_size model.heads"),
+        ({"heads": 600}, "heads 600 model_size 512; 512"),
+        ({"heads": 6, "key_size": 64}, "heads 6 model_size 512"),
+        ({"heads": 6, "value_size": 64}, "heads 6 model_size 512"),
+        ({"model_size": 511, "heads": 7}, "model_size 511; 510 512 model.model_size"),
+        ({"max_positions": 256}, "max_positions 256; model.max_positions"),
+        ({"window": 2046, "positions": "learned"}, "window 2046 1024; 2046 model.window"),
+        ({"window": 1, "positions": "learned", "max_positions": 1}, "window 1"),
+        ({"window": -8}, "window -8 0 2**63 model.window"),
         (
             {"compile": "on", "deterministic": True},
-            "compile ('on') chooses kernels by their speed, so equal runs differ; leave "
-            "out --compile or --deterministic [engine.compile]",
+            "compile on; --compile --deterministic engine.compile",
         ),
-        (
-            {"learning_rate": 0.001},
-            "learning_rate (0.001) has no effect with --schedule paper; leave it out",
-        ),
+        ({"learning_rate": 0.001}, "learning_rate 0.001 --schedule paper"),
         (
             {"schedule": "constant"},
-            "schedule ('constant') needs a peak learning rate; give --learning-rate, such as "
-            "0.0005 "
-            "[training.learning_rate]",
+            "schedule constant; --learning-rate 0.0005 training.learning_rate",
         ),
         (
             {"schedule": "constant", "learning_rate": 0.001, "learning_rate_scale": 2.0},
-            "learning_rate_scale (2.0) has no effect with --schedule constant; leave it out",
+            "learning_rate_scale 2.0 --schedule constant",
         ),
-        (
-            {"learning_rate_scale": 0.0},
-            "learning_rate_scale (0.0) makes every learning rate 0, so updates have no effect; "
-            "leave it out, or give a larger one [training.learning_rate_scale]",
-        ),
-        (
-            {**LINEAR, "learning_rate": 0.0},
-            "schedule ('linear') needs a peak learning rate; give --learning-rate",
-        ),
-        (
-            {"final_learning_rate": 1e-5},
-            "final_learning_rate (1e-05) has no effect with --schedule paper; leave it out",
-        ),
+        ({"learning_rate_scale": 0.0}, "learning_rate_scale 0.0 0; training.learning_rate_scale"),
+        ({**LINEAR, "learning_rate": 0.0}, "schedule linear; --learning-rate"),
+        ({"final_learning_rate": 1e-5}, "final_learning_rate 1e-05 --schedule paper"),
         (
             {"schedule": "constant", "learning_rate": 0.001, "decay_updates": 9000},
-            "decay_updates (9000) has no effect with --schedule constant; leave it out",
+            "decay_updates 9000 --schedule constant",
         ),
-        (
-            {**LINEAR, "learning_rate_scale": 2.0},
-            "learning_rate_scale (2.0) has no effect with --schedule linear; leave it out",
-        ),
+        ({**LINEAR, "learning_rate_scale": 2.0}, "learning_rate_scale 2.0 --schedule linear"),
         (
             {**LINEAR, "decay_updates": 0},
-            "decay_updates (0) must be above warmup_updates (4000) for schedule 'linear'; give "
-            "--decay-updates, such as the run's --max-updates, or fewer --warmup-updates "
-            "[training.decay_updates]",
+            "decay_updates 0 warmup_updates 4000 linear; --decay-updates --warmup-updates",
         ),
         (
             {**LINEAR, "schedule": "cosine", "decay_updates": 4000},
-            "decay_updates (4000) must be above warmup_updates (4000) for schedule 'cosine'",
+            "decay_updates 4000 warmup_updates cosine; --decay-updates --warmup-updates",
         ),
         (
             {**LINEAR, "max_updates": 9001},
-            "max_updates (9001) is above decay_updates (9000), after which the learning rate is 0 "
-            "and updates have no effect; give --max-updates 9000, or in a new run more "
-            "--decay-updates or a --final-learning-rate [training.max_updates]",
+            "max_updates 9001 decay_updates 9000; --max-updates 9000 --final-learning-rate",
         ),
         (
             {**LINEAR, "final_learning_rate": 0.001},
-            "final_learning_rate (0.001) must be below learning_rate (0.001); give a lower one, or "
-            "--schedule constant [training.final_learning_rate]",
+            "final_learning_rate 0.001 learning_rate; --schedule training.final_learning_rate",
         ),
         (
             {"validate_every": 1500},
-            "validate_every (1500) must be a multiple of save_every (1000); try 1000 or 2000 "
-            "[validation.validate_every]",
+            "validate_every 1500 save_every 1000; 1000 2000 validation.validate_every",
         ),
-        ({"validate_every": 10}, "must be a multiple of save_every (1000); try 1000 ["),
+        ({"validate_every": 10}, "save_every 1000; 1000 validation.validate_every"),
         (
             {"best_metric": "bleu", "validate_metrics": "none"},
-            "best_metric ('bleu') is not among the validated metrics (none); give "
-            "--validate-metrics bleu, or --best-metric nll [validation.best_metric]",
+            "best_metric bleu none; --validate-metrics bleu --best-metric nll",
         ),
         (
             {"best_metric": "ter", "validate_metrics": "bleu, chrf"},
-            "best_metric ('ter') is not among the validated metrics (bleu, chrf); give "
-            "--validate-metrics bleu,chrf,ter, or --best-metric nll [validation.best_metric]",
+            "best_metric ter bleu chrf; --validate-metrics bleu,chrf,ter --best-metric nll",
         ),
-        (
-            {"best_metric": "bleu", "validate_every": 0},
-            "best_metric (bleu) has no effect without --validate-every; leave it out",
-        ),
+        ({"best_metric": "bleu", "validate_every": 0}, "best_metric bleu --validate-every"),
         (
             {"validate_metrics": "bleu", "validate_every": 0},
-            "validate_metrics (bleu) has no effect without --validate-every; leave it out",
+            "validate_metrics bleu --validate-every",
         ),
-        (
-            {"best_metric": "blue"},
-            "no metric 'blue'; did you mean 'bleu'? [validation.best_metric]",
-        ),
-        ({"best_metric": "BLEU"}, "no metric 'BLEU'; known are: nll, bleu, chrf, "),
-        (
-            {"validate_metrics": "bleu,chfr"},
-            "no metric 'chfr'; did you mean 'chrf'? [validation.validate_metrics]",
-        ),
+        ({"best_metric": "blue"}, "blue; bleu validation.best_metric"),
+        ({"best_metric": "BLEU"}, "BLEU; nll bleu chrf"),
+        ({"validate_metrics": "bleu,chfr"}, "chfr; chrf validation.validate_metrics"),
         (
             {"patience": 3, "validate_every": 0},
-            "patience (3) counts validations, and validate_every is 0; give --validate-every, "
-            "or leave out --patience [validation.patience]",
+            "patience 3 validate_every 0; --validate-every --patience validation.patience",
         ),
-        (
-            {"beam": 8, "validate_metrics": "none"},
-            "beam (8) has no effect in training that does not translate the validation set; "
-            "leave it out [search.beam]",
-        ),
+        ({"beam": 8, "validate_metrics": "none"}, "beam 8; search.beam"),
         (
             {"validate_samples": 5, "validate_every": 0},
-            "validate_samples (5) has no effect in training that does not translate the "
-            "validation set; leave it out [validation.validate_samples]",
+            "validate_samples 5; validation.validate_samples",
         ),
-        (
-            {"subword_alpha": 0.2},
-            "subword_alpha (0.2) has no effect without --subword-sampling; leave it out "
-            "[training.subword_alpha]",
-        ),
-        (
-            {"max_length_offset": 8, "validate_every": 0},
-            "max_length_offset (8) has no effect in training",
-        ),
+        ({"subword_alpha": 0.2}, "subword_alpha 0.2 --subword-sampling; training.subword_alpha"),
+        ({"max_length_offset": 8, "validate_every": 0}, "max_length_offset 8"),
     ],
 )
 def test_contradictory_settings_of_training_are_refused(
-    values: Mapping[str, Value], expected: str
+    values: Mapping[str, Value], keys: str
 ) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, keys):
         build(TrainRecipe, values)
-    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from nmtkit.config.schema import AttentionRecipe, Recipe, ScoreRecipe, TrainReci
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError
 from tests.golden.freeze import FROZEN
+from tests.messages import refuses
 
 
 def read(text: str) -> TrainRecipe:
@@ -31,7 +32,7 @@ def test_validate_bleu_false_becomes_no_translation() -> None:
 
 
 def test_a_setting_that_version_0_1_refused_is_refused() -> None:
-    with pytest.raises(ConfigError, match="unknown key 'validate_bleu'"):
+    with refuses(ConfigError, "validate_bleu; validate_samples"):
         read('[validation]\nvalidate_bleu = "maybe"\n')
 
 
@@ -64,7 +65,7 @@ def test_a_setting_is_read_under_its_old_name(
 
 
 def test_a_problem_of_an_old_name_is_reported_under_the_new_one() -> None:
-    with pytest.raises(ConfigError, match=r"max_length_offset \(0\) must be .* from 1 to 1000000"):
+    with refuses(ConfigError, "max_length_offset 0 1 1000000"):
         read("[search]\nextra_length = 0\n")
 
 

@@ -25,6 +25,7 @@ from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
 from tests.conversions import random_model, write_marian, write_random_model
+from tests.messages import refuses
 from tests.tiny import (
     TRAIN_LINES,
     VALID_LINES,
@@ -146,7 +147,7 @@ def test_a_parser_s_codec_takes_tokens_in_its_source_only(tmp_path: Path, keeps_
     segmentation = "tagged-trees" if keeps_tags else "trees"
     assert dataset.manifest["segmentation"] == f"words and {segmentation}"
     write_lines(tmp_path / "train.de", ["(A b c)"] * len(TREEBANK))
-    with pytest.raises(DataError, match=r"train\.de:1: "):
+    with refuses(DataError, "train.de:1"):
         prepared(recipe, tmp_path / "other")
 
 
@@ -206,26 +207,22 @@ def test_languages_may_be_added_to_marian_s_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "token", "expected"),
+    ("name", "token", "keys"),
     [
-        ("words", "</s>", "token '</s>' is a special symbol; leave it out"),
-        ("bpe", "\u200b", r"token '\\u200b' is '' after the vocabulary's normalisation, not one w"),
-        (
-            "unigram",
-            8000 * "x",
-            "token 'x+\\.\\.\\. has 8,003 bytes with the symbol for a space, above",
-        ),
-        ("marian", "\u200b", r"token '\\u200b' is '' after the vocabulary's normalisation"),
-        ("moses, words", "(NP", r"token '\(NP' is '\( NP' after Moses' tokenisation of en;"),
+        ("words", "</s>", "</s>"),
+        ("bpe", "\u200b", r"\u200b"),
+        ("unigram", 8000 * "x", "8,003"),
+        ("marian", "\u200b", r"\u200b"),
+        ("moses, words", "(NP", "NP"),
     ],
 )
 def test_a_token_that_cannot_be_an_entry_is_named(
-    tmp_path: Path, name: str, token: str, expected: str
+    tmp_path: Path, name: str, token: str, keys: str
 ) -> None:
     recipe = recipe_of(
         tmp_path, model(tmp_path, CODECS[name]()), whole_tokens=tokens_in(tmp_path, token)
     )
-    with pytest.raises(DataError, match=f"/tokens: ({expected})"):
+    with refuses(DataError, f"/tokens {keys}"):
         prepared(recipe, tmp_path / "data")
 
 
@@ -248,34 +245,23 @@ def test_appended_tokens_are_exported_to_marian(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("own", "wanted", "expected"),
+    ("own", "wanted", "keys"),
     [
-        (
-            ("de", "en"),
-            ("en", "de"),
-            "parent: the model translates de to en, and the text is en to de; give -s de -t en, "
-            "or a model of the other direction [vocabulary.vocabulary_of]",
-        ),
-        (
-            ("eng", "deu"),
-            ("en", "de"),
-            "parent: the model translates eng to deu, and the text is en to de; give -s eng "
-            "-t deu, with files PREFIX.eng and PREFIX.deu (rename or link those of the text)",
-        ),
-        (("en", "fr"), ("en", "de"), "the model translates en to fr, and the text is en to de"),
-        (UNKNOWN_LANGUAGES, ("en", "de"), "translates source to target, and the text is en to"),
+        (("de", "en"), ("en", "de"), "parent de en; -s de -t en vocabulary.vocabulary_of"),
+        (("eng", "deu"), ("en", "de"), "parent eng deu en de; -s eng -t deu PREFIX.eng PREFIX.deu"),
+        (("en", "fr"), ("en", "de"), "parent fr de"),
+        (UNKNOWN_LANGUAGES, ("en", "de"), "parent source target en"),
     ],
 )
 def test_another_language_is_refused_before_the_text_is_read(
-    tmp_path: Path, own: tuple[str, str], wanted: tuple[str, str], expected: str
+    tmp_path: Path, own: tuple[str, str], wanted: tuple[str, str], keys: str
 ) -> None:
     codec = replace(tiny_codec(), source_lang=own[0], target_lang=own[1])
     recipe = recipe_of(tmp_path, model(tmp_path, codec))
     corpus = replace(recipe.corpus, source_lang=wanted[0], target_lang=wanted[1])
     reports: list[str] = []
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, keys):
         prepared(replace(recipe, corpus=corpus), tmp_path / "data", reports.append)
-    assert expected in str(caught.value)
     assert not reports  # the text was not read
 
 
@@ -294,20 +280,18 @@ def test_an_imported_model_without_languages_has_those_of_the_text(
 
 def test_a_dataset_is_not_a_model(tmp_path: Path) -> None:
     prepared(tiny_recipe(*tiny_corpus(tmp_path)), tmp_path / "parent")
-    with pytest.raises(
-        DamagedError, match="parent: is of format 'nmtkit-dataset', not a model; give a model fold"
-    ):
+    with refuses(DamagedError, "parent nmtkit-dataset"):
         prepared(recipe_of(tmp_path, str(tmp_path / "parent")), tmp_path / "data")
 
 
 def test_a_damaged_model_is_named(tmp_path: Path) -> None:
     parent = Path(model(tmp_path, tiny_codec()))
     (parent / "codec" / "shared.txt").write_text("x\n")
-    with pytest.raises(DamagedError, match=r"shared\.txt"):
+    with refuses(DamagedError, "shared.txt"):
         prepared(recipe_of(tmp_path, str(parent)), tmp_path / "data")
-    with pytest.raises(DamagedError, match="absent: no such folder; check the path"):
+    with refuses(DamagedError, "absent"):
         prepared(recipe_of(tmp_path, str(tmp_path / "absent")), tmp_path / "data")
-    with pytest.raises(DamagedError, match=r"train\.en: is a file, not a folder"):
+    with refuses(DamagedError, "train.en"):
         prepared(recipe_of(tmp_path, str(tmp_path / "train.en")), tmp_path / "data")
 
 
@@ -391,7 +375,5 @@ def test_a_tag_must_be_an_entry_of_an_inherited_vocabulary(
     tmp_path: Path, name: str, text: str
 ) -> None:
     recipe = recipe_of(tmp_path, model(tmp_path, CODECS[name]()))
-    with pytest.raises(
-        ConfigError, match=r"tag '<new>' is no entry of the source vocabulary of .*parent; give"
-    ):
+    with refuses(ConfigError, "<new> parent; --whole-tokens --tag"):
         prepared(with_tag(recipe, str(tmp_path / text), "<new>"), tmp_path / "data")

@@ -1,4 +1,3 @@
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.words import Words
 from tests.doubles import report_everything
+from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
 from tests.trees import TREEBANK
 
@@ -141,35 +141,26 @@ def test_a_whole_token_is_an_entry_as_the_text_is_normalised(
 
 
 @pytest.mark.parametrize(
-    ("token", "settings", "problem"),
+    ("token", "settings", "keys"),
     [
-        ("don't", {"tokenizer": "moses"}, "is \"don 't\" after Moses' tokenisation of en; leave"),
-        (
-            "&amp;",
-            {"unescape": True},
-            "is '&' after the vocabulary's cleaning (unescape); give that",
-        ),
-        ("\ufdfa", {}, "after the vocabulary's normalisation, not one word; leave it out"),
-        (
-            "x" * 9000,
-            {},
-            "has 9,003 bytes with the symbol for a space, above SentencePiece's 7,999",
-        ),
+        ("don't", {"tokenizer": "moses"}, "\"don 't\" Moses' en"),
+        ("&amp;", {"unescape": True}, "& unescape"),
+        ("\ufdfa", {}, "\ufdfa"),
+        ("x" * 9000, {}, "9,003 7,999"),
     ],
 )
 def test_a_token_that_the_text_cannot_have_is_refused_before_learning(
-    train: str, tmp_path: Path, token: str, settings: dict[str, Any], problem: str
+    train: str, tmp_path: Path, token: str, settings: dict[str, Any], keys: str
 ) -> None:
     write_lines(tmp_path / "tokens", [token])
     reports: list[str] = []
-    with pytest.raises(DataError, match=re.escape(problem)) as raised:
+    with refuses(DataError, f"{tmp_path / 'tokens'} {keys}"):
         made(train, reports, vocab_size=SIZE, whole_tokens=str(tmp_path / "tokens"), **settings)
-    assert str(raised.value).startswith(f"{tmp_path / 'tokens'}: token ")
 
 
 def test_whole_tokens_are_given_one_per_line(train: str, tmp_path: Path) -> None:
     write_lines(tmp_path / "tokens", ["(S", "(NP )NP"])
-    with pytest.raises(DataError, match=r"tokens:2: 2 tokens; give one per line: `tr ' ' "):
+    with refuses(DataError, "tokens:2 2; tr"):
         made(train, vocab_size=SIZE, whole_tokens=str(tmp_path / "tokens"))
 
 
@@ -207,17 +198,15 @@ def test_a_long_sample_is_counted_while_it_is_read(
 
 
 def test_a_size_error_names_the_languages(train: str) -> None:
-    with pytest.raises(ConfigError, match="entries is too large for the text of en and de; set"):
+    with refuses(ConfigError, "vocabulary en de; --vocab-size"):
         made(train)
-    with pytest.raises(ConfigError, match="is too small for the characters of en, 256 bytes"):
+    with refuses(ConfigError, "vocabulary 200 en 256; --vocab-size"):
         made(train, vocab_size=200, separate_vocabularies=True)
 
 
 @pytest.mark.parametrize(("size", "bound"), [(90_000, "most"), (260, "least")])
 def test_a_target_size_error_names_its_option(train: str, size: int, bound: str) -> None:
-    with pytest.raises(
-        ConfigError, match=rf"text of de|of de,.*set --target-vocab-size to at {bound}"
-    ):
+    with refuses(ConfigError, f"de; --target-vocab-size {bound}"):
         made(train, vocab_size=SIZE - 1, separate_vocabularies=True, target_vocab_size=size)
 
 
@@ -282,9 +271,9 @@ def test_one_existing_file_and_one_learnt_vocabulary(train: str, tmp_path: Path)
 
 def test_a_bad_existing_vocabulary_is_an_error_that_names_it(train: str, tmp_path: Path) -> None:
     path = str(write_lines(tmp_path / "list.txt", ["x", "x"]))
-    with pytest.raises(DamagedError, match=r"list\.txt: not a SentencePiece model"):
+    with refuses(DamagedError, "list.txt SentencePiece"):
         made(train, source_vocabulary=path, target_vocabulary=path)
-    with pytest.raises(DataError, match=r"list\.txt:2: token 'x' appears twice"):
+    with refuses(DataError, "list.txt:2 x"):
         made(train, segmentation="words", source_vocabulary=path, target_vocabulary=path)
 
 

@@ -13,6 +13,7 @@ from nmtkit.decoding.code_cache import MAX_FOLDERS, load_or_compile, step_key
 from nmtkit.errors import ResourceError
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.environment import cache_folder
+from tests.messages import refuses
 from tests.tiny import tiny_codec, tiny_model
 
 FLOAT = torch.float32
@@ -175,5 +176,5 @@ def test_a_compiling_process_that_dies_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_torch_in_a_path_with_a_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "true")
     monkeypatch.setattr(torch, "__file__", "/a b/torch/__init__.py")
-    with pytest.raises(ResourceError, match=r"has a space \(/a b/torch/__init__.py\); install"):
+    with refuses(ResourceError, "/a b/torch/__init__.py"):
         code_cache.check_compiler()

@@ -32,6 +32,7 @@ from nmtkit.storage.durable import new_folder
 from nmtkit.storage.growing_file import GrowingFile, growing_file
 from nmtkit.storage.model_description import hashes_of
 from tests.folders import names_in
+from tests.messages import refuses
 from tests.tiny import never_warn, write_lines
 
 CHUNK_LINES = 4
@@ -170,11 +171,9 @@ def test_the_outputs_of_the_shards_are_that_of_the_whole(
         assert b"".join(outputs) == whole
         assert all(outputs) or not whole
     corpus.shard, corpus.output = (1, num_chunks + 1), tmp_path / "out"
-    message = (
-        rf"^--shard 1/{num_chunks + 1}: .*in has {num_chunks} chunks of 4 lines; give at most "
-        rf"{num_chunks} shards, or smaller --chunk-lines$"
-    )
-    with pytest.raises(ConfigError, match=message):
+    with refuses(
+        ConfigError, f"--shard 1/{num_chunks + 1} {num_chunks} 4; {num_chunks} --chunk-lines"
+    ):
         corpus.plan()
 
 
@@ -196,8 +195,7 @@ def test_an_input_that_has_lost_lines_is_an_error(corpus: Corpus) -> None:
         translation.begin()
         chunks = translation.chunks(["a"] * 9)
         assert [len(next(chunks)[1]) for _ in range(3)] == [4, 4, 1]
-        message = r"in: has fewer lines than the 10 that it had when this command began; restore it"
-        with pytest.raises(DataError, match=message):
+        with refuses(DataError, "in 10"):
             next(chunks)
 
 

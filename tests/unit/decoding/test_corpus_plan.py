@@ -15,6 +15,7 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.growing_file import growing_file
+from tests.messages import refuses
 from tests.unit.decoding.test_corpus import (
     CHUNK_LINES,
     Corpus,
@@ -56,7 +57,7 @@ def test_every_setting_that_determines_translations_is_refused_by_name(
     changed(corpus, name, value)
     flag = f"--{name.replace('_', '-')}"
     with (
-        pytest.raises(ConfigError, match=rf"out\.partial: belongs to .*: {flag} was \S+, now \S+;"),
+        refuses(ConfigError, f"out.partial {flag}; out.partial.json"),
         corpus.opened(),
     ):
         pytest.fail("it was continued")
@@ -95,28 +96,24 @@ def use_shard(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "keys"),
     [
-        (lambda one: rewrite(one, "a\n" * 11), "the input has 11 lines, and had 10"),
-        (lambda one: rewrite(one, "a\n" * 10), "the input has other lines"),
-        (use_shard, "--shard was 1/1, now 1/2"),
-        (use_shortlist, "--shortlist is another one"),
-        (lambda one: use_model(one, (b"2", "x")), "the model is another one .6b86b273, now d4735"),
-        (lambda one: use_model(one, (b"1", "y")), "the model is another one .6b86b273, now 6b86"),
-        (
-            lambda one: use_model(one, (b"1", "x"), (b"1", "x")),
-            "the model is another one .6b86b273, now 6b86b273 and 6b86b273.",
-        ),
+        (lambda one: rewrite(one, "a\n" * 11), "input 11 10"),
+        (lambda one: rewrite(one, "a\n" * 10), "input"),
+        (use_shard, "--shard 1/1 1/2"),
+        (use_shortlist, "--shortlist"),
+        (lambda one: use_model(one, (b"2", "x")), "model 6b86b273 d4735e3a"),
+        (lambda one: use_model(one, (b"1", "y")), "model 6b86b273"),
+        (lambda one: use_model(one, (b"1", "x"), (b"1", "x")), "model 6b86b273"),
     ],
 )
 def test_other_work_is_refused_by_what_differs(
-    change: Callable[[Corpus], None], what: str, corpus: Corpus
+    change: Callable[[Corpus], None], keys: str, corpus: Corpus
 ) -> None:
     corpus.translate(2)
     change(corpus)
-    advice = r".*; run the command that began it, or delete out\.partial and out\.partial\.json$"
     with (
-        pytest.raises(ConfigError, match=f"another translation: {what}{advice}"),
+        refuses(ConfigError, f"out.partial {keys}; out.partial out.partial.json"),
         corpus.opened(),
     ):
         pytest.fail("it was continued")
@@ -152,7 +149,7 @@ def test_a_setting_of_a_later_version_had_its_default(corpus: Corpus) -> None:
     with corpus.opened() as (continued, _):
         assert continued.num_lines_done == CHUNK_LINES
     changed(corpus, "seed", 5)
-    with pytest.raises(ConfigError, match="--seed was 1, now 5"), corpus.opened():
+    with refuses(ConfigError, "out.partial --seed 1 5; out.partial.json"), corpus.opened():
         pytest.fail("it was continued")
 
 
@@ -160,20 +157,18 @@ def test_a_setting_of_a_later_version_had_its_default(corpus: Corpus) -> None:
 
 
 def test_an_input_that_is_no_file_is_refused_unread(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="dev/null: not a file, and only the translation of a fi"):
+    with refuses(ConfigError, "/dev/null"):
         open_input(CorpusFiles(Path("/dev/null"), tmp_path / "out"))
-    with pytest.raises(ConfigError, match="not a file"):
+    with refuses(ConfigError, tmp_path):
         open_input(CorpusFiles(tmp_path, tmp_path / "out"))
-    with pytest.raises(ConfigError, match="none: No such file or directory; give a text file tha"):
+    with refuses(ConfigError, "none"):
         open_input(CorpusFiles(tmp_path / "none", tmp_path / "out"))
 
 
 def test_an_input_that_is_the_output_is_refused(corpus: Corpus) -> None:
     corpus.output.symlink_to(corpus.input)
     for output in (corpus.output, corpus.input):
-        with pytest.raises(
-            ConfigError, match="in: is both input and output; give another --output"
-        ):
+        with refuses(ConfigError, "in; --output"):
             open_input(CorpusFiles(corpus.input, output))
 
 
@@ -186,7 +181,7 @@ def test_a_compressed_input_is_the_same_text(corpus: Corpus) -> None:
 def test_a_malformed_line_is_an_error_before_any_translation(corpus: Corpus) -> None:
     changed(corpus, "input_format", "json")
     rewrite(corpus, '{"source": "a"}\n{"source": "b", "source": "c"}\n')
-    with pytest.raises(DataError, match=r'in:2: .*the key "source" is twice in an object'):
+    with refuses(DataError, "in:2 JSON source"):
         corpus.plan()
     rewrite(corpus, '{"source": "a"}\n{"source": "\\ud83d\\ude00"}\n')
     assert corpus.plan().num_lines == 2
@@ -204,5 +199,5 @@ def test_reading_the_input_is_counted(corpus: Corpus) -> None:
 
 def test_a_line_that_is_too_long_is_an_error_before_any_translation(corpus: Corpus) -> None:
     rewrite(corpus, "a\n" + "b" * 2**20 + "c\n")
-    with pytest.raises(DataError, match="in:2: a line of more than 1MiB; break it into several"):
+    with refuses(DataError, "in:2 1MiB"):
         corpus.plan()

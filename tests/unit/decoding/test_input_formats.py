@@ -7,6 +7,7 @@ from nmtkit.decoding.input_formats import Request, read_requests
 from nmtkit.errors import DataError
 from nmtkit.text.lines import MAX_LINE_BYTES
 from nmtkit.text.translations import ANSWER_KEYS, SCHEMA
+from tests.messages import refuses
 from tests.tiny import never_warn
 
 
@@ -37,46 +38,34 @@ def test_a_text_that_may_be_left_out_may_be_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "keys"),
     [
-        ("plain text", "cannot be read as JSON"),
-        ("[" * 100_000, "cannot be read as JSON"),
-        ('["source"]', 'not an object with a text as "source"'),
-        ('{"text": "a"}', 'not an object with a text as "source"'),
-        ('{"source": null}', 'not an object with a text as "source"'),
-        ('{"source": "a", "target_prefix": 3}', '"target_prefix" is not a text'),
-        (
-            r'{"source": "A \ud800 car."}',
-            r'"source" holds half a character \(\\ud800\); write both',
-        ),
-        (r'{"source": "a", "target_prefix": "\udfff"}', r'"target_prefix" holds half a character'),
-        ('{"source": "a", "id": NaN}', r"cannot be read as JSON \(NaN is not a finite number\)"),
-        ('{"source": "a", "id": -Infinity}', r"cannot be read as JSON \(-Infinity is not a finite"),
-        (
-            '{"source": "a", "id": 1e999}',
-            r"cannot be read as JSON \(1e999 is not a finite number\)",
-        ),
-        (
-            f'{{"source": "a", "id": {"1" * 1001}}}',
-            r"cannot be read as JSON \(a number of 1001 digits;",
-        ),
-        (
-            f'{{"source": "{"a" * (MAX_LINE_BYTES + 1)}"}}',
-            '"source" has more than 1,048,576 characters; break it into several lines',
-        ),
-        ('{"source": "a", "source": "b"}', r'cannot be read as JSON \(the key "source" is twice'),
+        ("plain text", "JSON"),
+        ("[" * 100_000, "JSON"),
+        ('["source"]', "source"),
+        ('{"text": "a"}', "source"),
+        ('{"source": null}', "source"),
+        ('{"source": "a", "target_prefix": 3}', "target_prefix"),
+        (r'{"source": "A \ud800 car."}', r"source \ud800"),
+        (r'{"source": "a", "target_prefix": "\udfff"}', "target_prefix"),
+        ('{"source": "a", "id": NaN}', "JSON NaN"),
+        ('{"source": "a", "id": -Infinity}', "JSON -Infinity"),
+        ('{"source": "a", "id": 1e999}', "JSON 1e999"),
+        (f'{{"source": "a", "id": {"1" * 1001}}}', "JSON 1001"),
+        (f'{{"source": "{"a" * (MAX_LINE_BYTES + 1)}"}}', "source 1,048,576"),
+        ('{"source": "a", "source": "b"}', "JSON source"),
     ],
 )
-def test_a_malformed_line_is_named(line: str, what: str) -> None:
+def test_a_malformed_line_is_named(line: str, keys: str) -> None:
     text = io.BytesIO(b'{"source": "a"}\n' + line.encode())
     found = read_requests(text, "json", "standard input", never_warn)
     next(found)
-    with pytest.raises(DataError, match=f"^standard input:2: {what}"):
+    with refuses(DataError, f"input:2 {keys}"):
         next(found)
 
 
 def test_an_error_counts_lines_from_the_first_one() -> None:
-    with pytest.raises(DataError, match=r"^x:8: not an object"):
+    with refuses(DataError, "x:8"):
         requests(*["no JSON"] * 6, '{"source": "a"}', "[]", first_line=7)
 
 
@@ -87,5 +76,5 @@ def test_keys_of_an_earlier_answer_are_not_passed_through() -> None:
 
 
 def test_a_later_version_of_the_schema_is_refused() -> None:
-    with pytest.raises(DataError, match=r'^x:1: "schema" is nmtkit-translations/2, and this nmtk'):
+    with refuses(DataError, "x:1 schema nmtkit-translations/2 1"):
         requests('{"source": "a", "schema": "nmtkit-translations/2"}')

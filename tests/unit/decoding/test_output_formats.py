@@ -13,6 +13,7 @@ from nmtkit.decoding.answers import Answer, Translation
 from nmtkit.decoding.input_formats import INPUT_FORMATS, InputFormat, Request
 from nmtkit.decoding.output_formats import OUTPUT_FORMATS, make_writer
 from nmtkit.errors import ConfigError
+from tests.messages import refuses
 from tests.unit.decoding.test_input_formats import requests
 
 DETAILS = Annotations(
@@ -128,14 +129,13 @@ def test_a_setting_without_effect_in_a_format_is_refused(name: str, output_forma
     if written(**chosen) != written(output_format=output_format) or chosen == MOSES_LIST:
         build(TranslateRecipe, chosen)
     else:
-        with pytest.raises(ConfigError, match=rf"^{name} \({value}\) has no effect without --out"):
+        with refuses(ConfigError, f"{name} {value} --output-format"):
             build(TranslateRecipe, chosen)
 
 
 def test_a_misspelt_format_is_the_only_reported_problem() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, "output_format jsn text moses json") as caught:
         build(TranslateRecipe, {"output_format": "jsn", "n_best": 2})
-    assert str(caught.value).startswith("output_format ('jsn') must be one of: text, moses, json")
     assert "n_best" not in str(caught.value)
 
 

@@ -19,6 +19,7 @@ from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
+from tests.messages import refuses
 from tests.tiny import tiny_codec, tiny_model
 from tests.trees import parser_codec
 
@@ -90,9 +91,9 @@ def test_a_form_is_an_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
     translator = Translator([model], codec, recipe, lambda _: None)
     echo = " ".join([codec.target.piece(TOKEN)] * 3)
     assert list(translator.translate(["a b c", "a", ""])) == [echo, echo, ""]
-    with pytest.raises(DataError, match=r"^line 7: target_prefix comes before an echo; leave"):
+    with refuses(DataError, "line 7 target_prefix"):
         translator.answer([Request("a", target_prefix="b")], 7)
-    with pytest.raises(ConfigError, match=r"^--shortlist: an echo is short; leave it out"):
+    with refuses(ConfigError, "--shortlist"):
         Translator([model], codec, recipe, lambda _: None, Shortlist.__new__(Shortlist))
 
 
@@ -101,5 +102,5 @@ def test_a_setting_of_another_type_of_target_is_refused(monkeypatch: pytest.Monk
     output_form(tiny_codec(), config, CPU)
     settings = {"text": {}, "trees": {"ban_unknown": "nobody echoes"}}
     monkeypatch.setattr("nmtkit.decoding.output_forms.CONSTRAINT_SETTINGS", settings)
-    with pytest.raises(ConfigError, match=r"^ban_unknown \(True\) has no effect: nobody echoes; "):
+    with refuses(ConfigError, "ban_unknown True"):
         output_form(tiny_codec(), config, CPU)

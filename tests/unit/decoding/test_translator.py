@@ -23,6 +23,7 @@ from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
 from nmtkit.text.words import Words
 from tests.doubles import watch_embedding
+from tests.messages import refuses
 from tests.tiny import WORDS, tiny_codec, tiny_model
 
 LINES = [" ".join(WORDS[i * j % 8] for j in range(i % 11)) for i in range(65)]
@@ -209,11 +210,7 @@ def test_a_truncated_line_is_translated_as_its_beginning() -> None:
 
 def test_a_long_line_can_be_an_error() -> None:
     config = TranslationConfig(max_source_length=12, on_too_long="error")
-    with pytest.raises(
-        DataError,
-        match=r"^line 3: 13 tokens, more than 12 \[--max-source-length\]; "
-        "shorten the line, or choose --on-too-long split$",
-    ):
+    with refuses(DataError, "line 3 13 12 --max-source-length; --on-too-long"):
         translate(["a", "b", LONG], config)
     assert len(translate(["a", LONG.removesuffix(" g")], config)) == 2
 
@@ -279,7 +276,7 @@ def test_a_translation_begins_with_the_prefix_of_its_request_and_has_room_for_it
         text = answer.translations[0].text
         assert (text + " ").startswith((answer.request.target_prefix + " ").lstrip())
     assert answers(recipe, [Request(" ", " ")])[0].translations[0].text == ""
-    with pytest.raises(DataError, match=r"^line 2: target_prefix for a blank source, .* leave the"):
+    with refuses(DataError, "line 2 target_prefix"):
         answers(recipe, [Request("a", prefix), Request(" ", prefix)])
 
 
@@ -383,7 +380,5 @@ def test_a_line_whose_constraints_leave_no_translation_is_named() -> None:
     recipe = TranslateRecipe(
         constraints=ConstraintsConfig(min_length_offset=40, no_repeat_ngram=1, ban_unknown=True)
     )
-    with pytest.raises(
-        DataError, match=r"^line 1: no translation .* --min-length-offset, .* loosen"
-    ):
+    with refuses(DataError, "line 1 --min-length-offset --no-repeat-ngram"):
         answers(recipe, [Request("a b")])

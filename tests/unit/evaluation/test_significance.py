@@ -14,6 +14,7 @@ from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.progress.counting import WorkReporter
 from tests.doubles import report_everything
+from tests.messages import refuses
 
 REFERENCE = [f"this is sentence {n} of a text that is not very long" for n in range(40)]
 GOOD = [line.replace("not", "never") if n % 3 else line for n, line in enumerate(REFERENCE)]
@@ -171,18 +172,14 @@ def test_the_same_seed_draws_the_same_texts(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_one_system_cannot_be_tested() -> None:
-    message = "^a paired test needs at least two systems; give their files, the baseline first$"
-    with pytest.raises(ConfigError, match=message):
+    with refuses(ConfigError, "test systems"):
         score(SignificanceConfig(paired_bs=True), GOOD)
 
 
 @pytest.mark.parametrize("seed", ["-1", "x", "", "0"])
 def test_an_invalid_seed_is_an_error(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", seed)
-    message = (
-        rf"^SACREBLEU_SEED \('{seed}'\) must be a whole number of at least 1, or none; set such"
-    )
-    with pytest.raises(ConfigError, match=message):
+    with refuses(ConfigError, f"SACREBLEU_SEED {seed} 1"):
         score(SignificanceConfig(confidence=True), GOOD)
     score(SignificanceConfig(), GOOD)  # draws nothing
 

@@ -15,6 +15,7 @@ from nmtkit.evaluation.texts import (
     read_text,
     read_translated,
 )
+from tests.messages import refuses
 
 ONE, TWO = Text("one", ["a"]), Text("two", ["a", "b"])
 
@@ -24,24 +25,18 @@ def test_equal_numbers_of_lines_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "message"),
+    ("texts", "keys"),
     [
-        (
-            Texts([TWO], [ONE]),
-            "two has 2 lines and one has 1; give one translation per reference, in the same order",
-        ),
-        (Texts([TWO, ONE], [TWO]), "one has 1 lines and two has 2"),
-        (Texts([TWO], [TWO, ONE]), "two has 2 lines and one has 1"),
-        (
-            Texts([Text("none", [])], [Text("ref", [])]),
-            "none has no translations to score; give at least one line",
-        ),
+        (Texts([TWO], [ONE]), "two 2 one 1"),
+        (Texts([TWO, ONE], [TWO]), "one 1 two 2"),
+        (Texts([TWO], [TWO, ONE]), "two 2 one 1"),
+        (Texts([Text("none", [])], [Text("ref", [])]), "none"),
     ],
 )
 def test_different_numbers_of_lines_are_an_error_with_names_and_counts(
-    texts: Texts, message: str
+    texts: Texts, keys: str
 ) -> None:
-    with pytest.raises(DataError, match=f"^{message}"):
+    with refuses(DataError, keys):
         texts.check()
 
 
@@ -82,21 +77,16 @@ def test_all_references_of_a_test_set_are_read(
 
 
 @pytest.mark.parametrize(
-    ("test_set", "pair", "message"),
+    ("test_set", "pair", "keys"),
     [
-        ("wmt71", "en-de", r"no test set 'wmt71'; did you mean 'wmt\d+'\? \[metrics.test_set\]"),
-        (
-            "wmt17",
-            "en-dd",
-            r"test set wmt17 has no languages 'en-dd'; did you mean 'en-de'\? "
-            r"\[metrics.language_pair\]",
-        ),
+        ("wmt71", "en-de", "wmt71 metrics.test_set"),
+        ("wmt17", "en-dd", "wmt17 en-dd; en-de metrics.language_pair"),
     ],
 )
 def test_an_unknown_test_set_or_language_gives_a_suggestion(
-    test_set: str, pair: str, message: str
+    test_set: str, pair: str, keys: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"^{message}$"):
+    with refuses(ConfigError, keys):
         read_test_set(test_set, pair)
 
 
@@ -108,11 +98,7 @@ def test_a_failed_download_of_a_test_set_is_an_error(
         raise error
 
     monkeypatch.setattr(DATASETS["wmt17"], "get_reference_files", fail)
-    message = (
-        r"^test set wmt17 cannot be downloaded \((no network|1)\); "
-        "try again with a network, or give its files as --reference$"
-    )
-    with pytest.raises(ResourceError, match=message):
+    with refuses(ResourceError, "wmt17; --reference"):
         read_test_set("wmt17", "en-de")
 
 
@@ -129,8 +115,7 @@ def test_the_source_has_as_many_lines_and_is_selected_but_not_prepared() -> None
     assert texts.map(str.lower).source == Text("s", ["e", "f"])
     assert texts.map(str.lower).systems == [Text("x", ["a", "b"])]
     assert texts.select([1]) == Texts([Text("x", ["B"])], [Text("r", ["D"])], Text("s", ["f"]))
-    message = r"^x has 2 lines and s has 1; give one translation per source line, in the same orde"
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, "x 2 s 1"):
         Texts(texts.systems, texts.references, Text("s", ["e"])).check()
 
 
@@ -146,6 +131,5 @@ def test_objects_give_sources_and_translations() -> None:
 def test_systems_of_one_source_have_it_and_others_are_refused() -> None:
     same = [Text("x", ["a", "b"]), Text("y", ["a", "b"])]
     assert common_source(same) == same[0]
-    message = r"^z:2: another source than x:2; give translations of the same text$"
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, "z:2 x:2"):
         common_source([*same, Text("z", ["a", "c"])])

@@ -1,7 +1,6 @@
 """Folders of Marian with other numbering of tokens, and folders that are refused by name."""
 
 import json
-import re
 import time
 from collections.abc import Callable
 from operator import methodcaller
@@ -25,6 +24,7 @@ from tests.conversions import (
     shared_codec,
     write_marian,
 )
+from tests.messages import refuses
 
 SHARED = "model.shared.weight"
 COPIES = (
@@ -172,60 +172,49 @@ LAYER = "model.encoder.layers.0.fc1.weight"
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "keys"),
     [
-        (lambda ts: ts.pop(LAYER), f"{LAYER} is missing; download the folder again"),
-        (
-            lambda ts: ts.update({LAYER: torch.zeros(24, 15)}),
-            f"{LAYER} is not the one tensor of shape (24, 16) of config.json",
-        ),
-        (
-            lambda ts: ts.update({COPIES[0]: ts[SHARED] + 1}),
-            f"{SHARED} or {COPIES[0]} is not the one tensor of shape (290, 16)",
-        ),
+        (lambda ts: ts.pop(LAYER), LAYER),
+        (lambda ts: ts.update({LAYER: torch.zeros(24, 15)}), f"{LAYER} (24, 16) config.json"),
+        (lambda ts: ts.update({COPIES[0]: ts[SHARED] + 1}), f"{SHARED} {COPIES[0]} (290, 16)"),
         (
             lambda ts: ts.update({"final_logits_bias": torch.zeros(1, 289)}),
-            "final_logits_bias is not the one tensor of shape (1, 290)",
+            "final_logits_bias (1, 290)",
         ),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(
-    change: Callable[[dict[str, Tensor]], object], message: str, folder: Path
+    change: Callable[[dict[str, Tensor]], object], keys: str, folder: Path
 ) -> None:
     edit_tensors(folder, change)
-    with pytest.raises(DamagedError, match=re.escape(f"model.safetensors: {message}")):
+    with refuses(DamagedError, f"model.safetensors {keys}"):
         read(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "tensor", "message"),
+    ("name", "tensor", "keys"),
     [
-        (
-            "model.encoder.layer_norm.weight",
-            torch.zeros(16),
-            "nmtkit's model has no parameter for model.encoder.layer_norm.weight; use a model",
-        ),
+        ("model.encoder.layer_norm.weight", torch.zeros(16), "model.encoder.layer_norm.weight"),
         *(
-            (POSITIONS, table, f"{POSITIONS} has other positions than Marian's sinusoids; use")
+            (POSITIONS, table, POSITIONS)
             for table in (sinusoids(31, 16)[1:], torch.zeros(4), torch.zeros(3, 15))
         ),
     ],
 )
-def test_unknown_tensors_are_refused(name: str, tensor: Tensor, message: str, folder: Path) -> None:
+def test_unknown_tensors_are_refused(name: str, tensor: Tensor, keys: str, folder: Path) -> None:
     edit_tensors(folder, lambda tensors: tensors.update({name: tensor.contiguous()}))
-    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {message}")):
+    with refuses(ConfigError, keys):
         read(folder)
 
 
 def test_a_pickle_is_never_read(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
-    with pytest.raises(DamagedError, match=r"model\.safetensors: missing; download the folder"):
+    with refuses(DamagedError, "model.safetensors"):
         read(folder)
     (folder / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(DamagedError) as refused:
+    with refuses(DamagedError, "model.safetensors; pytorch_model.bin") as refused:
         read(folder)
     message = str(refused.value)
-    assert "missing; the weights in pytorch_model.bin are a pickle, which is never read" in message
     assert (
         f"`python -c 'from transformers import MarianMTModel as M; M.from_pretrained(\"{folder}"
         in message
@@ -236,42 +225,30 @@ def test_a_pickle_is_never_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "keys"),
     [
-        ("model_type", "bart", 'model_type ("bart") must be "marian"'),
-        (
-            "activation_function",
-            "gelu",
-            'activation_function ("gelu") must be "relu" or "silu" or "swish"',
-        ),
-        ("scale_embedding", False, "scale_embedding (false) must be true"),
-        ("static_position_embeddings", False, "static_position_embeddings (false) must be true"),
-        ("normalize_before", True, "normalize_before (true) must be false"),
-        ("normalize_embedding", True, "normalize_embedding (true) must be false"),
-        ("add_final_layer_norm", True, "add_final_layer_norm (true) must be false"),
-        ("decoder_ffn_dim", 25, "decoder_ffn_dim (25) must be that of the encoder (24)"),
-        ("decoder_attention_heads", 4, "decoder_attention_heads (4) must be that of the encoder"),
-        ("decoder_start_token_id", 2, "decoder_start_token_id (2) must be pad_token_id (1)"),
-        (
-            "tie_word_embeddings",
-            False,
-            "tie_word_embeddings (false) must be true where embeddings are shared",
-        ),
-        ("tie_word_embeddings", "x", 'tie_word_embeddings ("x") must be true or false'),
-        (
-            "share_encoder_decoder_embeddings",
-            1.5,
-            "share_encoder_decoder_embeddings (1.5) must be true or false",
-        ),
-        ("d_model", None, "model_size (None) must be a whole number"),
-        ("encoder_layers", "2", "encoder_layers ('2') must be a whole number"),
+        ("model_type", "bart", "model_type bart marian"),
+        ("activation_function", "gelu", "activation_function gelu relu silu swish"),
+        ("scale_embedding", False, "scale_embedding false"),
+        ("static_position_embeddings", False, "static_position_embeddings false"),
+        ("normalize_before", True, "normalize_before true"),
+        ("normalize_embedding", True, "normalize_embedding true"),
+        ("add_final_layer_norm", True, "add_final_layer_norm true"),
+        ("decoder_ffn_dim", 25, "decoder_ffn_dim 25 encoder 24"),
+        ("decoder_attention_heads", 4, "decoder_attention_heads 4 encoder"),
+        ("decoder_start_token_id", 2, "decoder_start_token_id 2 pad_token_id 1"),
+        ("tie_word_embeddings", False, "tie_word_embeddings false"),
+        ("tie_word_embeddings", "x", "tie_word_embeddings x"),
+        ("share_encoder_decoder_embeddings", 1.5, "share_encoder_decoder_embeddings 1.5"),
+        ("d_model", None, "model_size None"),
+        ("encoder_layers", "2", "encoder_layers 2"),
     ],
 )
 def test_an_unsupported_setting_is_refused_by_name(
-    name: str, value: object, message: str, folder: Path
+    name: str, value: object, keys: str, folder: Path
 ) -> None:
     edit(folder / "config.json", lambda config: config.update({name: value}))
-    with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {message}")):
+    with refuses(ConfigError, keys):
         read(folder)
 
 
@@ -287,7 +264,7 @@ def test_the_page_on_other_libraries_names_every_setting_that_is_refused(folder:
         original = (folder / file).read_bytes()
         for name in names:
             edit(folder / file, methodcaller("update", {name: "x"}))
-            with pytest.raises(ConfigError, match=rf"\b{name} \([^)]*\) must be"):
+            with refuses(ConfigError, name):
                 read(folder)
             (folder / file).write_bytes(original)
     assert {*of_config, *of_tokenizer} <= refused_on_page("From Hugging Face's Marian")
@@ -304,28 +281,28 @@ def test_missing_settings_have_their_defaults(folder: Path) -> None:
 
 def test_all_refused_settings_are_reported_together(folder: Path) -> None:
     edit(folder / "config.json", lambda c: c.update(normalize_before=True, decoder_ffn_dim=1))
-    with pytest.raises(ConfigError, match=r"normalize_before .*; decoder_ffn_dim "):
+    with refuses(ConfigError, "marian normalize_before; decoder_ffn_dim"):
         read(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "keys"),
     [
-        ("separate_vocabs", True, "separate_vocabs (true) must be false where embeddings are"),
-        ("sp_model_kwargs", {"alpha": 1}, 'sp_model_kwargs ({"alpha": 1}) must be empty'),
-        ("pad_token", "<PAD>", "it has no <PAD>; name the special symbols in tokenizer_config"),
+        ("separate_vocabs", True, "separate_vocabs true false"),
+        ("sp_model_kwargs", {"alpha": 1}, 'sp_model_kwargs {"alpha": 1}'),
+        ("pad_token", "<PAD>", "<PAD>; tokenizer_config.json"),
         ("eos_token", {}, None),
-        ("eos_token", {"x": 1}, "it has no None; name the special symbols"),
+        ("eos_token", {"x": 1}, "None; tokenizer_config.json"),
     ],
 )
 def test_unsupported_tokenizer_settings_are_refused_by_name(
-    name: str, value: object, message: str | None, folder: Path
+    name: str, value: object, keys: str | None, folder: Path
 ) -> None:
     edit(folder / "tokenizer_config.json", lambda tokenizer: tokenizer.update({name: value}))
-    if message is None:
+    if keys is None:
         read(folder)
     else:
-        with pytest.raises(ConfigError, match=re.escape(f"cannot be imported: {message}")):
+        with refuses(ConfigError, keys):
             read(folder)
 
 
@@ -333,27 +310,25 @@ def test_unsupported_tokenizer_settings_are_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content", "keys"),
     [
-        ("config.json", None, "config.json: No such file or directory; download the folder"),
-        ("config.json", "[]", "config.json: not a JSON object; download"),
-        ("vocab.json", "{", "vocab.json: not a JSON object; download"),
-        ("vocab.json", '{"a": 0, "b": 2}', "vocab.json: does not number its entries from 0 to 1"),
-        ("vocab.json", '{"a": 0, "b": []}', "vocab.json: does not number its entries"),
-        ("vocab.json", '{"a": 0, "b": true}', "vocab.json: does not number its entries"),
-        ("tokenizer_config.json", "1", "tokenizer_config.json: not a JSON object"),
-        ("source.spm", None, "source.spm: No such file or directory; download"),
-        ("target.spm", "x", "target.spm: not a SentencePiece model, or damaged"),
-        ("model.safetensors", "x", "model.safetensors: damaged"),
+        ("config.json", None, "config.json"),
+        ("config.json", "[]", "config.json JSON"),
+        ("vocab.json", "{", "vocab.json JSON"),
+        ("vocab.json", '{"a": 0, "b": 2}', "vocab.json 0 1"),
+        ("vocab.json", '{"a": 0, "b": []}', "vocab.json"),
+        ("vocab.json", '{"a": 0, "b": true}', "vocab.json"),
+        ("tokenizer_config.json", "1", "tokenizer_config.json JSON"),
+        ("source.spm", None, "source.spm"),
+        ("target.spm", "x", "target.spm SentencePiece"),
+        ("model.safetensors", "x", "model.safetensors"),
     ],
 )
-def test_a_damaged_file_is_named(
-    name: str, content: str | None, message: str, folder: Path
-) -> None:
+def test_a_damaged_file_is_named(name: str, content: str | None, keys: str, folder: Path) -> None:
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_text(content)
-    with pytest.raises(DamagedError, match=message):
+    with refuses(DamagedError, keys):
         read(folder)
 
 
@@ -365,7 +340,7 @@ def test_numbers_that_contradict_the_vocabulary_are_named(name: str, folder: Pat
     if name == "pad_token_id":
         numbers["decoder_start_token_id"] = 7
     edit(folder / "config.json", lambda config: config.update(numbers))
-    with pytest.raises(DamagedError, match=rf"config\.json: {name} is 7, by the vocabulary "):
+    with refuses(DamagedError, f"config.json {name} 7"):
         read(folder)
 
 
@@ -378,5 +353,5 @@ def test_a_size_may_be_null(folder: Path) -> None:
 def test_two_vocabularies_are_read_from_two_files(tmp_path: Path) -> None:
     folder = write_marian(random_model(separate_codec(), {}), tmp_path / "marian")
     (folder / "target_vocab.json").unlink()
-    with pytest.raises(DamagedError, match=r"target_vocab\.json: No such file"):
+    with refuses(DamagedError, "target_vocab.json"):
         read(folder)

@@ -1,7 +1,6 @@
 """Two models are compared by the scores of pairs; a difference is an error that shows it."""
 
 import math
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from nmtkit.packed import pack_sequences
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
 from tests.conversions import random_model, separate_codec, shared_codec
+from tests.messages import refuses
 from tests.tiny import tiny_codec, tiny_model
 
 OUT = Path("out")
@@ -105,7 +105,7 @@ def test_wrong_far_positions_are_refused(first_wrong: int) -> None:
     with torch.no_grad():
         positions.table.weight[first_wrong:] = positions.table.weight[0]
     peer = Peer("library 1.2", 256, lambda pairs: own_scores(other.model, pairs))
-    with pytest.raises(DamagedError, match="out: not written, because the two models differ") as e:
+    with refuses(DamagedError, "out", recorded=False) as e:
         check_parity(loaded, peer, OUT)
     assert len(str(e.value)) < 500
 
@@ -124,7 +124,7 @@ def test_the_tolerance_grows_with_the_length_of_a_pair() -> None:
     parts = len(draw_pairs(loaded.codec, longest=2000)[-1].target_ids) / MAX_SHORT_TOKENS
     difference = check_parity(loaded, peer_that_adds(0.7 * TOLERANCE * parts, -1), OUT)
     assert difference == pytest.approx(0.7 * TOLERANCE, rel=1e-3)
-    with pytest.raises(DamagedError, match="the two models differ"):
+    with refuses(DamagedError, "out", recorded=False):
         check_parity(loaded, peer_that_adds(1.3 * TOLERANCE * parts, -1), OUT)
 
 
@@ -133,13 +133,9 @@ def test_the_tolerance_grows_with_the_length_of_a_pair() -> None:
 def test_another_score_is_refused(difference: float, place: int) -> None:
     loaded = random_model(shared_codec(), {})
     pair = draw_pairs(loaded.codec, longest=2000)[place]
-    message = (
-        f"out: not written, because the two models differ: as translation of {pair.source!r}, "
-        f"library 1.2 gives {pair.target!r} the score "
-    )
-    with pytest.raises(DamagedError, match=re.escape(message)) as refused:
+    keys = f"out {pair.source!r} library 1.2 {pair.target!r}; library"
+    with refuses(DamagedError, keys, recorded=False):
         check_parity(loaded, peer_that_adds(difference, place), OUT)
-    assert str(refused.value).endswith("; install another version of library")
 
 
 def test_the_differences_of_a_quantised_model_are_per_token() -> None:
@@ -156,11 +152,8 @@ def test_a_missing_library_is_an_error_with_the_extra_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    message = (
-        "ctranslate2 is not installed; the conversion compares scores with it; run "
-        "`pip install 'nmtkit[ctranslate2]'`"
-    )
-    with pytest.raises(ConfigError, match=re.escape(message)):
+    keys = "ctranslate2; pip install nmtkit[ctranslate2]"
+    with refuses(ConfigError, keys):
         import_extra("ctranslate2", "ctranslate2")
-    with pytest.raises(ConfigError, match=re.escape(message)):
+    with refuses(ConfigError, keys):
         import_extra("ctranslate2.specs", "ctranslate2")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nmtkit.errors import DataError
 from nmtkit.parsing.trees import Tree, escape, format_tree, parse_tree, read_trees, split_words
 from nmtkit.text.lines import read_lines
+from tests.messages import refuses
 from tests.shared_data import needs_data
 from tests.trees import TREE_FILES, deep_tree, identifier, labels, trees
 
@@ -25,17 +26,14 @@ TREEBANK = """\
 """
 
 MALFORMED = [
-    ("(S (NP (NN dog))", "the tree that begins here is not closed: 1 more ')' expected"),
-    ("(S (NN dog)))", "')' closes nothing"),
-    ("S (NN dog))", "'S' stands outside of brackets"),
-    (
-        "(S (NN dog) barks)",
-        "(S has the word 'barks' next to others; give each word its own brackets",
-    ),
-    ("(NP the dog)", "(NP has the word 'dog' next to others; give each word its own brackets"),
-    ("(NP the (NN dog))", "(NP has a constituent next to the word 'the'; give each word its own"),
-    ("(S (NP) (NN dog))", "(NP) is empty; delete it, or the tree"),
-    ("()", "() is empty"),
+    ("(S (NP (NN dog))", "1 ')'"),
+    ("(S (NN dog)))", "')'"),
+    ("S (NN dog))", "S"),
+    ("(S (NN dog) barks)", "S barks"),
+    ("(NP the dog)", "NP dog"),
+    ("(NP the (NN dog))", "NP the"),
+    ("(S (NP) (NN dog))", "NP"),
+    ("()", "()"),
 ]
 
 
@@ -92,12 +90,12 @@ def test_trees_are_read_one_after_another() -> None:
     assert len(list(islice(read_trees(repeat("(S (NN dog))"), "text", None), 3))) == 3
 
 
-@pytest.mark.parametrize(("text", "message"), MALFORMED)
-def test_a_malformed_tree_is_an_error_with_its_line(text: str, message: str) -> None:
+@pytest.mark.parametrize(("text", "keys"), MALFORMED)
+def test_a_malformed_tree_is_an_error_with_its_line(text: str, keys: str) -> None:
     for lines in (["(S (NN cat))", text], ["(S (NN cat))", text, "(S (NN mouse))"]):
-        with pytest.raises(DataError, match=re.escape(f"text:2: {message}")):
+        with refuses(DataError, f"text:2 {keys}"):
             list(read_trees(lines, "text", None))
-    with pytest.raises(DataError, match=re.escape(f"text:7: {message}")):
+    with refuses(DataError, f"text:7 {keys}"):
         parse_tree(text, "text:7")
 
 
@@ -119,7 +117,7 @@ def test_the_last_tree_can_be_skipped() -> None:
 
 @pytest.mark.parametrize(("line", "number"), [("", 0), ("(A b) (C d)", 2)])
 def test_a_line_with_no_or_several_trees_is_refused(line: str, number: int) -> None:
-    with pytest.raises(DataError, match=f"text:3: {number} trees; give one per line"):
+    with refuses(DataError, f"text:3 {number}"):
         parse_tree(line, "text:3")
 
 

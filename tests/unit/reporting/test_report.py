@@ -8,6 +8,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.reporting.report import Report, markdown_of, report_on, write_page
 from nmtkit.version import __version__
 from tests.folders import names_in
+from tests.messages import refuses
 from tests.unit.reporting.builders import run_of, validated
 
 RUNS = [
@@ -51,7 +52,7 @@ def test_a_page_has_the_same_text_as_the_markdown(tmp_path: Path) -> None:
 def test_a_link_is_replaced_by_the_page_only_with_overwrite(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.symlink_to(tmp_path / "missing")
-    with pytest.raises(ConfigError, match=r"report\.html: already exists"):
+    with refuses(ConfigError, "report.html; --overwrite"):
         write_page(REPORT, path, overwrite=False)
     assert names_in(tmp_path) == ["report.html"]
     write_page(REPORT, path, overwrite=True)
@@ -62,9 +63,7 @@ def test_a_link_is_replaced_by_the_page_only_with_overwrite(tmp_path: Path) -> N
 def test_an_existing_page_is_replaced_only_with_overwrite(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("mine")
-    with pytest.raises(
-        ConfigError, match=r"report\.html: already exists; choose another name or add --overwrite$"
-    ):
+    with refuses(ConfigError, "report.html; --overwrite"):
         write_page(REPORT, path, overwrite=False)
     assert path.read_text() == "mine"
     write_page(REPORT, path, overwrite=True)
@@ -76,16 +75,10 @@ def test_the_folder_of_a_page_is_created(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["report.html"]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("x" * 300, "File name too long; choose another path"),
-        ("file/a.html", "file: File exists; choose another path"),
-    ],
-)
-def test_an_impossible_page_path_is_refused(name: str, expected: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "place"), [("x" * 300, "x" * 300), ("file/a.html", "file")])
+def test_an_impossible_page_path_is_refused(name: str, place: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=expected):
+    with refuses(ConfigError, tmp_path / place):
         write_page(REPORT, tmp_path / name, overwrite=False)
 
 

@@ -29,6 +29,7 @@ from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
 from tests.conversions import separate_codec
 from tests.folders import refusing
+from tests.messages import refuses
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensors
 from tests.tiny import tiny_codec
 from tests.unit.reporting.builders import training, validation
@@ -278,23 +279,22 @@ def test_json_of_a_run_has_the_validations_as_logged(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- errors
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(DamagedError) as caught:
+def refuse(path: Path, keys: str | Path) -> None:
+    with refuses(DamagedError, keys):
         describe_folder(path, check=False, as_json=False)
-    return str(caught.value)
 
 
 def test_a_run_without_checkpoints_is_one_line(tmp_path: Path) -> None:
     run = RunFolder.create_or_open(tmp_path / "run")
     run.write_recipe(TrainRecipe())
-    assert "run: there is no such checkpoint yet; continue with" in refusal(run.path)
+    refuse(run.path, f"{run.path}; nmtkit train")
 
 
 def test_a_run_of_damaged_checkpoints_is_one_line(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 100)
     path = run.model_dir(100) / TENSORS
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    assert f"{path}: damaged, its content is not what was written" in refusal(run.path)
+    refuse(run.path, path)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "config.toml", TENSORS, "codec/shared.txt"])
@@ -303,7 +303,7 @@ def test_a_damaged_file_of_a_model_is_named(name: str, tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    assert refusal(tmp_path / "model").startswith(f"{path}: damaged, its content is not what was")
+    refuse(tmp_path / "model", path)
 
 
 def test_a_damaged_manifest_of_another_format_is_named(tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_a_damaged_manifest_of_another_format_is_named(tmp_path: Path) -> None:
         pass
     path = tmp_path / "out" / "manifest.json"
     path.write_text(path.read_text("utf-8").replace('"files"', '"provenance": 1, "files"'))
-    assert refusal(tmp_path / "out").startswith(f"{path}: damaged")
+    refuse(tmp_path / "out", path)
 
 
 def test_a_folder_that_may_not_be_listed_is_one_line(
@@ -319,59 +319,51 @@ def test_a_folder_that_may_not_be_listed_is_one_line(
 ) -> None:
     run = tiny_run(tmp_path / "run", 100)
     monkeypatch.setattr(Path, "iterdir", refusing(errno.EACCES))
-    with pytest.raises(ResourceError, match="run: Permission denied; get the permission for it"):
+    with refuses(ResourceError, "run"):
         describe_folder(run.path, check=False, as_json=False)
 
 
 def test_a_damaged_log_is_named(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 100)
     run.metrics_path.write_text("{}\n")
-    assert "metrics.jsonl:1: not a record of training" in refusal(run.path)
+    refuse(run.path, "metrics.jsonl:1")
 
 
 def test_a_model_without_weights_is_damaged(tmp_path: Path) -> None:
     folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
     (folder / TENSORS).unlink()
-    assert f"{TENSORS}: missing" in refusal(folder)
+    refuse(folder, folder / TENSORS)
 
 
 def test_a_missing_path_and_a_file_are_refused(tmp_path: Path) -> None:
-    assert "none: no such folder; check the path" in refusal(tmp_path / "none")
+    refuse(tmp_path / "none", tmp_path / "none")
     (tmp_path / "file").write_text("")
-    assert "file: is a file, not a folder; check the path" in refusal(tmp_path / "file")
+    refuse(tmp_path / "file", tmp_path / "file")
 
 
 def test_a_folder_without_manifest_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    assert (
-        f"{tmp_path}: has no manifest.json, so it is no dataset, model or run of nmtkit; give one "
-        "of these (`nmtkit import` makes"
-    ) in refusal(tmp_path)
+    refuse(tmp_path, f"{tmp_path} manifest.json; nmtkit import")
 
 
 def test_an_export_names_the_model_it_was_made_from(tmp_path: Path) -> None:
     parent: Json = {"name": "base", "sha256": SHA256, "update": 30, "languages": "en-de"}
     with new_folder(tmp_path / "out", "nmtkit-export-marian", 1, overwrite=False) as staged:
         staged.fields["provenance"] = {"parents": [parent]}
-    assert refusal(tmp_path / "out").endswith(
-        "out: is of format 'nmtkit-export-marian', no dataset, model or run; give the model it was "
-        "made from, en-de base, update 30, sha256 0123456789ab"
-    )
+    refuse(tmp_path / "out", "out nmtkit-export-marian; en-de base update 30 0123456789ab")
 
 
 def test_another_format_is_named(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 100)
-    assert refusal(run.checkpoints_dir / "00000100.state").endswith(
-        "00000100.state: is of format 'nmtkit-training-state', no dataset, model or run; give one"
-    )
+    refuse(run.checkpoints_dir / "00000100.state", "00000100.state nmtkit-training-state")
 
 
 def test_options_without_effect_are_refused(tmp_path: Path) -> None:
     model = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
-    with pytest.raises(ConfigError, match="--check has no effect on a model, whose files are alw"):
+    with refuses(ConfigError, "--check"):
         describe_folder(model, check=True, as_json=False)
     dataset = GOLDEN / "formats-1" / "dataset"
-    with pytest.raises(ConfigError, match="--json has no effect on a dataset; leave it out"):
+    with refuses(ConfigError, "--json"):
         describe_folder(dataset, check=False, as_json=True)
 
 

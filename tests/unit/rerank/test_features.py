@@ -11,6 +11,7 @@ from nmtkit.rerank import features, mbr
 from nmtkit.rerank.features import FEATURES, VIEWS, feature_values, reversed_words
 from nmtkit.rerank.mbr import expected_utilities
 from nmtkit.text.translations import TranslatedLine
+from tests.messages import refuses
 from tests.tiny import tiny_codec, tiny_model
 from tests.unit.rerank.builders import features_of, line_of, program, write_tiny_model
 
@@ -32,10 +33,7 @@ def test_the_score_that_is_there_and_the_number_of_words() -> None:
 
 
 def test_a_missing_score_is_an_error_that_names_the_key() -> None:
-    with pytest.raises(
-        DataError,
-        match=r'^x:1: "n_best\[0\]\.score" is missing, which the feature model needs; add it, or l',
-    ):
+    with refuses(DataError, "x:1 n_best[0].score"):
         values("model", line_of("a", "A"))
 
 

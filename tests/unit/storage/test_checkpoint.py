@@ -25,6 +25,7 @@ from nmtkit.storage.durable import remove
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.micro_batches import MicroBatchSchedule
 from tests.folders import contents
+from tests.messages import refuses
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
 from tests.training import assert_same_tensors
 
@@ -167,7 +168,7 @@ def test_a_diverged_model_is_not_saved_and_the_last_one_stays(tmp_path: Path) ->
     run = tiny_run(tmp_path / "run", 1)
     snapshot = tiny_snapshot(2, is_scheduled=True)
     broken = replace(snapshot, model={"weight": torch.tensor(float("nan"))})
-    with pytest.raises(DivergedError, match="00000002: not written, because weight has values"):
+    with refuses(DivergedError, "00000002 weight; --out --learning-rate-scale --clip-norm"):
         write_checkpoint(run, broken)
     assert run.last() == run.model_dir(1)
     assert checkpoint_names(run) == ["00000001", "00000001.state"]
@@ -209,9 +210,7 @@ def test_a_run_without_any_whole_checkpoint_is_damaged(tmp_path: Path) -> None:
     for update in (1, 2):
         flip(run.model_dir(update) / "model.safetensors")
     warnings: list[str] = []
-    with pytest.raises(
-        DamagedError, match="run: training cannot continue from any of its checkpoints; "
-    ):
+    with refuses(DamagedError, "run; --out"):
         newest_resumable(run, warnings.append)
     assert len(warnings) == 2
 
@@ -219,9 +218,7 @@ def test_a_run_without_any_whole_checkpoint_is_damaged(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_checkpoint_of_the_run_is_named(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 1)
     tiny_model_folder(run.model_dir(2), 7, tiny_tensors(2))
-    with pytest.raises(
-        DamagedError, match="00000002: is not the checkpoint of update 2; move it els"
-    ):
+    with refuses(DamagedError, "00000002 update 2"):
         list_checkpoints(run)
 
 
@@ -365,7 +362,7 @@ def test_a_full_disk_keeps_the_checkpoints_that_were_there(
     names = checkpoint_names(run)
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", refuse)
-        with pytest.raises(ResourceError, match=r"00000002\.state: No space left on device; free"):
+        with refuses(ResourceError, "00000002.state"):
             write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
     assert checkpoint_names(run) == names
     write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))

@@ -16,6 +16,7 @@ from nmtkit.storage.model_description import (
     identify,
     line_of_descent,
 )
+from tests.messages import refuses
 from tests.tiny import tiny_codec
 
 
@@ -32,39 +33,32 @@ def write_config(folder: Path, config: str) -> Path:
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "anything"])
 def test_a_folder_of_other_things_is_no_model_and_is_not_read(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"\x80\x02cos\nsystem\n")
-    with pytest.raises(
-        DamagedError, match=r"is not an nmtkit model.*pickled weights.*are not read"
-    ):
+    with refuses(DamagedError, "manifest.json"):
         describe_model(tmp_path)
 
 
 def test_another_format_is_no_model(tmp_path: Path) -> None:
     with new_folder(tmp_path / "data", "nmtkit-dataset", 1, overwrite=False):
         pass
-    with pytest.raises(
-        DamagedError, match="data: is of format 'nmtkit-dataset', not a model; give a model folder"
-    ):
+    with refuses(DamagedError, "data nmtkit-dataset"):
         describe_model(tmp_path / "data")
 
 
 def test_a_missing_folder_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(DamagedError, match="model: no such folder; check the path"):
+    with refuses(DamagedError, "model"):
         describe_model(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["encoder_layers", "model_size", "max_positions"])
 def test_a_configuration_beyond_the_bounds_is_damaged(name: str, tmp_path: Path) -> None:
     folder = write_config(tmp_path / "model", f"[model]\n{name} = 1000000000\n")
-    expected = rf"{name} \(1000000000\) must be a whole number from .* with this version of nmtkit"
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, f"{name} 1000000000"):
         describe_model(folder)
 
 
 def test_a_configuration_of_a_later_nmtkit_is_an_error(tmp_path: Path) -> None:
     folder = write_config(tmp_path / "model", "[model]\nwings = 2\n")
-    with pytest.raises(
-        DamagedError, match=r"config\.toml: unknown key 'wings'.*this version of nmt"
-    ):
+    with refuses(DamagedError, "config.toml wings"):
         describe_model(folder)
 
 
@@ -78,9 +72,7 @@ def test_a_model_is_identified_by_the_hash_of_its_weights(tmp_path: Path) -> Non
 
 
 def test_a_manifest_without_weights_is_damaged(tmp_path: Path) -> None:
-    with pytest.raises(
-        DamagedError, match=r"model/model\.safetensors: missing; restore the folder"
-    ):
+    with refuses(DamagedError, "model/model.safetensors"):
         identify(tmp_path / "model", {"update": 9, "files": {}})
 
 
@@ -95,7 +87,7 @@ def test_the_hashes_of_a_model_follow_its_weights_and_its_codec(tmp_path: Path) 
     assert first == write("b", b"1", "x")
     assert first != write("c", b"2", "x")
     assert first != write("d", b"1", "y")
-    with pytest.raises(DamagedError, match="missing: no such folder; check the path"):
+    with refuses(DamagedError, "missing"):
         hashes_of(tmp_path / "missing")
 
 

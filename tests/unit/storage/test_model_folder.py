@@ -29,6 +29,7 @@ from nmtkit.storage.model_folder import (
     save_tensors,
     write_model,
 )
+from tests.messages import refuses
 from tests.snapshots import tiny_model_folder, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
@@ -155,14 +156,14 @@ def test_a_transposed_tensor_is_written_as_it_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_parameters_that_are_not_finite_are_not_written(value: float, tmp_path: Path) -> None:
     tensors = {**tiny_tensors(1), "bad": torch.tensor([1.0, value])}
-    with pytest.raises(DivergedError, match="model: not written, because bad has values that are"):
+    with refuses(DivergedError, "model bad; --out --learning-rate-scale --clip-norm"):
         tiny_model_folder(tmp_path / "model", 1, tensors)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_existing_folder_is_replaced_only_when_asked(tmp_path: Path) -> None:
     tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
-    with pytest.raises(ConfigError, match="already exists; choose another name or add --overwrite"):
+    with refuses(ConfigError, "model; --overwrite"):
         tiny_model_folder(tmp_path / "model", 2, tiny_tensors(2))
     write_model(tmp_path / "model", tiny_tensors(2), TrainRecipe(), tiny_codec(), {}, True)
     stored = load_tensors(tmp_path / "model" / "model.safetensors")
@@ -176,7 +177,7 @@ def test_a_full_disk_under_safetensors_is_a_resource_error(
         raise SafetensorError("Error while serializing: I/O error: No space left (os error 28)")
 
     monkeypatch.setattr(model_folder, "save_file", refuse)
-    with pytest.raises(ResourceError, match="model: No space left on device; free some"):
+    with refuses(ResourceError, "model"):
         tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
     assert list(tmp_path.iterdir()) == []
 
@@ -214,23 +215,21 @@ def reshape(tensors: dict[str, Tensor]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "keys"),
     [
-        (drop, r"decoder\.1\.self_attention\.output\.bias is missing, where the model has \(16,\)"),
-        (add, r"decoder\.2\.weight is \(2, 3\), where the model has none"),
-        (reshape, r"output\.bias is \(4,\), where the model has \(16,\)"),
+        (drop, "decoder.1.self_attention.output.bias 16"),
+        (add, "decoder.2.weight 2 3"),
+        (reshape, "output.bias 4 16"),
     ],
 )
 def test_parameters_that_do_not_fit_are_named(
-    change: Callable[[dict[str, Tensor]], None], told: str, tmp_path: Path
+    change: Callable[[dict[str, Tensor]], None], keys: str, tmp_path: Path
 ) -> None:
     model = tiny_model(tiny_codec())
     tensors = dict(model.state_dict())
     change(tensors)
     write(tmp_path / "model", model, tensors)
-    with pytest.raises(
-        DamagedError, match=rf"model\.safetensors: does not fit config\.toml: .*{told}"
-    ):
+    with refuses(DamagedError, f"model.safetensors config.toml {keys}"):
         read_model(tmp_path / "model", CPU)
 
 
@@ -238,9 +237,7 @@ def test_a_configuration_of_another_shape_does_not_fit(tmp_path: Path) -> None:
     model = tiny_model(tiny_codec())
     model.config = replace(model.config, model_size=32)
     write(tmp_path / "model", model, dict(model.state_dict()))
-    with pytest.raises(
-        DamagedError, match=r"does not fit config\.toml: .*\(.*16\), where .*\(.*32\)"
-    ):
+    with refuses(DamagedError, "config.toml source_embedding.tokens.weight 19 16 32"):
         read_model(tmp_path / "model", CPU)
 
 
@@ -259,7 +256,7 @@ def test_a_configuration_of_a_huge_model_is_refused_before_it_is_built(
     model.config = replace(model.config, **changes)
     write(tmp_path / "model", model, dict(model.state_dict()))
     begin = time.process_time()
-    with pytest.raises(DamagedError, match=r"\d parameters, where the model has [\d,]{9,}; "):
+    with refuses(DamagedError, "model.safetensors config.toml"):
         read_model(tmp_path / "model", CPU)
     assert time.process_time() - begin < 1
 
@@ -279,7 +276,7 @@ def test_a_tensor_with_many_names_counts_once_for_the_size_of_a_model(tmp_path: 
 
 def test_a_file_that_is_not_of_safetensors_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\x80\x02cos\nsystem\n")
-    with pytest.raises(DamagedError, match=r"file: damaged \(.*header.*\); restore"):
+    with refuses(DamagedError, "file"):
         load_tensors(tmp_path / "file")
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
@@ -12,6 +11,7 @@ from nmtkit.storage.checkpoint import write_checkpoint
 from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.model_path import find_model
 from nmtkit.storage.run_folder import RunFolder
+from tests.messages import refuses
 from tests.snapshots import read_tensors, tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
@@ -51,13 +51,11 @@ def test_a_run_without_a_best_checkpoint_stands_for_its_last(tmp_path: Path) -> 
 
 def test_a_run_without_checkpoints_is_an_error(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run")
-    with pytest.raises(
-        DamagedError, match="run: there is no such checkpoint yet; continue with `nmtki"
-    ):
+    with refuses(DamagedError, "run; nmtkit train"):
         load_model(run.path, CPU)
 
 
 def test_other_files_named_last_are_no_pointers(tmp_path: Path) -> None:
     (tmp_path / "last").write_text("00000001\n")
-    with pytest.raises(DamagedError, match="last: is a file, not a folder; check the path"):
+    with refuses(DamagedError, "last"):
         load_model(tmp_path / "last", CPU)

@@ -7,6 +7,7 @@ import pytest
 from nmtkit.errors import DamagedError
 from nmtkit.storage.reading import check_is_file, read_file
 from tests.folders import planted
+from tests.messages import refuses
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "second name of a file"])
@@ -23,7 +24,7 @@ def test_what_is_not_a_file_is_refused_unread(kind: str, tmp_path: Path) -> None
     path = tmp_path / "ours" / "file"
     with planted(kind, path):
         for read in (read_file, check_is_file):
-            with pytest.raises(DamagedError, match=r"ours/file: not a file; replace it by the f"):
+            with refuses(DamagedError, "ours/file"):
                 read(path)
 
 

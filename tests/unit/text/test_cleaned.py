@@ -14,6 +14,7 @@ from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized, tokenize
 from nmtkit.text.words import Words
 from tests.golden.freeze_codec import LINES
+from tests.messages import refuses
 
 BOTH = Cleaning(unescape=True, normalize="nfc")
 SUBWORDS = Subword.train(LINES, "bpe", 320, "x")
@@ -85,12 +86,12 @@ def test_a_damaged_description_is_refused(wrong: str, tmp_path: Path) -> None:
     name = wrong.partition(":")[0]
     right = '"unescape": true' if "unescape" in name else '"normalize": "nfc"'
     path.write_text(path.read_text("utf-8").replace(right, wrong, 1), "utf-8")
-    with pytest.raises(DamagedError, match=r"codec.json: missing or wrong: source; restore"):
+    with refuses(DamagedError, "codec.json source"):
         TextCodec.load(tmp_path)
 
 
 def test_tokens_that_cleaning_changes_are_refused() -> None:
     wrapped = Cleaned(VOCABULARIES[1], BOTH)
     assert wrapped.with_tokens(["<bt>"]).size == wrapped.size + 1
-    with pytest.raises(DataError, match=r"token '&lt;bt&gt;' is '<bt>' after the vocabulary's "):
+    with refuses(DataError, "<bt> unescape nfc"):
         wrapped.with_tokens(["&lt;bt&gt;"])

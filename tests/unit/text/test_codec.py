@@ -1,5 +1,4 @@
 import json
-import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.subword import Subword
 from nmtkit.text.tokenized import Tokenized
 from nmtkit.text.words import Words
+from tests.messages import refuses
 from tests.tiny import tiny_codec
 
 LINES = ["the cat sat on the mat", "the dog ran to the cat", "dogs and cats ran and sat"]
@@ -161,37 +161,32 @@ def test_different_codecs_have_different_fingerprints() -> None:
 def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     folder = saved(subword_codec(), tmp_path)
     (folder / name).unlink()
-    with pytest.raises(DamagedError, match=re.escape(str(folder / name)) + ".*; restore"):
+    with refuses(DamagedError, folder / name):
         TextCodec.load(folder)
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("change", "keys"),
     [
-        ({"format": "other"}, "codec.json: not a codec; restore the folder"),
-        ({"version": 0}, "codec.json: this nmtkit reads codecs up to version 3, not 0"),
-        ({"version": "3"}, "codec.json: this nmtkit reads codecs up to version 3, not 3"),
-        ({"version": 4}, "codec.json: this nmtkit reads codecs up to version 3, not 4; use the nm"),
-        ({"source": {}, "is_shared": 1}, "codec.json: missing or wrong: source, is_shared; res"),
-        ({"source": {**SIDE, "kind": []}}, "codec.json: missing or wrong: source; restore"),
-        ({"target": {**SIDE, "lang": None}}, "codec.json: missing or wrong: target; restore"),
-        (
-            {"target": {**SIDE, "kind": "trees", "tokenizer": "moses"}},
-            "codec.json: missing or wrong: target; restore",
-        ),
-        ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json: missing or wrong: target; restore"),
-        ({"target": {**SIDE, "kind": "sentencepiece"}}, "missing or wrong: is_shared; restore"),
-        ({"target": {**SIDE, "tokenizer": "moses"}}, "missing or wrong: is_shared; restore"),
-        ({"target": []}, "codec.json: missing or wrong: target; restore"),
-        ({"version": 1}, "codec.json: missing or wrong: source, target; restore"),
+        ({"format": "other"}, "codec.json"),
+        ({"version": 0}, "codec.json 3 0"),
+        ({"version": "3"}, "codec.json version 3"),
+        ({"version": 4}, "codec.json 3 4"),
+        ({"source": {}, "is_shared": 1}, "codec.json source is_shared"),
+        ({"source": {**SIDE, "kind": []}}, "codec.json source"),
+        ({"target": {**SIDE, "lang": None}}, "codec.json target"),
+        ({"target": {**SIDE, "kind": "trees", "tokenizer": "moses"}}, "codec.json target"),
+        ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json target"),
+        ({"target": {**SIDE, "kind": "sentencepiece"}}, "codec.json is_shared"),
+        ({"target": {**SIDE, "tokenizer": "moses"}}, "codec.json is_shared"),
+        ({"target": []}, "codec.json target"),
+        ({"version": 1}, "codec.json source target"),
     ],
 )
-def test_a_wrong_description_is_an_error(
-    tmp_path: Path, change: dict[str, Any], expected: str
-) -> None:
+def test_a_wrong_description_is_an_error(tmp_path: Path, change: dict[str, Any], keys: str) -> None:
     path = saved(tiny_codec(), tmp_path) / "codec.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, keys):
         TextCodec.load(tmp_path)
 
 
@@ -201,22 +196,21 @@ def test_a_wrong_description_is_an_error(
 def test_a_damaged_description_is_an_error(tmp_path: Path, data: bytes) -> None:
     path = saved(tiny_codec(), tmp_path) / "codec.json"
     path.write_bytes(data)
-    with pytest.raises(DamagedError, match=r"codec.json: not (JSON|a codec); restore the folder"):
+    with refuses(DamagedError, "codec.json"):
         TextCodec.load(tmp_path)
 
 
 def test_a_damaged_list_of_words_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = saved(tiny_codec(), tmp_path) / "shared.txt"
     path.write_bytes(path.read_bytes() + b"a\n")
-    expected = re.escape(f"damaged codec ({path}:20: token 'a' appears twice; delete one line); r")
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, f"{path}:20 a"):
         TextCodec.load(tmp_path)
 
 
 def test_a_damaged_model_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = saved(subword_codec(), tmp_path) / "target.model"
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(DamagedError, match=re.escape(f"{path}: not a SentencePiece model")):
+    with refuses(DamagedError, f"{path} SentencePiece"):
         TextCodec.load(tmp_path)
 
 

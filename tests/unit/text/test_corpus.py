@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.corpus import Corpus, chunks, line_key, sample
 from tests.folders import planted
+from tests.messages import refuses
 from tests.tiny import write_lines
 
 
@@ -24,7 +25,7 @@ def test_a_corpus_is_found_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_missing_corpus_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"neither .*x\.en nor .*x\.en\.gz exists"):
+    with refuses(ConfigError, "x.en x.en.gz"):
         Corpus.find(str(tmp_path / "x"), "en", "de")
 
 
@@ -35,7 +36,7 @@ def test_a_pipe_or_device_is_refused_unread(kind: str, tmp_path: Path) -> None:
     (tmp_path / "ours" / "x.de").unlink()
     with (
         planted(kind, tmp_path / "ours" / "x.de"),
-        pytest.raises(ConfigError, match=r"x\.de: is a pipe or device, and this text is read mor"),
+        refuses(ConfigError, "x.de"),
     ):
         Corpus.find(str(tmp_path / "ours" / "x"), "en", "de")
 
@@ -44,7 +45,7 @@ def test_a_corpus_is_read_to_its_end_when_it_is_found(tmp_path: Path) -> None:
     numbered(tmp_path, "x", 3)
     with (tmp_path / "x.de").open("ab") as file:
         file.write(b"\xff\n")
-    with pytest.raises(DataError, match=r"x\.de:4: not valid UTF-8"):
+    with refuses(DataError, "x.de:4 UTF-8; iconv"):
         Corpus.find(str(tmp_path / "x"), "en", "de")
 
 

@@ -1,7 +1,6 @@
 import gzip
 import io
 import math
-import re
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from nmtkit.text.lines import (
     read_pair,
     resolve,
 )
+from tests.messages import refuses
 from tests.tiny import never_warn
 
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -81,23 +81,23 @@ def test_only_a_line_feed_ends_a_line(data: bytes, expected: list[str]) -> None:
 
 
 def test_invalid_utf8_is_an_error_that_names_line_and_byte() -> None:
-    with pytest.raises(DataError, match=r"^x:2: not valid UTF-8 at byte 5 of the line \(0x80\); "):
+    with refuses(DataError, "x:2 UTF-8 byte 5 0x80; iconv"):
         lines_of(b"good\nbad \x80 x\n")
 
 
 def test_the_byte_is_counted_from_the_start_of_the_file_with_its_mark() -> None:
-    with pytest.raises(DataError, match=r"^x:1: not valid UTF-8 at byte 5 of the line \(0xff\)"):
+    with refuses(DataError, "x:1 UTF-8 byte 5 0xff; iconv"):
         lines_of(b"\xef\xbb\xbfa\xff\n")
 
 
 @pytest.mark.parametrize("bad", [b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
 def test_text_that_is_not_strict_utf8_is_an_error(bad: bytes) -> None:
-    with pytest.raises(DataError, match="not valid UTF-8 at byte 2 of the line"):
+    with refuses(DataError, "x:1 UTF-8 byte 2; iconv"):
         lines_of(b"a" + bad + b"\n")
 
 
 def test_utf16_is_recognized_by_its_mark() -> None:
-    with pytest.raises(DataError, match="looks like UTF-16: convert it, such as with `iconv"):
+    with refuses(DataError, "x:1; UTF-16 iconv"):
         lines_of("A man.\n".encode("utf-16"))
 
 
@@ -122,14 +122,14 @@ def test_a_line_of_the_largest_size_is_read_and_a_longer_one_is_an_error_with_it
     largest = "x" * MAX_LINE_BYTES
     assert lines_of(f"{largest}\n{largest}\na".encode()) == [largest, largest, "a"]
     for end in ("", "\n", "\na\n"):
-        with pytest.raises(DataError, match=r"^x:2: a line of more than 1MiB; break it into "):
+        with refuses(DataError, "x:2 1MiB"):
             lines_of(f"a\n{largest}x{end}".encode())
 
 
 def test_a_line_that_is_too_long_is_not_held() -> None:
     stream = io.BytesIO(b"x" * (20 * MAX_LINE_BYTES))
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"^x:1: a line of more than 1MiB"):
+    with refuses(DataError, "x:1 1MiB"):
         list(decode_lines(stream, "x", never_warn))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -160,17 +160,14 @@ def test_a_damaged_gzip_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     flipped = bytes([*whole[:-8], whole[-8] ^ 1, *whole[-7:]])
     for data in (whole[:-10], flipped, whole[:12] + b"\xff" * 20):
         path = written(tmp_path / "x.gz", data)
-        expected = (
-            re.escape(f"{path}: damaged gzip file (") + r".*\); download or compress it again"
-        )
-        with pytest.raises(DataError, match=expected):
+        with refuses(DataError, path):
             list(read_lines(path))
 
 
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_a_path_without_a_file_is_an_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    with pytest.raises(ConfigError, match=re.escape(str(path)) + ": .* give a text file"):
+    with refuses(ConfigError, path):
         open_bytes(path)
 
 
@@ -201,14 +198,13 @@ def test_unequal_files_are_refused_with_both_names_and_counts(
 ) -> None:
     source, target = written(tmp_path / "x.en", first), written(tmp_path / "x.de", second)
     for one, other in ((source, target), (target, source)):
-        expected = f"{one} has {count_lines(one)} lines, {other} has {count_lines(other)}; line n"
-        with pytest.raises(DataError, match=re.escape(expected)):
+        with refuses(DataError, f"{one} {count_lines(one)} {other} {count_lines(other)}"):
             list(read_pair(one, other))
 
 
 def test_two_empty_files_are_refused(tmp_path: Path) -> None:
     source, target = written(tmp_path / "x.en", b""), written(tmp_path / "x.de", b"")
-    with pytest.raises(DataError, match=re.escape(f"{source} and {target} hold no lines; give")):
+    with refuses(DataError, f"{source} {target}"):
         list(read_pair(source, target))
 
 
@@ -248,10 +244,10 @@ def test_raw_lines_have_no_mark_and_no_line_ends() -> None:
 
 
 def test_the_facts_of_a_text_include_its_faults() -> None:
-    with pytest.raises(DataError, match=r"^x:2: a line of more than .*; break it into several"):
+    with refuses(DataError, "x:2 0MiB"):
         facts_of(raw_lines(io.BytesIO(b"a\n" + b"b" * 11), "x", 10))
     torn = gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(b"a\nb\n")[:-9]))
-    with pytest.raises(DataError, match=r"^x: damaged gzip file"):
+    with refuses(DataError, "x"):
         facts_of(raw_lines(cast(BinaryIO, torn), "x", 10))
 
 
@@ -265,8 +261,7 @@ def test_a_prefix_is_resolved_to_the_plain_or_compressed_file(tmp_path: Path) ->
 
 def test_a_prefix_without_files_is_an_error_that_names_both(tmp_path: Path) -> None:
     prefix = tmp_path / "train"
-    expected = f"neither {prefix}.en nor {prefix}.en.gz exists; give the part of the path before"
-    with pytest.raises(ConfigError, match=re.escape(expected)):
+    with refuses(ConfigError, f"{prefix}.en {prefix}.en.gz"):
         resolve(str(prefix), "en")
 
 
@@ -296,19 +291,16 @@ def test_lines_are_paired_without_reading_ahead() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "message"),
+    ("source", "target", "keys"),
     [
-        (["a"], ["A", "B", "C"], "x has 1 lines, and X has more"),
-        (["a", "b"], [], "X has 0 lines, and x has more"),
+        (["a"], ["A", "B", "C"], "x 1 X"),
+        (["a", "b"], [], "X 0 x"),
     ],
 )
 def test_texts_of_unequal_length_are_an_error_with_their_names(
-    source: list[str], target: list[str], message: str
+    source: list[str], target: list[str], keys: str
 ) -> None:
-    with pytest.raises(
-        DataError,
-        match=f"^{message}; line n of one must be the translation of line n of the other$",
-    ):
+    with refuses(DataError, keys):
         list(pair_lines(source, target, ("x", "X")))
 
 
@@ -350,8 +342,7 @@ def test_items_before_an_error_come_first(num_items: int) -> None:
 @pytest.mark.parametrize("warn", [None, never_warn])
 def test_compressed_text_of_a_stream_is_refused(warn: Callable[[str], None] | None) -> None:
     lines = decode_lines(io.BytesIO(gzip.compress(b"a")), "standard input", warn)
-    expected = "^standard input: compressed by gzip, .*; decompress it, such as with `zcat`$"
-    with pytest.raises(DataError, match=expected):
+    with refuses(DataError, "input gzip; zcat"):
         next(lines)
 
 

@@ -14,6 +14,7 @@ from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
+from tests.messages import refuses
 
 LINES = ["the cat sat on the mat", "the dog ran to the cat", "dogs and cats ran and sat"]
 ENGLISH, FRENCH = ">>eng<<", ">>fra<<"
@@ -127,24 +128,24 @@ def test_codecs_with_other_lists_have_other_fingerprints() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "expected"),
+    ("name", "content", "keys"),
     [
-        ("source.json", None, "source.json: missing; restore"),
-        ("source.json", b"[", "source.json: not JSON; restore"),
-        ("target.json", b'{"a": 1}', "target.json: not a list of distinct pieces; restore"),
-        ("target.json", b'["a", "b", "a", "c"]', "target.json: not a list of distinct pieces"),
-        ("target.json", b'["a", "b"]', "target.json: not a list of distinct pieces"),
-        ("target.json", b'["a", "b", "c", 4]', "target.json: not a list of distinct pieces"),
-        ("target.model", b"x", "target.model: not a SentencePiece model, or damaged"),
-        ("target.model", None, "target.model: missing; restore"),
+        ("source.json", None, "source.json"),
+        ("source.json", b"[", "source.json JSON"),
+        ("target.json", b'{"a": 1}', "target.json"),
+        ("target.json", b'["a", "b", "a", "c"]', "target.json"),
+        ("target.json", b'["a", "b"]', "target.json"),
+        ("target.json", b'["a", "b", "c", 4]', "target.json"),
+        ("target.model", b"x", "target.model SentencePiece"),
+        ("target.model", None, "target.model"),
     ],
 )
-def test_damage_is_named(name: str, content: bytes | None, expected: str, tmp_path: Path) -> None:
+def test_damage_is_named(name: str, content: bytes | None, keys: str, tmp_path: Path) -> None:
     codec().save(tmp_path)
     (tmp_path / name).unlink()
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, keys):
         TextCodec.load(tmp_path)
 
 

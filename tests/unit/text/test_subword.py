@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.subword import Algorithm, Subword
+from tests.messages import refuses
 
 SIZE = 320
 
@@ -223,29 +224,24 @@ def test_training_and_loading_write_nothing(capfd: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 def test_too_large_a_size_is_an_error_with_the_largest_possible_one(algorithm: Algorithm) -> None:
-    expected = (
-        r"a vocabulary of 50000 entries is too large for the text of en and de; "
-        r"set --vocab-size to at most (\d+)"
-    )
-    with pytest.raises(ConfigError, match=expected) as raised:
+    with refuses(ConfigError, "50000 en and de; --vocab-size") as raised:
         Subword.train(corpus(), algorithm, 50_000, "en and de")
-    largest = re.search(expected, str(raised.value))
+    largest = re.search(r"--vocab-size .*?(\d+)", str(raised.value))
     assert largest
     assert Subword.train(corpus(), algorithm, int(largest[1]), "x").size == int(largest[1])
 
 
 def test_too_small_a_size_is_an_error_with_the_smallest_possible_one() -> None:
-    expected = r"a vocabulary of 100 entries is too small .* set --vocab-size to at least (\d+)"
-    with pytest.raises(ConfigError, match=expected) as raised:
+    with refuses(ConfigError, "100 en; --vocab-size") as raised:
         Subword.train(corpus(), "bpe", 100, "en")
-    smallest = re.search(expected, str(raised.value))
+    smallest = re.search(r"--vocab-size .*?(\d+)", str(raised.value))
     assert smallest
     assert Subword.train(corpus(), "bpe", int(smallest[1]), "x").size == int(smallest[1])
 
 
 @pytest.mark.parametrize("lines", [[], [""], [" ", "\t"], ["a" * 5000]])
 def test_nothing_to_learn_from_is_an_error(lines: list[str]) -> None:
-    with pytest.raises(DataError, match="no vocabulary can be learnt from the text of en: every"):
+    with refuses(DataError, "en 4192"):
         Subword.train(lines, "bpe", SIZE, "en")
 
 
@@ -264,13 +260,12 @@ def test_an_error_of_the_lines_is_raised_unchanged(error: BaseException) -> None
 def test_a_damaged_model_is_an_error_that_names_the_file(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "x.model"
     path.write_bytes(model().data[:cut])
-    expected = re.escape(str(path)) + ": not a SentencePiece model, or damaged; copy or train"
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, f"{path} SentencePiece"):
         Subword.load(path)
 
 
 def test_a_model_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"missing\.model: No such file .* give a SentencePiece"):
+    with refuses(ConfigError, "missing.model; SentencePiece"):
         Subword.load(tmp_path / "missing.model")
 
 
@@ -283,7 +278,7 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
         unk_id=3,
         minloglevel=2,
     )
-    with pytest.raises(ConfigError, match=r"ids \(3, 1, 2\), not \(0, 1, 2\); train it with"):
+    with refuses(ConfigError, "other.model <unk> <s> </s> ids; SentencePiece's"):
         Subword.load(tmp_path / "other.model")
 
 

@@ -13,6 +13,7 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.subword_sampler import SubwordSampler
+from tests.messages import refuses
 from tests.unit.text.test_subword import SPACE_SYMBOL, TEXT, corpus
 
 ALGORITHMS: list[Algorithm] = ["bpe", "unigram"]
@@ -82,22 +83,22 @@ def test_decoding_gives_the_normalized_line(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("token", "expected"),
+    ("token", "keys"),
     [
-        ("\u200b", r"token '\\u200b' is '' after the vocabulary's normalisation, not one word; l"),
-        ("a\0b", r"token 'a\\x00b' is 'a\\x00b' after the vocabulary's normalisation, not one"),
-        (8000 * "x", r"token 'x+\.\.\. has 8,003 bytes with the symbol for a space, above Sent"),
+        ("\u200b", r"\u200b"),
+        ("a\0b", r"a\x00b"),
+        (8000 * "x", "8,003 SentencePiece's"),
     ],
 )
-def test_a_token_that_cannot_be_an_entry_is_named(kind: str, token: str, expected: str) -> None:
-    with pytest.raises(DataError, match=f"^{expected}"):
+def test_a_token_that_cannot_be_an_entry_is_named(kind: str, token: str, keys: str) -> None:
+    with refuses(DataError, keys):
         vocabulary(kind).with_tokens(["<bt>", token])
 
 
 def test_a_model_that_puts_no_space_before_a_line_cannot_have_tokens() -> None:
     """Without its dummy prefix, the first word of a line would not be the token."""
     model = _trained_without_prefix()
-    with pytest.raises(DataError, match=r"^token '<bt>' cannot be one entry of this vocabulary, w"):
+    with refuses(DataError, "<bt>"):
         model.with_tokens(["<bt>"])
 
 

@@ -24,6 +24,7 @@ from nmtkit.training.compiling import (
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.state import Progress
+from tests.messages import refuses
 from tests.tiny import tiny_train_recipe
 
 CPU = torch.device("cpu")
@@ -259,10 +260,8 @@ def test_the_trial_batch_has_the_size_of_a_micro_batch_of_several_ranks(
 
 def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = tokens_tried(0, monkeypatch)
-    reported = (
-        "out of memory, even for a batch of 64 tokens; use a smaller model or a larger machine"
-    )
-    with pytest.raises(ResourceError, match=reported):
+    reported = "memory 64"
+    with refuses(ResourceError, reported):
         choose_execution(recipe_of(192), SIZE, CPU, pytest.fail)
     assert tried == [192, 96, 64]
 

@@ -8,6 +8,7 @@ from nmtkit.errors import LostRankError
 from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.training import distributed
 from nmtkit.training.distributed import Ranks
+from tests.messages import refuses
 
 
 class Lost(HostCopy):
@@ -25,7 +26,7 @@ def test_an_exchange_between_devices_that_does_not_end_is_an_error(
     store.set("answers/1", "present")  # its host answers
     control = ProcessGroup(store, 0, 2)
     ranks = Ranks(0, 2, store, control, timeout_s=0.01)
-    with pytest.raises(LostRankError, match="the connection between ranks was lost in update 3"):
+    with refuses(LostRankError, "update 3"):
         ranks.read(Lost(torch.zeros(2)), "in update 3")
 
 

@@ -28,6 +28,7 @@ from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import Words
 from nmtkit.training.initialization import Origin, Parent, no_weights
+from tests.messages import refuses
 from tests.snapshots import tiny_snapshot
 from tests.tiny import TRAIN_LINES, WORDS, tiny_codec
 
@@ -261,11 +262,9 @@ def test_another_parent_is_refused_for_a_run_that_exists(dataset: Dataset, tmp_p
     write_parent(tmp_path / "other", dataset.codec)
     other = Parent(tmp_path / "other")
     resumable = resumable_with({"parents": [{"name": "first", "sha256": "ab"}]})
-    with pytest.raises(
-        ConfigError, match=r"other: is not the model that .*run began with: .*first"
-    ):
+    with refuses(ConfigError, "other run; --from --out"):
         Origin.find(other, tmp_path / "run", CONFIG, dataset, resumable)
-    with pytest.raises(ConfigError, match="run: this run began with random weights; leave out"):
+    with refuses(ConfigError, "run; --from --out"):
         Origin.find(other, tmp_path / "run", CONFIG, dataset, resumable_with({}))
 
 
@@ -284,28 +283,20 @@ def test_another_shape_is_refused_and_another_dropout_is_not(
         old = getattr(CONFIG, name)
         texts = {"norm": "pre", "activation": "silu", "positions": "learned"}
         new: Any = texts.get(name, not old if isinstance(old, bool) else old * 2 or 2)
-        with pytest.raises(ConfigError) as raised:
+        with refuses(ConfigError, f"parent {name} {new} {old}"):
             Origin.find(parent, tmp_path, changed(name, new), dataset, None)
-        expected = f"parent: the model has another shape: {name} ({new}) must be {old}; leave out"
-        assert expected in str(raised.value)
 
 
 def test_another_vocabulary_needs_the_option(dataset: Dataset, tmp_path: Path) -> None:
     write_parent(tmp_path / "parent", shared(Words(["a"])))
-    with pytest.raises(
-        ConfigError,
-        match=r"parent: the model has another vocabulary than .*data; preprocess with "
-        r"--vocabulary-of .*parent, or give --update-vocabulary",
-    ):
+    with refuses(ConfigError, "parent data; --vocabulary-of parent --update-vocabulary"):
         Origin.find(Parent(tmp_path / "parent"), tmp_path, CONFIG, dataset, None)
 
 
 def test_other_languages_need_the_option(dataset: Dataset, tmp_path: Path) -> None:
     codec = replace(dataset.codec, source_lang="fr")
     write_parent(tmp_path / "parent", codec)
-    with pytest.raises(
-        ConfigError, match=r"the model translates fr to de, and .*data is en to de; .*--update"
-    ):
+    with refuses(ConfigError, "data; --update-vocabulary"):
         Origin.find(Parent(tmp_path / "parent"), tmp_path, CONFIG, dataset, None)
     parent = Parent(tmp_path / "parent", updates_vocabulary=True)
     assert Origin.find(parent, tmp_path, CONFIG, dataset, None).parents
@@ -324,7 +315,7 @@ def test_an_imported_model_without_languages_is_of_any(dataset: Dataset, tmp_pat
 def test_an_update_of_an_equal_vocabulary_has_no_effect(dataset: Dataset, tmp_path: Path) -> None:
     write_parent(tmp_path / "parent", dataset.codec)
     parent = Parent(tmp_path / "parent", updates_vocabulary=True)
-    with pytest.raises(ConfigError, match=r"--update-vocabulary has no effect; leave it out"):
+    with refuses(ConfigError, "--update-vocabulary"):
         Origin.find(parent, tmp_path, CONFIG, dataset, None)
 
 
@@ -357,7 +348,7 @@ def test_a_parent_run_may_have_trained_on(dataset: Dataset, tmp_path: Path) -> N
     (run.model_dir(4) / "manifest.json").write_text("{}", encoding="utf-8")
     assert Origin.find(Parent(run.path), tmp_path, CONFIG, dataset, resumable).parents == parents
     shutil.rmtree(run.model_dir(5))
-    with pytest.raises(ConfigError, match="night: is not the model"):
+    with refuses(ConfigError, "night; --config --from --out"):
         Origin.find(Parent(run.path), tmp_path, CONFIG, dataset, resumable)
 
 
@@ -380,5 +371,5 @@ def test_a_damaged_parent_is_refused(dataset: Dataset, tmp_path: Path) -> None:
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    with pytest.raises(DamagedError, match=r"model\.safetensors: damaged"):
+    with refuses(DamagedError, "model.safetensors"):
         Origin.find(Parent(tmp_path / "parent"), tmp_path, CONFIG, dataset, None)

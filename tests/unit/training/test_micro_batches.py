@@ -20,6 +20,7 @@ from nmtkit.training.micro_batches import (
     read_increases,
 )
 from nmtkit.training.seeds import micro_batch_seed
+from tests.messages import refuses
 
 
 @pytest.mark.parametrize(
@@ -144,12 +145,12 @@ def test_the_file_of_version_0_1_is_read_and_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "[1]", '[{"pieces": 2}]', '{"from_update": 1}'])
 def test_a_file_with_something_else_is_damaged(name: str, content: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(DamagedError, match=rf"{name}: not a list of increases .*; delete the file"):
+    with refuses(DamagedError, name):
         schedule_of(tmp_path, 1)
 
 
 @pytest.mark.parametrize("name", ["micro_batches.json", "pieces.json"])
 def test_a_pipe_is_refused_unread(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / name)
-    with pytest.raises(DamagedError, match=rf"{name}: not a file; replace it by the file"):
+    with refuses(DamagedError, name):
         schedule_of(tmp_path, 1)

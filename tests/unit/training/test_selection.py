@@ -34,6 +34,7 @@ from nmtkit.training.validation import (
     make_validation_metrics,
 )
 from tests.doubles import report_everything
+from tests.messages import refuses
 from tests.snapshots import read_tensors, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
@@ -62,10 +63,7 @@ def test_the_newest_scheduled_checkpoints_are_taken(tmp_path: Path) -> None:
 
 def test_too_few_checkpoints_is_an_error_with_their_number(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1, 2)
-    with pytest.raises(
-        ConfigError,
-        match="run: has 2 scheduled checkpoints, fewer than 3; ask for fewer, or tr",
-    ):
+    with refuses(ConfigError, "run 2 3; --save-every --keep"):
         last_checkpoints(tmp_path / "run", 3)
 
 
@@ -153,17 +151,13 @@ def test_too_few_validated_checkpoints_is_an_error_with_their_number(
 ) -> None:
     run = validated_run(tmp_path / "run")
     write_checkpoint(run, tiny_snapshot(6, is_scheduled=True))
-    with pytest.raises(
-        ConfigError,
-        match="run: has 5 checkpoints that were validated, fewer than 6; ask "
-        "for fewer, or train with a smaller --validate-every or a larger --keep-best",
-    ):
+    with refuses(ConfigError, "run 5 6; --validate-every --keep-best"):
         best_checkpoints(tmp_path / "run", 6, pytest.fail)
 
 
 def test_a_run_without_checkpoints_has_no_best(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run")
-    with pytest.raises(DamagedError, match="run: there is no such checkpoint yet; continue with"):
+    with refuses(DamagedError, "run; nmtkit train"):
         best_checkpoints(tmp_path / "run", 1, pytest.fail)
 
 
@@ -175,9 +169,7 @@ def test_a_folder_that_is_no_run_is_refused(
 ) -> None:
     folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
     for path in (folder, tmp_path / "missing"):
-        with pytest.raises(
-            ConfigError, match="is not the folder of a run; --last, --best and --try need one"
-        ):
+        with refuses(ConfigError, f"{path}; --last --best --try"):
             choose(path, 1)
 
 
@@ -328,7 +320,7 @@ def test_output_that_exists_is_refused_before_anything_is_tried(
 ) -> None:
     out = tiny_model_folder(tmp_path / "out", 1, tiny_tensors(1))
     fake_validations(monkeypatch)
-    with pytest.raises(ConfigError, match="out: already exists; choose another name or add --ov"):
+    with refuses(ConfigError, "out; --overwrite"):
         average_best_count(run, [1], data, out, False, WorkReporter(pytest.fail))
     fake_validations(monkeypatch, (1.0, 1.0))
     average_best_count(run, [1], data, out, True, SILENT)
@@ -339,32 +331,31 @@ def test_more_than_there_are_is_an_error_before_anything_is_tried(
     run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_validations(monkeypatch)
-    with pytest.raises(ConfigError, match=r"run: has 6 scheduled checkpoints, fewer than 7; ask"):
+    with refuses(ConfigError, "run 6 7; --save-every --keep"):
         average_best_count(run, [1, 7], data, tmp_path / "out", False, WorkReporter(pytest.fail))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("train_lines", "what"),
+    ("train_lines", "keys"),
     [((*TRAIN_LINES, "i j"), "vocabulary"), (TRAIN_LINES[::-1], "training text")],
 )
 def test_the_dataset_of_another_run_is_refused(
     train_lines: Sequence[str],
-    what: str,
+    keys: str,
     run: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake_validations(monkeypatch)
     other = tiny_dataset(tmp_path, train_lines)
-    expected = f"data: its {what} is not that of .*/00000005; give the dataset of the run"
-    with pytest.raises(DamagedError, match=expected):
+    with refuses(DamagedError, f"data {keys} /00000005"):
         average_best_count(run, [1, 2], other, tmp_path / "out", False, WorkReporter(pytest.fail))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_dataset_that_is_not_there_is_an_error(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(DamagedError, match="missing: no such folder; check the path"):
+    with refuses(DamagedError, "missing"):
         average_best_count(
             run, [1], tmp_path / "missing", tmp_path / "out", False, WorkReporter(pytest.fail)
         )

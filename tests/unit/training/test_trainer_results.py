@@ -15,6 +15,7 @@ from nmtkit.training import trainer as training
 from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
+from tests.messages import refuses
 from tests.tiny import tiny_train_recipe
 from tests.training import assert_same_tensors, last_model, last_values, logged, with_updates
 
@@ -118,5 +119,5 @@ def test_a_fault_of_the_device_names_its_rank(
     else:
         monkeypatch.setattr(HostCopy, "tolist", fail)
     recipe = quiet(tiny_train_recipe(max_updates=3, dropout=0.0))
-    with pytest.raises(LostRankError, match="the device of rank 0 failed in update 1"):
+    with refuses(LostRankError, "rank 0 update 1"):
         train(recipe, data, tmp_path)

@@ -12,6 +12,7 @@ import pytest
 from examples.wmt14.archive import check_digest, record_digest, unpack
 from examples.wmt14.errors import DAMAGED, FetchError
 from tests.downloads import write_tar
+from tests.messages import refuses
 
 NOISE = Random(1).randbytes(50_000)
 FILES = {"training/a.en": NOISE, "training/b.en": b"other\n", "training/a.de": b"zwei\n"}
@@ -35,7 +36,7 @@ def test_members_are_unpacked_in_the_given_order(tmp_path: Path, out: Path, name
 @pytest.mark.parametrize("path", ["../evil", "/tmp/evil", "training/../../evil", ".."])
 def test_a_path_that_leads_out_is_an_error(tmp_path: Path, out: Path, path: str) -> None:
     write_tar(tmp_path / "a.tgz", {"training/a.en": b"x\n", path: b"evil"})
-    with pytest.raises(FetchError, match=f"{path} leads out of the archive; do not") as caught:
+    with refuses(FetchError, path) as caught:
         unpack(tmp_path / "a.tgz", ["training/a.en"], out)
     assert caught.value.exit_code == DAMAGED
     assert not (tmp_path / "evil").exists()
@@ -47,7 +48,7 @@ def test_a_link_is_not_followed(tmp_path: Path, out: Path, kind: bytes) -> None:
     link.type, link.linkname = kind, "/etc/passwd"
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as tar:
         tar.addfile(link)
-    with pytest.raises(FetchError, match=r"has no file training/a\.en; check"):
+    with refuses(FetchError, "training/a.en"):
         unpack(tmp_path / "a.tgz", ["training/a.en"], out)
     assert list(out.iterdir()) == []
 
@@ -58,7 +59,7 @@ def test_a_truncated_archive_is_an_error(tmp_path: Path, out: Path, share: float
     write_tar(path, FILES)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(FetchError, match=r"a\.tgz: damaged .*; delete it to download") as caught:
+    with refuses(FetchError, "a.tgz") as caught:
         unpack(path, ["training/a.en"], out)
     assert caught.value.exit_code == DAMAGED
 
@@ -78,7 +79,7 @@ def test_every_changed_byte_of_a_compressed_archive_is_found(tmp_path: Path, out
 
 def test_a_web_page_is_not_an_archive(tmp_path: Path, out: Path) -> None:
     (tmp_path / "a.tgz").write_bytes(b"<html>please log in</html>" * 100)
-    with pytest.raises(FetchError, match="damaged"):
+    with refuses(FetchError, "a.tgz"):
         unpack(tmp_path / "a.tgz", ["training/a.en"], out)
 
 
@@ -90,9 +91,7 @@ def test_another_digest_than_the_recorded_one_is_an_error(tmp_path: Path) -> Non
     assert check_digest(archive, tmp_path) != digest  # nothing is recorded yet
     record_digest("a.tgz", digest, tmp_path)
     record_digest("b.tgz", "0" * 64, tmp_path)
-    with pytest.raises(
-        FetchError, match=r"SHA-256 is .*, but .* has .*delete the archive"
-    ) as caught:
+    with refuses(FetchError, "a.tgz SHA-256 SHA256SUMS") as caught:
         check_digest(archive, tmp_path)
     assert caught.value.exit_code == DAMAGED
     archive.write_bytes(b"first")
@@ -151,7 +150,7 @@ FORGED = {
 @pytest.mark.parametrize("data", FORGED.values(), ids=FORGED)
 def test_a_forged_archive_is_an_error(tmp_path: Path, out: Path, data: bytes) -> None:
     (tmp_path / "a.tgz").write_bytes(gzip.compress(data, 1))
-    with pytest.raises(FetchError, match=r"a\.tgz: damaged \(.*\); delete it to") as caught:
+    with refuses(FetchError, "a.tgz") as caught:
         unpack(tmp_path / "a.tgz", ["training/a.en"], out)
     assert caught.value.exit_code == DAMAGED
 
@@ -159,7 +158,7 @@ def test_a_forged_archive_is_an_error(tmp_path: Path, out: Path, data: bytes) ->
 def test_a_sparse_file_is_no_file(tmp_path: Path, out: Path) -> None:
     size = pax_record(b"GNU.sparse.size", str(2**50).encode())
     (tmp_path / "a.tar").write_bytes(forged(size, pax_record(b"GNU.sparse.map", b"0,2")))
-    with pytest.raises(FetchError, match=r"a\.tar: has no file training/a\.en; check"):
+    with refuses(FetchError, "a.tar training/a.en"):
         unpack(tmp_path / "a.tar", ["training/a.en"], out)
 
 

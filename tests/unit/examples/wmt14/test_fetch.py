@@ -1,5 +1,6 @@
 """Fetching ends with parallel text under its final names, or with an error and none of it."""
 
+import errno
 import fcntl
 import gzip
 import os
@@ -13,6 +14,7 @@ from examples.wmt14 import fetch as module
 from examples.wmt14.errors import BAD_TEXT, DAMAGED, NO_ROOM, USAGE, FetchError
 from examples.wmt14.fetch import CORPORA, fetch, main
 from tests.downloads import Behaviour, plain_text, serve, write_tar, write_wmt14
+from tests.messages import refuses
 
 TRAINING = [(f"Line {n} & more.", f"Zeile {n} & m\u00eahr.") for n in range(40)]
 VALID = [(f"valid {n} <b>", f"g\u00fcltig {n} &amp;") for n in range(10)]
@@ -112,7 +114,7 @@ def test_another_archive_than_the_first_is_an_error(
     write_wmt14(mirror, "de", TRAINING[::-1], VALID, TEST)
     for path in out.iterdir():
         path.unlink()
-    with pytest.raises(FetchError, match="SHA-256") as caught:
+    with refuses(FetchError, "training-parallel-commoncrawl.tgz SHA-256 SHA256SUMS") as caught:
         fetch(("en", "de"), ["commoncrawl"], archives, out, str(mirror))
     assert caught.value.exit_code == DAMAGED
     assert not names(out)
@@ -124,7 +126,7 @@ def test_a_damaged_archive_leaves_no_text_and_no_digest(
     path = mirror / "training-parallel-commoncrawl.tgz"
     content = path.read_bytes()
     path.write_bytes(content[:-20])
-    with pytest.raises(FetchError, match="damaged"):
+    with refuses(FetchError, "training-parallel-commoncrawl.tgz"):
         fetch(("en", "de"), ["commoncrawl"], archives, out, str(mirror))
     assert not names(out)
     path.write_bytes(content)
@@ -136,7 +138,7 @@ def test_sides_of_different_length_are_an_error(mirror: Path, archives: Path, ou
     source, target = plain_text(TRAINING)
     files = {"commoncrawl.de-en.en": source, "commoncrawl.de-en.de": target + b"one more\n"}
     write_tar(mirror / "training-parallel-commoncrawl.tgz", files)
-    with pytest.raises(FetchError, match=r"40 of commoncrawl\.de-en\.en, 41 of") as caught:
+    with refuses(FetchError, "40 commoncrawl.de-en.en 41") as caught:
         fetch(("en", "de"), ["commoncrawl"], archives, out, str(mirror))
     assert caught.value.exit_code == BAD_TEXT
     assert not names(out)
@@ -150,7 +152,7 @@ def test_a_damaged_text_in_a_whole_archive_is_an_error(
     write_tar(
         tmp_path / "training-giga-fren.tar", {f"{name}.en.gz": text, f"{name}.fr.gz": text[:-9]}
     )
-    with pytest.raises(FetchError, match=r"fixed\.fr\.gz: damaged .*; delete its archive"):
+    with refuses(FetchError, "fixed.fr.gz"):
         fetch(("en", "fr"), ["giga-fren"], archives, out, str(tmp_path))
     assert not names(out)
 
@@ -158,7 +160,7 @@ def test_a_damaged_text_in_a_whole_archive_is_an_error(
 def test_an_archive_that_the_mirror_lacks_is_an_error(
     mirror: Path, archives: Path, out: Path
 ) -> None:
-    with pytest.raises(FetchError, match=r"giga-fren\.tar: no such file; put it there") as caught:
+    with refuses(FetchError, "giga-fren.tar") as caught:
         fetch(("en", "fr"), ["giga-fren"], archives, out, str(mirror))
     assert caught.value.exit_code == USAGE
 
@@ -173,7 +175,7 @@ def test_leftovers_of_a_killed_process_are_removed(mirror: Path, archives: Path,
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error(mirror: Path, out: Path) -> None:
-    with pytest.raises(FetchError, match=r"^/proc/archives: .*; free space there") as caught:
+    with refuses(FetchError, "/proc/archives") as caught:
         fetch(("en", "de"), ["commoncrawl"], Path("/proc/archives"), out, str(mirror))
     assert caught.value.exit_code == NO_ROOM
 
@@ -202,7 +204,7 @@ def test_a_disk_that_is_full_leaves_no_text(
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr("examples.wmt14.archive.copy", fill)
-    with pytest.raises(FetchError, match=r"text: No space left on device; free") as caught:
+    with refuses(FetchError, f"text {os.strerror(errno.ENOSPC)}") as caught:
         fetch(("en", "de"), ["commoncrawl"], archives, out, str(mirror))
     assert caught.value.exit_code == NO_ROOM
     assert not names(out)

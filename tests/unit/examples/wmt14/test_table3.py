@@ -15,6 +15,7 @@ from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError
 from nmtkit.reporting.paper import TABLE_3
 from tests.architecture.test_readme import check
+from tests.messages import refuses
 from tests.recipes import WMT14
 from tests.unit.reporting.builders import run_of, validated, write_run
 
@@ -134,5 +135,5 @@ def test_incomplete_scores_are_refused(tmp_path: Path) -> None:
     (tmp_path / "A1").mkdir()
     write_run(tmp_path / "A1" / "run", run_of())
     (tmp_path / "A1" / SCORE).write_text("")
-    with pytest.raises(DamagedError, match=r"A1/score\.json: not JSON; delete it and make it"):
+    with refuses(DamagedError, "A1/score.json JSON"):
         table(tmp_path, "tiny")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError
 from nmtkit.parsing.evalb.parameters import COLLINS, Parameters, parameters_of, read_parameters
+from tests.messages import refuses
 from tests.shared_data import DATA, needs_data
 
 PRM = DATA / "evalb" / "prm"
@@ -83,22 +84,18 @@ def test_parameters_that_score_differently_have_different_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "keys"),
     [
-        ("DELETE_LABELS TOP", "own.prm:2: no parameter 'DELETE_LABELS'; known are: DEBUG, LABELED"),
-        ("DELETE_LABEL", "own.prm:2: DELETE_LABEL has 0 values and needs 1; correct the line"),
-        ("EQ_LABEL A B C", "own.prm:2: EQ_LABEL has 3 values and needs 2; correct the line"),
-        ("MAX_ERROR ten", "own.prm:2: MAX_ERROR (ten) must be a whole number of at most 9 digits;"),
-        (
-            "DEBUG 1",
-            "own.prm:2: DEBUG (1) has no effect here; set it to 0, and use",
-        ),
+        ("DELETE_LABELS TOP", "own.prm:2 DELETE_LABELS; DEBUG LABELED"),
+        ("DELETE_LABEL", "own.prm:2 DELETE_LABEL 0 1"),
+        ("EQ_LABEL A B C", "own.prm:2 EQ_LABEL 3 2"),
+        ("MAX_ERROR ten", "own.prm:2 MAX_ERROR ten 9"),
+        ("DEBUG 1", "own.prm:2 DEBUG 1; 0 --sentence-level"),
     ],
 )
-def test_an_invalid_line_is_named(tmp_path: Path, line: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_an_invalid_line_is_named(tmp_path: Path, line: str, keys: str) -> None:
+    with refuses(ConfigError, keys):
         read(tmp_path, f"# a comment\n{line}\n")
-    assert str(caught.value).startswith(f"{tmp_path}/{message}")
 
 
 KEYS = ("DEBUG", "MAX_ERROR", "LABELED", "DELETE_LABEL", "QUOTE_LABEL", "EQ_LABEL", "EQ_WORD", "#")
@@ -114,5 +111,5 @@ def test_any_text_is_read_or_refused(
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"^none\.prm: No such file or directory; "):
+    with refuses(ConfigError, "none.prm"):
         parameters_of("none.prm")

@@ -6,6 +6,7 @@ from nmtkit.errors import DataError
 from nmtkit.reporting.attention.pairs import read_pairs
 from nmtkit.reporting.attention.sentence_json import json_line
 from nmtkit.reporting.attention.sentences import Sentence
+from tests.messages import refuses
 from tests.unit.reporting.attention.builders import example_sentence
 
 
@@ -38,24 +39,23 @@ def test_objects_of_attention_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "input_format", "expected"),
+    ("line", "input_format", "keys"),
     [
-        ("a\tA\tb", "text", "in:2: 2 tabs; write a source, or a source, one tab and its"),
-        ("a", "json", "in:2: cannot be read as JSON"),
-        ('{"translation": "A"}', "json", 'in:2: not an object with a text as "source"; add'),
-        ('{"source": "a", "translation": 1}', "json", '"translation" is not a text; fix it, or'),
-        ('{"source": "a", "translation": "\\ud800"}', "json", '"translation" holds half a'),
+        ("a\tA\tb", "text", "in:2 2"),
+        ("a", "json", "in:2 JSON"),
+        ('{"translation": "A"}', "json", "in:2 source"),
+        ('{"source": "a", "translation": 1}', "json", "translation"),
+        ('{"source": "a", "translation": "\\ud800"}', "json", "translation"),
     ],
 )
-def test_a_malformed_line_is_refused(line: str, input_format: str, expected: str) -> None:
+def test_a_malformed_line_is_refused(line: str, input_format: str, keys: str) -> None:
     first = "a" if input_format == "text" else '{"source": "a"}'
-    with pytest.raises(DataError) as caught:
+    with refuses(DataError, keys):
         pairs([first, line], input_format)
-    assert expected in str(caught.value)
 
 
 def test_empty_input_is_an_error() -> None:
-    with pytest.raises(DataError, match="in: no lines; give a source per line"):
+    with refuses(DataError, "in"):
         pairs([])
 
 
