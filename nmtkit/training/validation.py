@@ -26,24 +26,22 @@ from nmtkit.config.metrics import (
 )
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.training import ValidationConfig
-from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import batch_by_length
+from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metric import Metric
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.progress.records import Sample, ValidationProgress, ValidationRecord
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.lines import numbered_chunks
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
 
 ShowProgress = Callable[[ValidationProgress], None]
 """Shows the progress of a validation."""
-
-LINES_BETWEEN_STOP_CHECKS = 128
-"""Sentences translated between two checks for a stop request."""
 
 
 @dataclass(frozen=True)
@@ -254,9 +252,7 @@ class Validator:
 
     def _translate(self, is_stopping: Callable[[], bool], show: ShowProgress) -> list[str]:
         """Translate this rank's lines."""
-        recipe = TranslateRecipe(
-            search=self.search, translation=TranslationConfig(chunk_lines=LINES_BETWEEN_STOP_CHECKS)
-        )
+        recipe = TranslateRecipe(search=self.search)
         trained = self.objective.model
         precision = self.objective.low_precision or trained.output_weight.dtype
         model = trained.prepared_copy(precision)
@@ -264,12 +260,16 @@ class Validator:
         lines, ranks = self.dataset.valid_source, self.ranks
         first, end = (len(lines) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
         translations: list[str] = []
-        show(ValidationProgress("translated lines", 0, end - first))
-        for line in translator.translate(islice(lines, first, end)):
+        num_done = 0
+        show(ValidationProgress("translated lines", num_done, end - first))
+        requests = map(Request, islice(lines, first, end))
+        chunks = numbered_chunks(requests, recipe.translation.chunk_lines)
+        for result in translator.answer_all(chunks):
             if is_stopping():
                 break
-            translations.append(line)
-            show(ValidationProgress("translated lines", len(translations), end - first))
+            translations += [answer.translations[0].text for answer in result.answers]
+            num_done += result.num_lines
+            show(ValidationProgress("translated lines", num_done, end - first))
         return translations
 
 

@@ -287,11 +287,11 @@ def test_each_part_of_a_validation_is_counted_from_0_to_its_end(
     num_batches = len(counts["batches of nll"]) - 1
     assert num_batches == (1 if batch_tokens > 1 else len(VALID_LINES) - 1)
     assert totals == {parts[0]: {num_batches}, parts[1]: {len(VALID_LINES)}, parts[2]: {2}}
-    assert counts == {
-        parts[0]: list(range(num_batches + 1)),
-        parts[1]: list(range(len(VALID_LINES) + 1)),
-        parts[2]: [0, 1, 2],
-    }
+    assert counts[parts[0]] == list(range(num_batches + 1))
+    # Lines are counted a batch at a time.
+    assert counts[parts[1]] == sorted(counts[parts[1]])
+    assert {0, len(VALID_LINES)} <= {*counts[parts[1]]}
+    assert counts[parts[2]] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("rank", "num_lines"), [(0, 2), (1, 3)])
@@ -302,7 +302,7 @@ def test_each_rank_counts_its_own_part(rank: int, num_lines: int, run: Path, dat
     shown: list[ValidationProgress] = []
     assert validator._validate_part(lambda: False, shown.append) is not None
     lines = [(one.done, one.total) for one in shown if one.counted == "translated lines"]
-    assert lines == [(done, num_lines) for done in range(num_lines + 1)]
+    assert (lines[0], lines[-1]) == ((0, num_lines), (num_lines, num_lines))
     batches = [(one.done, one.total) for one in shown if one.counted == "batches of nll"]
     assert batches == [(done, 2) for done in range(3)]
 
