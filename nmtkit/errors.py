@@ -40,6 +40,12 @@ class ResourceError(NmtkitError, OSError):
     exit_code = 5
 
 
+class LostFolderError(NmtkitError, OSError):
+    """A folder that was renamed, deleted or replaced while this process wrote there."""
+
+    exit_code = ResourceError.exit_code
+
+
 class DivergedError(NmtkitError):
     """Training whose gradients are no longer finite."""
 

@@ -61,7 +61,7 @@ EXIT_CODES = {
     2: "wrong usage or configuration",
     3: "bad input text",
     4: "a damaged or incompatible dataset, checkpoint or model",
-    5: "out of disk space or memory, or a place that is not writable",
+    5: "out of disk space or memory, or a place that is not writable or was replaced",
     6: "training diverged",
     7: "a process of distributed training died or does not answer; the same command resumes",
     8: "a program of --metric-command failed",

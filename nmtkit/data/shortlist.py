@@ -109,8 +109,13 @@ class Shortlist:
         verify_files(folder, manifest)
         check_is_file(folder / _FILE)
         candidates = np.fromfile(folder / _FILE, _TYPE).astype(np.int64)
+        num_candidates = max(manifest["num_candidates"], 1)
+        if len(candidates) % num_candidates:
+            raise DamagedError(
+                f"{folder / _FILE}: not rows of {num_candidates} candidates; {RESTORE}"
+            )
         shortlist = Shortlist(
-            candidates=candidates.reshape(-1, max(manifest["num_candidates"], 1)),
+            candidates=candidates.reshape(-1, num_candidates),
             frequent=np.array(manifest["frequent"], np.int64),
             size=manifest["size"],
             codec=manifest["codec"],

@@ -13,7 +13,7 @@ from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
-from nmtkit.errors import ConfigError
+from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
@@ -96,5 +96,11 @@ def _load_shortlist(folder: str, model: Path, codec: TextCodec) -> Shortlist | N
         raise ConfigError(
             f"{folder}: the shortlist has another vocabulary than {model}; make one from the "
             "model's dataset with `nmtkit shortlist`"
+        )
+    sizes = len(shortlist.candidates), shortlist.size
+    if sizes != (codec.source.size, codec.target.size):
+        raise DamagedError(
+            f"{folder}: damaged, for {sizes[0]} source and {sizes[1]} target entries, where the "
+            f"vocabularies of {model} have {codec.source.size} and {codec.target.size}; {RESTORE}"
         )
     return shortlist

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.marian import BIAS, CONFIG
 from nmtkit.model.embedding import sinusoids
-from nmtkit.storage.model_folder import load_tensors
+from nmtkit.storage.model_folder import load_tensors, size_problem
 from nmtkit.storage.reading import read_file
+from nmtkit.text.codec import TextCodec
 
 DOWNLOAD_AGAIN = "download the folder again, or have transformers write it again"
 """The remedy for a damaged folder."""
@@ -38,11 +40,18 @@ class StoredTensors:
         self._path = path
         self._tensors = {name: tensor.float() for name, tensor in load_tensors(path).items()}
         for name in _POSITIONS:
-            if not _are_sinusoids(self._tensors.pop(name, torch.zeros(0, 2))):
+            table = self._tensors.pop(name, None)
+            if table is not None and not _are_sinusoids(table):
                 raise ConfigError(
                     f"{path}: cannot be imported: {name} has other positions than Marian's "
                     "sinusoids; use a model with sinusoids"
                 )
+
+    def check_size(self, config: ModelConfig, codec: TextCodec) -> None:
+        """Raise DamagedError if a model is much larger than the file."""
+        problem = size_problem(config, codec, self._tensors)
+        if problem:
+            raise DamagedError(f"{self._path}: does not fit {CONFIG}: {problem}; {DOWNLOAD_AGAIN}")
 
     def take(self, names: Sequence[str], shape: torch.Size) -> Tensor:
         """Take the tensor that is stored under one or several of some names.
@@ -97,7 +106,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _are_sinusoids(table: Tensor) -> bool:
-    if table.dim() != 2 or table.shape[1] % 2:
+    if table.dim() != 2 or table.shape[1] % 2 or not table.numel():
         return False
     return torch.allclose(table, sinusoids(*table.shape), rtol=0.0, atol=_SAME_POSITION)
 

@@ -33,7 +33,7 @@ from nmtkit.interop.marian import (
 )
 from nmtkit.interop.marian_files import DOWNLOAD_AGAIN, StoredTensors, read_bytes, read_json
 from nmtkit.model.transformer import Transformer
-from nmtkit.storage.model_folder import LoadedModel
+from nmtkit.storage.model_folder import LoadedModel, uninitialized_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 
@@ -58,6 +58,9 @@ _SIZES = {
     "feed_forward_size": "encoder_ffn_dim",
     "heads": "encoder_attention_heads",
 }
+_MOST_POSITIONS = 16_384
+"""transformers computes a table of sinusoids of this many rows, whatever the weights are."""
+
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 _SPECIAL_SYMBOLS = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "</s>"}
@@ -118,7 +121,8 @@ def read(path: Path) -> LoadedModel:
     stored = StoredTensors(path / TENSORS)
     bias = stored.take_bias(len(target.pieces))[target.old_ids]
     recipe, codec = _recipe(folder, bool(bias.any())), _codec(folder)
-    model = Transformer(recipe.model, codec.source.size, codec.target.size, codec.is_shared).eval()
+    stored.check_size(recipe.model, codec)
+    model = uninitialized_model(recipe.model, codec).eval()
     parameters = _parameters(folder, model, stored)
     if model.output_bias is not None:
         parameters["output_bias"] = bias
@@ -128,28 +132,36 @@ def read(path: Path) -> LoadedModel:
 
 def _unsupported(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield the settings in config.json and tokenizer_config.json that are not supported."""
-
-    def problem(name: str, found: object, wanted: str) -> Problem:
-        return Problem((name,), f"{name} ({json.dumps(found)}) must be {wanted}")
-
     for name, values in SUPPORTED.items():
         if config.get(name) not in values:
             wanted = (json.dumps(value) for value in values if value is not None)
-            yield problem(name, config.get(name), " or ".join(wanted))
+            yield _problem(name, config.get(name), " or ".join(wanted))
     for name in ("ffn_dim", "attention_heads"):
         source, target = config.get(f"encoder_{name}"), config.get(f"decoder_{name}")
         if source != target:
-            yield problem(f"decoder_{name}", target, f"that of the encoder ({source})")
+            yield _problem(f"decoder_{name}", target, f"that of the encoder ({source})")
     start, padding = config.get("decoder_start_token_id"), config.get("pad_token_id")
     if start != padding:
-        yield problem("decoder_start_token_id", start, f"pad_token_id ({padding})")
+        yield _problem("decoder_start_token_id", start, f"pad_token_id ({padding})")
     shares = _is_on(config, "share_encoder_decoder_embeddings")
     if shares and not _is_on(config, "tie_word_embeddings"):
-        yield problem("tie_word_embeddings", False, "true where embeddings are shared")
+        yield _problem("tie_word_embeddings", False, "true where embeddings are shared")
     if shares and tokenizer.get("separate_vocabs"):
-        yield problem("separate_vocabs", True, "false where embeddings are shared")
+        yield _problem("separate_vocabs", True, "false where embeddings are shared")
+    yield from _unsupported_positions(config)
     if tokenizer.get("sp_model_kwargs"):
-        yield problem("sp_model_kwargs", tokenizer["sp_model_kwargs"], "empty")
+        yield _problem("sp_model_kwargs", tokenizer["sp_model_kwargs"], "empty")
+
+
+def _unsupported_positions(config: Mapping[str, Any]) -> Iterator[Problem]:
+    name = "max_position_embeddings"
+    found = config.get(name)
+    if found is not None and not (_is_integer(found) and 0 < found <= _MOST_POSITIONS):
+        yield _problem(name, found, f"from 1 to {_MOST_POSITIONS}")
+
+
+def _problem(name: str, found: object, wanted: str) -> Problem:
+    return Problem((name,), f"{name} ({json.dumps(found)}) must be {wanted}")
 
 
 def _is_on(config: Mapping[str, Any], name: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
@@ -88,11 +89,14 @@ def write_checkpoint(run: RunFolder, snapshot: Snapshot) -> None:
 
     Raises:
         DivergedError: a parameter is not finite.
+        DamagedError: a complete checkpoint with other parameters or another state is there.
         ResourceError: the disk is full, fails or may not be written to.
+        LostFolderError: the run's folder was renamed, deleted or replaced.
     """
     folder = run.model_dir(snapshot.update)
     state = state_dir_of(folder)
-    if not (_is_whole(folder, FORMAT, VERSION) and _is_whole(state, STATE_FORMAT, STATE_VERSION)):
+    run.check_lock()
+    if not _is_written(folder, snapshot):
         remove(folder)
         remove(state)
         _write_state(state, snapshot)
@@ -101,6 +105,7 @@ def write_checkpoint(run: RunFolder, snapshot: Snapshot) -> None:
             "is_scheduled": snapshot.is_scheduled,
             "provenance": snapshot.provenance,
         }
+        run.check_lock()
         try:
             write_model(folder, snapshot.model, snapshot.recipe, snapshot.codec, fields, False)
         except NmtkitError:
@@ -172,6 +177,9 @@ def prune(run: RunFolder, keep: int, best: Collection[int], warn: Warn) -> None:
         keep: number of newest scheduled checkpoints to keep.
         best: updates whose checkpoints are kept, in addition to the one that `best` names.
         warn: called with one line for each folder that cannot be deleted.
+
+    Raises:
+        LostFolderError: the run's folder was renamed, deleted or replaced.
     """
     checkpoints = _readable_checkpoints(run)
     scheduled = [one.path for one in checkpoints if one.is_scheduled]
@@ -183,6 +191,7 @@ def prune(run: RunFolder, keep: int, best: Collection[int], warn: Warn) -> None:
     unreadable = set(run.model_dirs()) - readable
     states = run.state_dirs() - {state_dir_of(folder) for folder in (*resumable, *unreadable)}
     for folder in sorted(models | states):
+        run.check_lock()
         _try_to(remove, folder, warn)
     clear_leftovers(run, warn)
 
@@ -242,12 +251,29 @@ def _write_state(folder: Path, snapshot: Snapshot) -> None:
         staged.fields["update"] = snapshot.update
 
 
-def _is_whole(folder: Path, format: str, version: int) -> bool:
+def _is_written(folder: Path, snapshot: Snapshot) -> bool:
+    """Return whether a checkpoint is complete; DamagedError if it is not the snapshot's."""
     try:
-        verify_files(folder, read_manifest(folder, format, version))
+        stored = _read_resumable(folder)
     except DamagedError:
         return False
+    if not (
+        _are_equal(stored.model, snapshot.model)
+        and _are_equal(stored.state_tensors, snapshot.state_tensors)
+    ):
+        raise DamagedError(
+            f"{folder}: not the checkpoint of this run after update {snapshot.update}, so it is "
+            f"not replaced; move it and {state_dir_of(folder).name} elsewhere, and run the same "
+            "command again"
+        )
     return True
+
+
+def _are_equal(some: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:
+    return some.keys() == others.keys() and all(
+        some[name].dtype == others[name].dtype and torch.equal(some[name], others[name])
+        for name in some
+    )
 
 
 def _try_to(delete: Callable[[Path], None], path: Path, warn: Warn) -> None:

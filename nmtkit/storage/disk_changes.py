@@ -14,9 +14,10 @@ import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.errors import ConfigError, LostFolderError, ResourceError
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage.disk_errors import creation_errors
 
@@ -32,20 +33,63 @@ def make_folders(path: Path) -> None:
         sync(folder.parent)
 
 
+@dataclass(frozen=True)
+class Lock:
+    """A lock file that this process holds.
+
+    Attributes:
+        descriptor: the open file.
+        file: the path at which other processes look for it.
+        path: what it locks, for messages.
+    """
+
+    descriptor: int
+    file: Path
+    path: Path
+
+    def check(self) -> None:
+        """Raise LostFolderError unless the lock keeps other processes out of the path.
+
+        It does not if its folder was renamed, deleted or replaced: another process may write there.
+        """
+        if not is_at(self.descriptor, self.file):
+            raise LostFolderError(
+                f"{self.path}: it or its lock {self.file.name} was renamed, deleted, replaced or "
+                "unmounted while this process wrote there, so nothing more was written; to "
+                "continue, move it back or give its new path, and run the same command again"
+            )
+
+
 @contextmanager
-def held(lock: Path, path: Path) -> Iterator[None]:
-    """Hold a lock file; if its holder is killed, the system releases the lock, the file stays."""
-    descriptor = None
+def held(file: Path, path: Path) -> Iterator[Lock]:
+    """Hold a lock file; if its holder is killed, the system releases the lock, the file stays.
+
+    Raises:
+        LostFolderError: an error in the block, after the lock file disappeared from its path.
+    """
+    lock = None
     try:
         with block_stop_signals(), creation_errors(path):
-            descriptor = _acquire(lock, path)
-        yield
+            lock = Lock(_acquire(file, path), file, path)
+        try:
+            yield lock
+        except (OSError, ConfigError) as error:
+            _check_after(error, lock)
+            raise
     finally:
-        if descriptor is not None:
+        if lock is not None:
             with block_stop_signals():
                 with suppress(OSError):
-                    os.unlink(lock)
-                os.close(descriptor)
+                    if is_at(lock.descriptor, file):
+                        os.unlink(file)
+                os.close(lock.descriptor)
+
+
+def _check_after(error: Exception, lock: Lock) -> None:
+    try:
+        lock.check()
+    except LostFolderError as lost:
+        raise lost from error
 
 
 def _acquire(lock: Path, path: Path) -> int:
@@ -78,7 +122,7 @@ def is_at(descriptor: int, path: Path) -> bool:
     """Return whether a path leads to an open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

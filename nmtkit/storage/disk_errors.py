@@ -11,6 +11,7 @@ from nmtkit.storage.hidden_names import is_hidden_part
 
 _FULL = "free some space there, or choose a place on another disk"
 _CLOSED = "get the permission for it, or choose another place"
+_GONE = "mount its file system again, or choose another place"
 _UNLOCKABLE = "choose a place on a file system that has file locks"
 _ADVICE = {
     errno.ENOSPC: _FULL,
@@ -20,6 +21,8 @@ _ADVICE = {
     errno.EACCES: _CLOSED,
     errno.EPERM: _CLOSED,
     errno.EIO: "the disk fails; check it, or choose a place on another one",
+    errno.ESTALE: _GONE,
+    errno.ENOTCONN: _GONE,
     errno.ENOLCK: _UNLOCKABLE,
     errno.ENOSYS: _UNLOCKABLE,
 }

@@ -23,6 +23,7 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage import manifest as manifests
 from nmtkit.storage.disk_changes import (
+    Lock,
     held,
     make_folders,
     open_plain,
@@ -66,11 +67,12 @@ def new_folder(
         ConfigError: `final` exists and may not be replaced, its path is impossible, or another
             process is writing it.
         ResourceError: no space, no permission, a failing disk; also inside the block.
+        LostFolderError: the folder around it was renamed, deleted or replaced meanwhile.
     """
     with disk_errors(final):
         with creation_errors(final):
             make_folders(final.absolute().parent)
-        with held(hidden_name(final, LOCK), final):
+        with held(hidden_name(final, LOCK), final) as lock:
             _clear_leftovers(final)
             check_is_free(final, format, overwrite)
             staged = StagedFolder(hidden_name(final, PARTIAL), {})
@@ -78,10 +80,13 @@ def new_folder(
                 with creation_errors(final):
                     os.mkdir(staged.path)
                 yield staged
+                lock.check()
                 _seal(staged, format, version)
+                lock.check()  # sealing takes long
                 _publish(staged.path, final)
             except BaseException:
                 with block_stop_signals(), suppress(OSError):
+                    lock.check()  # otherwise another process may be writing there
                     _clear_leftovers(final)
                 raise
 
@@ -205,15 +210,16 @@ def remove_leftovers(parent: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[Lock]:
     """Hold the lock of a folder; it ends with the process at the latest.
 
     Raises:
         ConfigError: another process holds it; the message names that process.
         ResourceError: the folder cannot be written to.
+        LostFolderError: as in `held`.
     """
-    with disk_errors(folder), held(folder / ".lock", folder):
-        yield
+    with disk_errors(folder), held(folder / ".lock", folder) as lock:
+        yield lock
 
 
 def _seal(staged: StagedFolder, format: str, version: int) -> None:

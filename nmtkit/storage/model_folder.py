@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, DamagedError, DivergedError
 from nmtkit.model.estimate.cost import count_parameters
 from nmtkit.model.transformer import Transformer
@@ -139,18 +140,43 @@ def make_model(
     Raises:
         DamagedError: names or shapes of the parameters do not match the recipe.
     """
-    codec = described.codec
-    shape = described.recipe.model, codec.source.size, codec.target.size, codec.is_shared
-    expected, found = count_parameters(*shape).total, sum(map(torch.numel, tensors.values()))
-    if expected > _MOST_TIMES * found:
-        raise DamagedError(
-            f"{folder / TENSORS}: does not fit {CONFIG}: {found:,} parameters, where the model has "
-            f"{expected:,}; {RESTORE}"
-        )
-    with _SkipInitialization():
-        model = Transformer(*shape)
+    check_size(described, tensors, folder)
+    model = uninitialized_model(described.recipe.model, described.codec)
     restore_parameters(model, tensors, folder)
-    return LoadedModel(model.to(device).eval(), codec, described.recipe, described.manifest)
+    return LoadedModel(
+        model.to(device).eval(), described.codec, described.recipe, described.manifest
+    )
+
+
+def check_size(described: Description, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    """Raise DamagedError if the model of a folder is much larger than its file of parameters.
+
+    Args:
+        described, tensors, folder: as in `make_model`.
+    """
+    problem = size_problem(described.recipe.model, described.codec, tensors)
+    if problem:
+        raise DamagedError(f"{folder / TENSORS}: does not fit {CONFIG}: {problem}; {RESTORE}")
+
+
+def size_problem(config: ModelConfig, codec: TextCodec, tensors: Mapping[str, Tensor]) -> str:
+    """Return why a model must not be built for the parameters of a file; "" if it may be.
+
+    Its size follows from settings, and a small file must not make nmtkit allocate much memory. The
+    size of the tensors is that of their file; one with several names counts once.
+    """
+    found = sum({id(tensor): tensor.numel() for tensor in tensors.values()}.values())
+    sizes = codec.source.size, codec.target.size
+    expected = count_parameters(config, *sizes, codec.is_shared).total
+    if expected <= _MOST_TIMES * found:
+        return ""
+    return f"{found:,} parameters, where the model has {expected:,}"
+
+
+def uninitialized_model(config: ModelConfig, codec: TextCodec) -> Transformer:
+    """Return a model whose parameters must be set; see `size_problem`."""
+    with _SkipInitialization():
+        return Transformer(config, codec.source.size, codec.target.size, codec.is_shared)
 
 
 _DRAWING = {"normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_"}

@@ -14,14 +14,16 @@ This module does not import torch: reports and the loader's worker processes sta
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads, read_text
 from nmtkit.errors import ConfigError
-from nmtkit.storage.disk_errors import check_path
-from nmtkit.storage.durable import make_folder, remove, replace_file
+from nmtkit.storage.disk_changes import Lock
+from nmtkit.storage.disk_errors import check_path, disk_errors
+from nmtkit.storage.durable import locked, make_folder, remove, replace_file
 from nmtkit.storage.manifest import MANIFEST
 from nmtkit.storage.reading import check_is_file, read_file
 
@@ -51,6 +53,7 @@ class RunFolder:
         self.micro_batches_path = path / MICRO_BATCHES
         self.pieces_path = path / PIECES
         self.checkpoints_dir = path / CHECKPOINTS
+        self._lock: Lock | None = None
 
     @staticmethod
     def create_or_open(path: Path) -> "RunFolder":
@@ -73,9 +76,34 @@ class RunFolder:
         make_folder(run.checkpoints_dir)
         return run
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of the run; raises as `nmtkit.storage.durable.locked`."""
+        with locked(self.path) as self._lock:
+            try:
+                yield
+            finally:
+                self._lock = None
+
+    def check_lock(self) -> None:
+        """Check before a write that the folder at the path is still the one that is locked.
+
+        Raises:
+            LostFolderError: it was renamed, deleted or replaced; another run may be there.
+            ResourceError: no permission, a failing disk.
+        """
+        if self._lock is not None:
+            with disk_errors(self.path):
+                self._lock.check()
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Replace the content of a file of the run; raises as `check_lock` and `replace_file`."""
+        self.check_lock()
+        replace_file(path, data)
+
     def write_recipe(self, recipe: TrainRecipe) -> None:
         """Write the recipe of this session to `config.toml`."""
-        replace_file(self.config_path, dumps(recipe).encode())
+        self.replace(self.config_path, dumps(recipe).encode())
 
     def read_recipe(self) -> TrainRecipe:
         """Return the recipe of the latest session.
@@ -131,11 +159,12 @@ class RunFolder:
             if _is_model(folder):
                 self._write_pointer(BEST, folder)
                 return
+        self.check_lock()
         remove(self.path / BEST)
 
     def _write_pointer(self, name: str, folder: Path) -> None:
         if self._read_pointer(name) != folder:
-            replace_file(self.path / name, f"{folder.name}\n".encode())
+            self.replace(self.path / name, f"{folder.name}\n".encode())
 
     def _read_pointer(self, name: str) -> Path | None:
         """Return the model folder that `best` or `last` names; None if there is none."""

@@ -25,7 +25,7 @@ from nmtkit.storage.model_description import (
     line_of_descent,
     weights_of,
 )
-from nmtkit.storage.model_folder import read_parameters, restore_parameters
+from nmtkit.storage.model_folder import check_size, read_parameters, restore_parameters
 from nmtkit.storage.model_path import find_model
 from nmtkit.storage.run_folder import CONFIG
 from nmtkit.symbols import EOS_ID
@@ -117,6 +117,7 @@ class Origin:
         described = describe_model(folder)
         _check_shape(parent.path, described.recipe.model, config)
         _check_codec(parent, described.codec, dataset)
+        check_size(described, read_parameters(folder, described), folder)
         return Origin(
             [*line_of_descent(folder, described.manifest, described.codec)],
             partial(_copy_weights, folder, described, dataset.codec),

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from nmtkit.data.binary import Indices
 from nmtkit.errors import DamagedError, ResourceError
-from nmtkit.storage.durable import replace_file
 from nmtkit.storage.reading import read_file
 from nmtkit.storage.run_folder import RunFolder
 
@@ -77,7 +76,7 @@ class MicroBatchSchedule:
     def __init__(self, run: RunFolder, initial: int, increases: Increases) -> None:
         """Store the number of the first update, and the result of `read_increases`."""
         self.initial = initial
-        self._path = run.micro_batches_path
+        self._run = run
         self._increases = [*increases]
 
     def at(self, update: int) -> int:
@@ -100,7 +99,8 @@ class MicroBatchSchedule:
             values = [
                 {"from_update": first, "micro_batches": number} for first, number in self._increases
             ]
-            replace_file(self._path, json.dumps(values, indent=2).encode() + b"\n")
+            content = json.dumps(values, indent=2).encode() + b"\n"
+            self._run.replace(self._run.micro_batches_path, content)
 
     def double(self, update: int, num_pairs: int, ranks: "Ranks") -> str:
         """Double the micro-batches from an update on that did not fit into memory.

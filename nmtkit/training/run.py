@@ -29,7 +29,6 @@ from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.runtime.devices import make_deterministic, set_up
 from nmtkit.runtime.memory import reset_peak_memory
 from nmtkit.storage.checkpoint import Resumable
-from nmtkit.storage.durable import locked
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.training.announcement import announce, describe_session
@@ -94,8 +93,8 @@ def train(
             else; or the parent does not fit the settings or the dataset.
         DamagedError: the dataset or the parent is damaged, no checkpoint can be resumed, or the run
             or another rank has another dataset.
-        StoppedError, InterruptedByUserError, DivergedError, ResourceError, LostRankError,
-            ReportedElsewhereError: see `Trainer.fit`.
+        StoppedError, InterruptedByUserError, DivergedError, ResourceError, LostFolderError,
+            LostRankError, ReportedElsewhereError: see `Trainer.fit`.
     """
     end_with_launcher()
     device = set_up(recipe.runtime)
@@ -107,7 +106,7 @@ def train(
         dataset = _open_same_dataset(recipe, data_dir, ranks)
         path = ranks.run_on_first(lambda: str(RunFolder.create_or_open(run_dir).path))
         folder = RunFolder(Path(path))
-        with _locked(run_dir, ranks):
+        with _locked(folder, ranks):
             warn = reporter.message
             checkpoint = cache(lambda: open_newest_checkpoint(folder, recipe, dataset, warn))
             progress = Progress.of(ranks.run_on_first(lambda: _saved_values(checkpoint())))
@@ -369,10 +368,10 @@ def _logs(recipe: TrainRecipe, folder: RunFolder, session: SessionRecord) -> lis
 
 
 @contextmanager
-def _locked(run_dir: Path, ranks: Ranks) -> Iterator[None]:
+def _locked(folder: RunFolder, ranks: Ranks) -> Iterator[None]:
     """Hold the lock of the run, on rank 0, while the context lasts."""
     with ExitStack() as held:
-        ranks.run_on_first(lambda: held.enter_context(locked(run_dir)))
+        ranks.run_on_first(lambda: held.enter_context(folder.locked()))
         yield
 
 

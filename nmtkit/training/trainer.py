@@ -119,6 +119,7 @@ class Trainer:
             StoppedError, InterruptedByUserError: a signal requested a stop; everything is saved.
             DivergedError: the gradients are not finite any more.
             ResourceError: checkpoints cannot be written any more, or memory does not suffice.
+            LostFolderError: the run's folder was renamed, deleted or replaced.
             LostRankError: another rank died or does not answer.
             ReportedElsewhereError: another rank reports the error.
         """
@@ -367,6 +368,7 @@ class Trainer:
         """Append a record to the run's logs; training continues if a log cannot be written."""
         for log in self.context.logs:
             try:
+                self.context.folder.check_lock()
                 log.append(record)
             except ResourceError as error:
                 self.context.reporter.message(f"update={record.update} not logged: {error}")

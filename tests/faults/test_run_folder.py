@@ -1,22 +1,24 @@
 """What may happen to the folder of a run between two sessions, or during one."""
 
+import errno
 import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmtkit.errors import ConfigError, DamagedError, ResourceError, StoppedError
+from nmtkit.errors import ConfigError, DamagedError, LostFolderError, ResourceError, StoppedError
 from nmtkit.storage.durable import locked
 from nmtkit.storage.model_folder import load_model
 from nmtkit.training.run import train
 from tests.faults.harness import held_by_another_process
 from tests.faults.moments import in_update, send
 from tests.faults.results import Result, result_of
-from tests.folders import PLANTED, contents, planted
+from tests.folders import PLANTED, contents, planted, refusing
 from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
 
 RECIPE = tiny_train_recipe(max_updates=5, dropout=0.1)
@@ -208,6 +210,56 @@ def test_a_second_trainer_changes_nothing_and_may_follow_when_the_first_is_kille
         assert contents(run) == before
     train(RECIPE, data, run)
     assert result_of(run) == expected
+
+
+def renamed(run: Path) -> None:
+    run.rename(run.with_name("renamed"))
+
+
+@pytest.mark.parametrize("log_every", [1, 100])
+@pytest.mark.parametrize("lose", [renamed, shutil.rmtree])
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_training_ends_when_its_folder_is_gone_and_another_run_at_its_path_is_unchanged(
+    is_followed: bool, lose: Callable[[Path], None], log_every: int, data: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    recipe = replace(
+        RECIPE,
+        logging=replace(RECIPE.logging, log_every=log_every),
+        checkpoints=replace(RECIPE.checkpoints, save_every=100),
+        validation=replace(RECIPE.validation, validate_every=0),
+    )
+
+    def follow() -> None:
+        lose(run)
+        if is_followed:
+            train(replace(recipe, seed=replace(recipe.seed, seed=2)), data, run)
+            found.update(contents(run))
+
+    found: dict[str, bytes] = {}
+    with (
+        in_update(4, follow),
+        pytest.raises(LostFolderError, match=r"run: it or its lock \.lock was"),
+    ):
+        train(recipe, data, run)
+    assert (contents(run) if run.exists() else {}) == found
+
+
+@pytest.mark.parametrize("kind", ["unmounted", "read-only"])
+def test_a_run_on_a_disk_that_is_gone_for_good_ends_with_its_reason(
+    kind: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails while training runs; without a lock to look at, nothing is replaced."""
+    number = {"unmounted": errno.ENOTCONN, "read-only": errno.EROFS}[kind]
+    names = {"unmounted": ("stat", "open", "mkdir"), "read-only": ("open", "mkdir")}[kind]
+
+    def fail() -> None:
+        for name in names:
+            monkeypatch.setattr(os, name, refusing(number))
+
+    recipe = replace(RECIPE, checkpoints=replace(RECIPE.checkpoints, save_every=100))
+    with in_update(4, fail), pytest.raises(ResourceError, match=os.strerror(number)):
+        train(recipe, data, tmp_path / "run")
 
 
 # --------------------------------------------------------------------------------------- its data

@@ -94,6 +94,18 @@ def test_all_ranks_end_where_the_first_cannot_save(data: Path, tmp_path: Path) -
     assert not list((run / "checkpoints").iterdir())
 
 
+def test_all_ranks_end_where_the_folder_of_the_run_was_renamed(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(data, run, "--max-updates", "1000000", "--devices", "2")
+    wait_for_checkpoint(run, 5)
+    run.rename(tmp_path / "renamed")
+    code, talk = end(process)
+    assert code == 5
+    (error,) = [line for line in talk.splitlines() if "error:" in line]
+    assert error.startswith(f"nmtkit: error: {run}: it or its lock .lock was renamed, deleted")
+    assert not run.exists()
+
+
 def test_all_ranks_continue_while_the_first_cannot_save(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = ("--max-updates", "20", "--devices", "2")

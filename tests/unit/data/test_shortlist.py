@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from nmtkit.data.binary import Dataset
-from nmtkit.data.shortlist import Shortlist
+from nmtkit.data.shortlist import FORMAT, VERSION, Shortlist
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.storage.durable import new_folder
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from tests.faults.harness import Fault, run_in_child
 from tests.folders import limit_file_size, names_in
@@ -93,6 +94,15 @@ def test_a_damaged_shortlist_is_refused(dataset: Dataset, tmp_path: Path) -> Non
     with (tmp_path / "list" / "candidates.ids").open("r+b") as stream:
         stream.write(b"\xff")
     with pytest.raises(DamagedError, match=r"candidates.ids: damaged"):
+        Shortlist.load(tmp_path / "list")
+
+
+@pytest.mark.parametrize("number", [2, 10**12])
+def test_candidates_that_are_no_rows_are_refused(number: int, tmp_path: Path) -> None:
+    with new_folder(tmp_path / "list", FORMAT, VERSION, overwrite=False) as staged:
+        (staged.path / "candidates.ids").write_bytes(bytes(12))
+        staged.fields.update(codec="", size=9, frequent=[0], num_candidates=number)
+    with pytest.raises(DamagedError, match=rf"candidates\.ids: not rows of {number} candidates"):
         Shortlist.load(tmp_path / "list")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,10 +15,11 @@ from nmtkit.config.schema import (
     TranslateRecipe,
 )
 from nmtkit.config.translation import OutputConfig, SamplingConfig, TranslationConfig
+from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding import loading
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
-from nmtkit.errors import ConfigError
+from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import write_model
 from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
@@ -110,3 +112,18 @@ def test_compiling_is_refused_on_a_gpu(path: Path, monkeypatch: pytest.MonkeyPat
     message = r"compile \('on'\) is for CPUs; use --device cpu, or leave out --compile"
     with pytest.raises(ConfigError, match=message):
         load_translator([path], TranslateRecipe(translation=COMPILED), never_warn)
+
+
+@pytest.mark.parametrize(("num_rows", "size"), [(19, 10**12), (18, 19)])
+def test_a_shortlist_of_another_size_than_its_vocabulary_is_damaged(
+    num_rows: int, size: int, path: Path, tmp_path: Path
+) -> None:
+    assert tiny_codec().source.size == tiny_codec().target.size == 19
+    rows, frequent = np.zeros((num_rows, 1), np.int64), np.arange(3)
+    shortlist = Shortlist(rows, frequent, size, tiny_codec().fingerprint)
+    shortlist.save(tmp_path / "list", overwrite=False)
+    recipe = TranslateRecipe(
+        translation=TranslationConfig(shortlist=str(tmp_path / "list")), runtime=CPU
+    )
+    with pytest.raises(DamagedError, match=rf"list: damaged, for {num_rows} source and {size} tar"):
+        load_translator([path], recipe, never_warn)

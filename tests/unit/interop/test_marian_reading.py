@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from operator import methodcaller
 from pathlib import Path
@@ -102,6 +103,38 @@ def test_special_symbols_are_those_that_the_tokenizer_names(folder: Path) -> Non
 
 
 # --------------------------------------------------------------------------------------- tensors
+
+
+HUGE = {"d_model": 65_536, "encoder_ffn_dim": 10**6, "decoder_ffn_dim": 10**6}
+DEEP = {"encoder_layers": 1000, "decoder_layers": 1000}
+
+
+@pytest.mark.parametrize("sizes", [HUGE, HUGE | DEEP])
+def test_a_small_file_of_weights_makes_no_large_model(sizes: Json, folder: Path) -> None:
+    edit(folder / "config.json", lambda config: config.update(sizes))
+    begin = time.process_time()
+    told = r"model\.safetensors: does not fit config\.json: [\d,]+ parameters, where the model has"
+    with pytest.raises(DamagedError, match=told):
+        read(folder)
+    assert time.process_time() - begin < 1
+
+
+@pytest.mark.parametrize("shape", [(0, 2**40), (2**40, 0)])
+def test_an_empty_table_of_positions_asks_for_no_memory(
+    shape: tuple[int, int], folder: Path
+) -> None:
+    edit_tensors(folder, lambda tensors: tensors.update({POSITIONS: torch.zeros(shape)}))
+    with pytest.raises(ConfigError, match="has other positions than Marian's sinusoids"):
+        read(folder)
+
+
+@pytest.mark.parametrize("number", [10**12, 0, "many"])
+def test_a_table_of_positions_for_transformers_has_a_limit(number: object, folder: Path) -> None:
+    edit(folder / "config.json", lambda config: config.update(max_position_embeddings=number))
+    with pytest.raises(
+        ConfigError, match=r"max_position_embeddings \(.*\) must be from 1 to 16384"
+    ):
+        read(folder)
 
 
 def test_copies_of_the_embedding_and_our_positions_may_be_stored(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import NoReturn
 import pytest
 import torch
 
-from nmtkit.errors import DamagedError, DivergedError, ResourceError
+from nmtkit.errors import DamagedError, DivergedError, LostFolderError, ResourceError
 from nmtkit.storage.checkpoint import (
     NUM_WITH_STATE,
+    Snapshot,
     list_checkpoints,
     newest_resumable,
     prune,
@@ -21,6 +23,8 @@ from nmtkit.storage.checkpoint import (
 )
 from nmtkit.storage.durable import remove
 from nmtkit.storage.run_folder import RunFolder
+from nmtkit.training.micro_batches import MicroBatchSchedule
+from tests.folders import contents
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
 from tests.training import assert_same_tensors
 
@@ -80,6 +84,59 @@ def test_a_whole_checkpoint_is_not_written_again(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+
+
+def other_model(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, model=tiny_tensors(3))
+
+
+def other_state(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, state_tensors={"moment": torch.zeros(2)})
+
+
+@pytest.mark.parametrize("change", [other_model, other_state])
+def test_another_checkpoint_of_the_same_update_is_an_error_and_stays(
+    change: Callable[[Snapshot], Snapshot], tmp_path: Path
+) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2)
+    before = contents(run.path)
+    snapshot = change(tiny_snapshot(2, is_scheduled=True))
+    with pytest.raises(DamagedError, match="2: not the checkpoint of this run after update 2, so"):
+        write_checkpoint(run, snapshot)
+    assert contents(run.path) == before
+
+
+def write(run: RunFolder) -> None:
+    write_checkpoint(run, tiny_snapshot(5, is_scheduled=True))
+
+
+WRITERS: dict[str, Callable[[RunFolder], object]] = {
+    "a checkpoint": write,
+    "pruning": lambda run: prune(run, 1, [], pytest.fail),
+    "the recipe": lambda run: run.write_recipe(tiny_snapshot(1, is_scheduled=True).recipe),
+    "last": lambda run: run.point_last(1),
+    "best": lambda run: run.point_best([1]),
+    "no best": lambda run: run.point_best([]),
+    "micro-batches": lambda run: MicroBatchSchedule(run, 1, []).increase(2, 4, is_writer=True),
+}
+
+
+@pytest.mark.parametrize("action", WRITERS.values(), ids=WRITERS)
+def test_nothing_is_written_to_a_run_that_replaced_the_locked_one(
+    action: Callable[[RunFolder], object], tmp_path: Path
+) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
+    run.point_best([3])
+    shutil.copytree(run.path, tmp_path / "other")
+    with run.locked():
+        run.path.rename(tmp_path / "renamed")
+        (tmp_path / "other").rename(run.path)
+        before = contents(run.path)
+        with pytest.raises(LostFolderError, match=r"run: it or its lock \.lock was renamed"):
+            action(run)
+    assert contents(run.path) == before
+    action(run)  # it would have changed something
+    assert contents(run.path) != before
 
 
 @pytest.mark.parametrize("part", ["model", "state"])

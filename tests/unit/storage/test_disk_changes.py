@@ -1,14 +1,16 @@
 """Locks, and files that no other path leads to; test_durable_links.py has the links."""
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmtkit.errors import ConfigError, ResourceError
+from nmtkit.errors import ConfigError, LostFolderError, ResourceError
 from nmtkit.storage.disk_changes import held, is_at, make_folders, open_plain, remove_all, write_new
 from tests.faults.harness import held_by_another_process
-from tests.folders import PLANTED, names_in, planted
+from tests.folders import PLANTED, contents, names_in, planted
 
 
 def test_a_lock_keeps_others_out_and_is_gone_when_its_holder_ends(tmp_path: Path) -> None:
@@ -40,6 +42,50 @@ def test_a_lock_file_deleted_by_its_holder_is_created_again(
     with held(tmp_path / "lock", tmp_path):
         assert len(opened) == 2
         assert names_in(tmp_path) == ["lock"]
+
+
+def rename_folder(folder: Path) -> None:
+    folder.rename(folder.with_name("renamed"))
+
+
+def replace_folder(folder: Path) -> None:
+    rename_folder(folder)
+    folder.mkdir()
+    (folder / "lock").write_text("of another process")
+
+
+def replace_by_file(folder: Path) -> None:
+    rename_folder(folder)
+    folder.write_text("lock")
+
+
+@pytest.mark.parametrize("lose", [rename_folder, replace_folder, replace_by_file, shutil.rmtree])
+def test_a_lock_is_lost_with_its_folder_and_another_at_its_path_stays(
+    lose: Callable[[Path], object], tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with held(folder / "lock", folder) as lock:
+        lock.check()
+        lose(folder)
+        after = contents(tmp_path)
+        with pytest.raises(LostFolderError, match="folder: it or its lock lock was renamed, dele"):
+            lock.check()
+    assert contents(tmp_path) == after
+
+
+def test_an_error_that_follows_from_a_lost_lock_is_not_reported(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with pytest.raises(FileNotFoundError), held(lock, tmp_path):
+        (tmp_path / "other").unlink()
+
+    def write_without_lock() -> None:
+        with held(lock, tmp_path):
+            lock.unlink()
+            (tmp_path / "other").unlink()
+
+    with pytest.raises(LostFolderError):
+        write_without_lock()
 
 
 @pytest.mark.parametrize("kind", PLANTED)

@@ -23,6 +23,8 @@ from tests.folders import FORMAT, names_in, refusing, write_folder
         (errno.EACCES, "Permission denied; get the permission"),
         (errno.EPERM, "Operation not permitted; get the permission"),
         (errno.EIO, "the disk fails"),
+        (errno.ESTALE, "mount its file system again"),
+        (errno.ENOTCONN, "mount its file system again"),
         (errno.ENOLCK, "file system that has file locks"),
         (errno.ENOSYS, "file system that has file locks"),
     ],

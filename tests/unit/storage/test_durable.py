@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.errors import ConfigError, DamagedError, ResourceError
+from nmtkit.errors import ConfigError, DamagedError, LostFolderError, ResourceError
 from nmtkit.storage.durable import (
     format_of,
     locked,
@@ -22,7 +22,7 @@ from nmtkit.storage.durable import (
 )
 from nmtkit.storage.manifest import verify_files
 from tests.faults.harness import Fault, held_by_another_process, run_in_child
-from tests.folders import FORMAT, names_in, read_folder, refusing, write_folder
+from tests.folders import FORMAT, contents, names_in, read_folder, refusing, write_folder
 
 # ------------------------------------------------------------------------------------- writing
 
@@ -124,6 +124,30 @@ def test_a_failed_rename_brings_the_old_folder_back(
 
 
 # --------------------------------------------------------------------------- what exists already
+
+
+def write_new_file(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_folder_does_not_appear_in_a_folder_that_replaced_its_own(
+    is_followed: bool, tmp_path: Path
+) -> None:
+    parent = tmp_path / "parent"
+
+    def write() -> None:
+        with new_folder(parent / "made", FORMAT, 1, overwrite=False):
+            parent.rename(tmp_path / "renamed")
+            if is_followed:  # by another writer, which is as far
+                write_new_file(parent / ".made.nmtkit-partial" / "file")
+                write_new_file(parent / ".made.nmtkit-lock")
+
+    with pytest.raises(LostFolderError, match=r"parent/made: it or its lock .* was renamed, delet"):
+        write()
+    expected = {".made.nmtkit-lock", ".made.nmtkit-partial/file"} if is_followed else set()
+    assert contents(parent).keys() == expected
 
 
 def test_an_existing_folder_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -264,6 +264,19 @@ def test_a_configuration_of_a_huge_model_is_refused_before_it_is_built(
     assert time.process_time() - begin < 1
 
 
+def test_a_tensor_with_many_names_counts_once_for_the_size_of_a_model(tmp_path: Path) -> None:
+    """The names of a manifest cost little, and each would be memory of its own."""
+    model = tiny_model(tiny_codec())
+    model.config = replace(model.config, encoder_layers=1000)
+    (name, tensor), *_ = model.state_dict().items()
+    tensors = {name: tensor, **{f"{name}.{number}": tensor for number in range(1000)}}
+    write(tmp_path / "model", model, tensors)
+    with pytest.raises(
+        DamagedError, match=rf": {tensor.numel():,} parameters, where the model has"
+    ):
+        read_model(tmp_path / "model", CPU)
+
+
 def test_a_file_that_is_not_of_safetensors_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\x80\x02cos\nsystem\n")
     with pytest.raises(DamagedError, match=r"file: damaged \(.*header.*\); restore"):

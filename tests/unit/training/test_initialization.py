@@ -361,6 +361,19 @@ def test_a_parent_run_may_have_trained_on(dataset: Dataset, tmp_path: Path) -> N
         Origin.find(Parent(run.path), tmp_path, CONFIG, dataset, resumable)
 
 
+def test_a_parent_whose_settings_are_of_a_huge_model_is_refused(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    """The new model, which has the parent's shape, is not built."""
+    config = replace(CONFIG, encoder_layers=1000, feed_forward_size=1_000_000)
+    tensors = model_of(dataset.codec, 1, CONFIG).state_dict()
+    fields: dict[str, Json] = {"update": 7, "provenance": {"dataset": "0123"}}
+    recipe = TrainRecipe(model=config)
+    write_model(tmp_path / "parent", tensors, recipe, dataset.codec, fields, overwrite=False)
+    with pytest.raises(DamagedError, match=r"does not fit config\.toml: [\d,]+ parameters, where"):
+        Origin.find(Parent(tmp_path / "parent"), tmp_path, config, dataset, None)
+
+
 def test_a_damaged_parent_is_refused(dataset: Dataset, tmp_path: Path) -> None:
     write_parent(tmp_path / "parent", dataset.codec)
     weights = tmp_path / "parent" / "model.safetensors"
