@@ -90,7 +90,6 @@ WITHOUT_TORCH = (
     # Checks before models are loaded.
     "nmtkit.decoding.contrastive",
     "nmtkit.decoding.corpus",
-    "nmtkit.decoding.corpus_plan",
     "nmtkit.decoding.input_formats",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",

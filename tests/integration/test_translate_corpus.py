@@ -102,7 +102,8 @@ def test_files_and_shards_have_the_lines_of_a_pipe(
     for number, shard in enumerate(shards, 1):
         files = ("--input", source, "--output", shard, "--shard", f"{number}/3")
         translate(*line, *files, folder=inputs)
-    assert b"".join(shard.read_bytes() for shard in shards) == content
+    joined = b"".join(shard.read_bytes() for shard in shards)
+    assert (gzip.decompress(joined) if suffix else joined) == found
 
 
 def test_two_processes_write_the_file_of_one(inputs: Path, tmp_path: Path) -> None:
@@ -163,24 +164,23 @@ def test_an_interrupted_command_is_continued_by_itself(
 ) -> None:
     text, out = undisturbed / "text", tmp_path / "out.gz"
     line = [str(inputs / "model1"), "--input", str(text), "--output", str(out)]
-    manifest = tmp_path / "out.gz.partial.json"
+    lines_so_far = tmp_path / "out.gz.partial"
 
-    def has_a_chunk() -> bool:
-        return manifest.exists() and json.loads(manifest.read_bytes())["done"]["chunks"] > 0
+    def num_done() -> int:
+        return lines_so_far.read_bytes().count(b"\n") if lines_so_far.exists() else 0
 
     with subprocess.Popen(
         [sys.executable, "-m", "nmtkit_cli", "translate", *line, *CHUNK], stderr=subprocess.PIPE
     ) as process:
-        wait_for(lambda: has_a_chunk() or process.poll() is not None)
+        wait_for(lambda: num_done() > 0 or process.poll() is not None)
         process.send_signal(number)
         _, reported = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == code
     assert not out.exists()
-    num_done = json.loads(manifest.read_bytes())["done"]["lines"]
-    hint = f"the same command continues after line {num_done}\n"
-    assert (hint.encode() in reported) == (number == signal.SIGINT)
+    assert b"if it is interrupted, the same command continues\n" in reported
+    num_left = num_done() // 4 * 4
     messages = translate(*line, folder=inputs)
-    assert messages[0] == f"continuing after line {num_done} of 400"
+    assert messages[0] == f"continuing after line {num_left} of 400"
     assert messages[-1] == f"translated 400 lines into {out}"
     assert out.read_bytes() == (undisturbed / "out.gz").read_bytes()
     assert names_in(tmp_path) == ["out.gz"]
@@ -214,8 +214,8 @@ def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_
         ("--input . --output out", ".: not a file, and only the translation of a file can be con"),
         ("--input /dev/null --output out", "/dev/null: not a file, and only the translation of a"),
         ("--input text --output text", "text: is both input and output; give another --output"),
-        ("--input text --output .", ".: exists and is not a plain file, so it is not replaced; ch"),
-        ("--input text --output /dev/full", "/dev/full: exists and is not a plain file, so it is"),
+        ("--input text --output .", ".: already exists; choose another name or delete what is"),
+        ("--input text --output /dev/full", "/dev/full: already exists; choose another name or"),
         ("--input text --output text/out", "text/out: File exists"),
     ],
 )
