@@ -32,8 +32,6 @@ from nmtkit.units import counted
 if TYPE_CHECKING:
     from nmtkit.decoding.answers import BatchResult, Chunk
 
-FORMAT, VERSION = "nmtkit-partial-translation", 2
-
 FREE_SETTINGS = (
     # Equal up to rounding.
     *("device", "threads", "devices", "max_tokens", "batch_size"),
@@ -88,10 +86,7 @@ def translate_file(
     """
     folders = [find_model(path) for path in models]
     work = _work(folders, recipe, files.shard)
-    with (
-        _opened(files) as text,
-        growing_file(files.output, FORMAT, VERSION, overwrite=files.overwrite) as file,
-    ):
+    with _opened(files) as text, growing_file(files.output, overwrite=files.overwrite) as file:
         facts = _read(text, files, recipe, reporter)
         lines = _lines_of(files, facts.num_lines, recipe.translation.chunk_lines)
         recipe = _with_precision(recipe, file.work)

@@ -12,10 +12,9 @@ compressed into it if that ends in `.gz`, and the manifest is deleted.
 # ruff: noqa: PTH105
 
 import os
-import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -38,6 +37,8 @@ from nmtkit.storage.hidden_names import LOCK, hidden_name
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.reading import read_file
 
+FORMAT, VERSION = "nmtkit-partial-translation", 2
+
 _GZIP = 31  # zlib's number of gzip; its header has no name and no time
 _READ_BYTES = 2**20
 
@@ -57,13 +58,11 @@ class GrowingFile:
     work: dict[str, Json] | None = None
     is_complete = False
 
-    def __init__(
-        self, final: Path, format: str, version: int, lock: Lock, *, overwrite: bool
-    ) -> None:
+    def __init__(self, final: Path, lock: Lock, *, overwrite: bool) -> None:
         self.partial = final.parent / f"{final.name}.partial"
         self.manifest = final.parent / f"{final.name}.partial.json"
         self._final, self._lock, self._overwrite = final, lock, overwrite
-        self._origin, self._descriptor = (format, version), -1
+        self._descriptor = -1
         if self.manifest.exists():
             self._read_manifest()
         elif os.path.lexists(self.partial):
@@ -151,7 +150,7 @@ class GrowingFile:
     def _read_manifest(self) -> None:
         try:
             loaded = manifests.parse(read_file(self.manifest))
-            content = manifests.unseal(loaded, *self._origin, self.manifest) or {}
+            content = manifests.unseal(loaded, FORMAT, VERSION, self.manifest) or {}
             self.work, self.is_complete = content["work"], content["is_complete"]
         except (ValueError, KeyError):
             raise self._damaged(self.manifest) from None
@@ -161,16 +160,16 @@ class GrowingFile:
     def _record(self, work: Mapping[str, Json], *, is_complete: bool) -> None:
         self._lock.check()
         fields: dict[str, Json] = {"work": work, "is_complete": is_complete}
-        replace_file(self.manifest, manifests.seal(*self._origin, fields))
+        replace_file(self.manifest, manifests.seal(FORMAT, VERSION, fields))
         self.work, self.is_complete = {**work}, is_complete
 
     def _check_final(self) -> None:
         """Raise ConfigError unless the final path is free, or a file that may be replaced."""
-        if os.path.lexists(self._final):
-            is_plain = stat.S_ISREG(os.lstat(self._final).st_mode)
-            if not (is_plain and self._overwrite):
-                how = "add --overwrite" if is_plain else "delete what is there, no plain file"
-                raise ConfigError(f"{self._final}: already exists; choose another name or {how}")
+        place = self._final
+        may_be_replaced = self._overwrite and place.is_file() and not place.is_symlink()
+        if os.path.lexists(place) and not may_be_replaced:
+            how = "choose another name or add --overwrite, which replaces plain files"
+            raise ConfigError(f"{place}: already exists; {how}")
 
     def _open(self) -> int:
         """Open the partial file, created if missing; its name then survives a power cut."""
@@ -191,14 +190,11 @@ def _compressed(lines: BinaryIO) -> Iterator[bytes]:
 
 
 @contextmanager
-def growing_file(
-    final: Path, format: str, version: int, *, overwrite: bool
-) -> Iterator[GrowingFile]:
+def growing_file(final: Path, *, overwrite: bool) -> Iterator[GrowingFile]:
     """Yield a file that grows, alone: no other process can write it meanwhile.
 
     Args:
         final: the path at which it appears; missing parents are made.
-        format, version: name and version of the format, for the manifest.
         overwrite: replace a file at the final path, at the end.
 
     Raises:
@@ -211,9 +207,8 @@ def growing_file(
     with disk_errors(final):
         with creation_errors(final):
             make_folders(final.absolute().parent)
-        with held(hidden_name(final, LOCK), final) as lock:
-            file = GrowingFile(final, format, version, lock, overwrite=overwrite)
-            try:
-                yield file
-            finally:
-                file.close()
+        with (
+            held(hidden_name(final, LOCK), final) as lock,
+            closing(GrowingFile(final, lock, overwrite=overwrite)) as file,
+        ):
+            yield file

@@ -73,7 +73,7 @@ def ends_of_lines(lines: Iterable[bytes]) -> dict[int, int]:
 def grow(root: Path, name: str = "grown", *, overwrite: bool = False) -> None:
     """Write a file line by line, continued where an earlier call ended, unless it is there."""
     path = root / "deep" / name
-    with suppress(ConfigError), growing_file(path, "grown", 1, overwrite=overwrite) as file:
+    with suppress(ConfigError), growing_file(path, overwrite=overwrite) as file:
         if not file.is_complete:
             num_done = file.resume(ends_of_lines)
             file.begin({"text": "three lines"})

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from itertools import cycle
@@ -19,7 +18,6 @@ from nmtkit.text.lines import count_lines
 from tests.commands import nmtkit
 from tests.folders import names_in
 from tests.integration.test_translate_command import write
-from tests.launching import wait_for
 from tests.tiny import WORDS, tiny_dataset
 
 CHUNK = ("--chunk-lines", "4", "--threads", "1")
@@ -69,14 +67,9 @@ def refusal(*arguments: object, folder: Path) -> tuple[int, str]:
 
 
 VARIANTS = {
-    "text": "model1 --scores --alignments",
     "an ensemble": "model1 model2 --n-best 3 --output-format moses --alignments",
-    "samples": "model1 --sample --n-best 3 --seed 5 --top-k 4 --output-format json --token-scores",
-    "objects with prefixes": "model1 --input-format json --output-format json --n-best 2",
-    "a shortlist": "model1 --shortlist short --beam 2 --output-format moses",
-    "lines that are split": "model1 --max-source-length 4 --on-too-long split --attention "
-    "--output-format json",
-    "constraints": "model1 --no-repeat-ngram 2 --ban-unknown --length-penalty-form power",
+    "objects with prefixes": "model1 --input-format json --output-format json --sample --n-best 2",
+    "lines that are split": "model1 --shortlist short --max-source-length 4 --scores",
 }
 
 
@@ -113,15 +106,6 @@ def test_two_processes_write_the_file_of_one(inputs: Path, tmp_path: Path) -> No
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
 
 
-def test_an_empty_file_has_an_empty_translation(inputs: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    for name, content in (("out", b""), ("out.gz", gzip.compress(b"", 6, mtime=0))):
-        files = ("--input", tmp_path / "empty", "--output", tmp_path / name)
-        messages = translate(inputs / "model1", *files, folder=inputs)
-        assert messages == [f"translated 0 lines into {tmp_path / name}"]
-        assert (tmp_path / name).read_bytes() == content
-
-
 def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_path: Path) -> None:
     lines = [b"a"] * 6 + [b"b \xff", b"c"]
     (tmp_path / "text").write_bytes(b"\n".join(lines) + b"\n")
@@ -142,60 +126,6 @@ def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_pat
     assert message.startswith("nmtkit: error: line 7: 5 tokens, more than 3 [--max-source-length]")
 
 
-# ------------------------------------------------------- interrupted
-
-
-@pytest.fixture(scope="module")
-def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a text and its translation, which nothing interrupted."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    text = "".join(f"{line}\n" for line in random_lines(400))
-    (folder / "text").write_text(text, encoding="utf-8")
-    files = ("--input", folder / "text", "--output", folder / "out.gz")
-    translate(inputs / "model1", *files, folder=inputs)
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
-)
-def test_an_interrupted_command_is_continued_by_itself(
-    number: signal.Signals, code: int, inputs: Path, undisturbed: Path, tmp_path: Path
-) -> None:
-    text, out = undisturbed / "text", tmp_path / "out.gz"
-    line = [str(inputs / "model1"), "--input", str(text), "--output", str(out)]
-    lines_so_far = tmp_path / "out.gz.partial"
-
-    def num_done() -> int:
-        return lines_so_far.read_bytes().count(b"\n") if lines_so_far.exists() else 0
-
-    with subprocess.Popen(
-        [sys.executable, "-m", "nmtkit_cli", "translate", *line, *CHUNK], stderr=subprocess.PIPE
-    ) as process:
-        wait_for(lambda: num_done() > 0 or process.poll() is not None)
-        process.send_signal(number)
-        _, reported = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == code
-    assert not out.exists()
-    assert b"if it is interrupted, the same command continues\n" in reported
-    num_left = num_done() // 4 * 4
-    messages = translate(*line, folder=inputs)
-    assert messages[0] == f"continuing after line {num_left} of 400"
-    assert messages[-1] == f"translated 400 lines into {out}"
-    assert out.read_bytes() == (undisturbed / "out.gz").read_bytes()
-    assert names_in(tmp_path) == ["out.gz"]
-
-
-def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.write_bytes(b"old")
-    line = (inputs / "model1", "--input", inputs / "text", "--output", out)
-    code, message = refusal(*line, folder=inputs)
-    assert (code, message) == (2, f"{out}: already exists; choose another name or add --overwrite")
-    translate(*line, "--overwrite", folder=inputs)
-    assert out.read_bytes().count(b"\n") == 18
-
-
 # ------------------------------------------------------- refused
 
 
@@ -209,12 +139,7 @@ def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_
         ("--shard 1/2", "--shard has no effect without --input and --output; leave it out"),
         ("--overwrite", "--overwrite has no effect without --input and --output; leave it out"),
         ("--input text --output out --shard 0/2", "'0/2' is not part I of N; give one such as 2/4"),
-        ("--input text --output out --shard 1/6", "--shard 1/6: text has 5 chunks of 4 lines; giv"),
-        ("--input none --output out", "none: No such file or directory; give a text file that ca"),
         ("--input . --output out", ".: not a file, and only the translation of a file can be con"),
-        ("--input /dev/null --output out", "/dev/null: not a file, and only the translation of a"),
-        ("--input text --output text", "text: is both input and output; give another --output"),
-        ("--input text --output .", ".: already exists; choose another name or delete what is"),
         ("--input text --output /dev/full", "/dev/full: already exists; choose another name or"),
         ("--input text --output text/out", "text/out: File exists"),
     ],

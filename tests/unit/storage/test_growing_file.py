@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import ConfigError, DamagedError, LostFolderError, ResourceError
-from nmtkit.storage.growing_file import GrowingFile, growing_file
+from nmtkit.storage.growing_file import FORMAT, VERSION, GrowingFile, growing_file
 from nmtkit.storage.manifest import seal
 from tests.faults.harness import Fault, held_by_another_process, run_in_child
 from tests.folders import PLANTED, contents, limit_file_size, names_in, planted
 
-FORMAT, WORK = "test-growing", {"what": "three chunks of two lines"}
+WORK = {"what": "three chunks of two lines"}
 CHUNKS = (["one", ""], ["two", "three"], ["\u00e9" * 9, "six"])
 WHOLE = "".join(f"{line}\n" for chunk in CHUNKS for line in chunk).encode()
 UNFINISHED = ["file.partial", "file.partial.json"]
@@ -24,7 +24,7 @@ UNFINISHED = ["file.partial", "file.partial.json"]
 
 @contextmanager
 def opened(path: Path, *, overwrite: bool = False) -> Iterator[GrowingFile]:
-    with growing_file(path, FORMAT, 1, overwrite=overwrite) as file:
+    with growing_file(path, overwrite=overwrite) as file:
         yield file
 
 
@@ -166,7 +166,9 @@ def test_a_path_without_a_name_is_refused(
 ) -> None:
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path / "inner")
-    with pytest.raises(ConfigError, match="already exists; choose another name or delete what is"):
+    with pytest.raises(
+        ConfigError, match="already exists; choose another name or add --overwrite, which r"
+    ):
         grow(Path(name), overwrite=True)
     assert names_in(tmp_path) == ["inner"]
 
@@ -195,9 +197,12 @@ def test_a_flipped_bit_of_any_byte_of_the_manifest_is_found_or_harmless(tmp_path
     ("content", "what"),
     [
         (b"[" * 100_000, "not what was written; delete file.partial and file.partial.json to begi"),
-        (seal(FORMAT, 1, {"work": {}, "done": {}}), "not what was written"),  # a field is missing
-        (seal("other", 1, {}), "is of format 'other', not 'test-growing'"),
-        (seal(FORMAT, 2, {}), "is of version 2 of test-growing, and this nmtkit reads none later"),
+        (
+            seal(FORMAT, VERSION, {"work": {}, "done": {}}),
+            "not what was written",
+        ),  # a field is missing
+        (seal("other", 1, {}), f"is of format 'other', not '{FORMAT}'"),
+        (seal(FORMAT, VERSION + 1, {}), f"is of version 3 of {FORMAT}, and this nmtkit reads none"),
     ],
 )
 def test_another_manifest_is_refused(content: bytes, what: str, tmp_path: Path) -> None:
