@@ -135,6 +135,26 @@ def test_a_translation_is_continued_after_its_last_complete_chunk(
 
 
 @pytest.mark.parametrize("settings", [{}, MOSES], ids=str)
+def test_whole_chunks_are_kept_of_any_beginning_of_the_output(
+    settings: dict[str, Any], corpus: Corpus
+) -> None:
+    corpus.change(**settings)
+    expected = corpus.translate()
+    lines = expected.splitlines(keepends=True)
+    for num_bytes in range(len(expected) + 1):
+        corpus.output.unlink()
+        corpus.translate(0)
+        corpus.output.with_name("out.partial").write_bytes(expected[:num_bytes])
+        assert corpus.translate() == expected
+        done = re.match(r"continuing after line (\d+) of 10", corpus.messages[0])
+        num_done = int(done[1]) if done else 0
+        assert num_done in (0, 4, 8, 10)
+        if not settings:
+            whole = sum(map(len, lines[:num_done]))
+            assert whole <= num_bytes < whole + sum(map(len, lines[num_done : num_done + 4])) + 1
+
+
+@pytest.mark.parametrize("settings", [{}, MOSES], ids=str)
 @pytest.mark.parametrize("num_lines", [0, 3, 4, 10, 21])
 def test_the_outputs_of_the_shards_are_that_of_the_whole(
     num_lines: int, settings: dict[str, Any], tmp_path: Path
