@@ -53,8 +53,7 @@ def command(
     if source is None or target is None:
         translate_stream(models, recipe)
     else:
-        from nmtkit.decoding.corpus import translate_file
-        from nmtkit.decoding.corpus_plan import CorpusFiles
+        from nmtkit.decoding.corpus import CorpusFiles, translate_file
 
         files = CorpusFiles(source, target, shard or (1, 1), overwrite)
         translate_file(models, recipe, files, work_reporter(), warn)

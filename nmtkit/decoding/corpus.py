@@ -1,45 +1,63 @@
 """The translation of a text file into another file, and how it continues.
 
-Without torch, until all that can be checked before has been checked.
+Settings, models, shortlist and input are recorded at the beginning, and compared when the same
+command continues. Torch is loaded when all that can be checked before has been checked.
 """
 
 import gc
-import gzip
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from nmtkit.config.fields import values_of
+from nmtkit.config.problems import shown
 from nmtkit.config.schema import TranslateRecipe
-from nmtkit.decoding.corpus_plan import (
-    CorpusFiles,
-    Plan,
-    differences,
-    open_input,
-    plan_of,
-    read_input,
-    shortlist_hash,
-)
-from nmtkit.decoding.input_formats import read_requests
+from nmtkit.data import shortlist as shortlists
+from nmtkit.decoding.input_formats import INPUT_FORMATS, Request, read_requests
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.progress.counting import WorkReporter
-from nmtkit.signals import EndedBySignal, block_stop_signals
+from nmtkit.progress.counting import QUICK_ITEMS, Counting, WorkReporter
+from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile, growing_file
-from nmtkit.storage.manifest import Json
+from nmtkit.storage.manifest import Json, hash_of_content
 from nmtkit.storage.model_description import hashes_of
 from nmtkit.storage.model_path import find_model
-from nmtkit.text.lines import Item, numbered_chunks
+from nmtkit.text.lines import TextFacts, facts_of, numbered_chunks, open_bytes, raw_lines
 from nmtkit.units import counted
 
 if TYPE_CHECKING:
-    from nmtkit.decoding.answers import Answer
+    from nmtkit.decoding.answers import BatchResult, Chunk
 
-FORMAT = "nmtkit-partial-translation"
-VERSION = 1
+FREE_SETTINGS = (
+    # Equal up to rounding.
+    *("device", "threads", "devices", "max_tokens", "batch_size"),
+    *("compile", "stream", "shortlist"),  # without effect; recorded by its hash
+)
+"""Settings that may differ when a translation continues."""
 
-_COMPRESSION_LEVEL = 6
+_DIGITS = 12  # of a hash: enough to distinguish what a user may confuse
+
+
+@dataclass(frozen=True)
+class CorpusFiles:
+    """The files of a translation.
+
+    Attributes:
+        input: the input, a file.
+        output: the output, which appears when it is complete.
+        shard: number of the shard to translate, from 1, and number of shards, which consist of
+            whole chunks.
+        overwrite: replace an existing output, at the end.
+    """
+
+    input: Path
+    output: Path
+    shard: tuple[int, int] = (1, 1)
+    overwrite: bool = False
 
 
 def translate_file(
@@ -62,72 +80,93 @@ def translate_file(
         ConfigError: input or output cannot be used, another translation has been begun there, or
             there are more shards than chunks; as `load_translator`.
         DataError: the input is malformed, or has lost lines since it was read first.
-        DamagedError: a model or what was translated before is missing or damaged.
+        DamagedError: a model or the record of what was translated is missing or damaged.
         LostRankError: a process died.
         ResourceError: no space, no permission, a failing disk.
     """
     folders = [find_model(path) for path in models]
-    hashes = [hashes_of(folder) for folder in folders]
-    shortlist = shortlist_hash(recipe.translation.shortlist)
-    with (
-        open_input(files) as text,
-        growing_file(files.output, FORMAT, VERSION, overwrite=files.overwrite) as file,
-    ):
-        facts = read_input(text, files, recipe, reporter)
-        plan = plan_of(hashes, shortlist, recipe, files, facts)
-        if plan.num_lines and file.fields is None:
-            reporter.message(f"translating {counted(plan.num_lines, 'lines')} of {files.input}")
-        corpus = CorpusTranslation(replace(plan, recipe=_with_precision(recipe, file)), file)
-        if corpus.num_lines_done:
-            reporter.message(
-                f"continuing after line {corpus.next_line - 1:,} of {plan.last_line:,}"
+    work = _work(folders, recipe, files.shard)
+    with _opened(files) as text, growing_file(files.output, overwrite=files.overwrite) as file:
+        facts = _read(text, files, recipe, reporter)
+        lines = _lines_of(files, facts.num_lines, recipe.translation.chunk_lines)
+        recipe = _with_precision(recipe, file.work)
+        work["--precision"] = recipe.translation.precision
+        work["the input"] = f"{counted(facts.num_lines, 'lines')}, {facts.sha256[:_DIGITS]}"
+        _check_same(file, work)
+        num_done = len(lines) if file.is_complete else file.resume(partial(_ends, recipe, lines))
+        rest = lines[num_done:]
+        if num_done:
+            reporter.message(f"continuing after line {rest.start:,} of {lines.stop:,}")
+        elif lines:
+            what = f"translating {counted(len(lines), 'lines')} of {files.input}"
+            reporter.message(f"{what}; if it is interrupted, the same command continues")
+        if rest or file.work is None:
+            from nmtkit.decoding.workers import open_translator
+
+            translator = open_translator(folders, recipe, warn, reporter.message, reads_ahead=True)
+            gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed
+            file.begin(work)
+            text.seek(0)
+            name, first = str(files.input), rest.start + 1
+            requests = read_requests(text, recipe.output.input_format, name, warn, first)
+            with reporter.counting("translated", "lines", len(lines), num_done) as counting:
+                answer_all = translator.answer_all
+                repair_counts = _write(answer_all, requests, rest, recipe, file, counting)
+            if summary := translator.summarize(repair_counts):
+                reporter.message(summary)
+        file.publish()
+    reporter.message(f"translated {counted(len(lines), 'lines')} into {files.output}")
+
+
+def _opened(files: CorpusFiles) -> BinaryIO:
+    """Open the input, a file that is not the output."""
+    path, output = files.input, files.output
+    with disk_errors(path):
+        if path.exists() and not path.is_file():
+            raise ConfigError(
+                f"{path}: not a file, and only the translation of a file can be continued; give a "
+                "file, or use standard input and output"
             )
-        try:
-            if corpus.num_lines_done < corpus.num_lines:
-                _translate_rest(folders, corpus, text, reporter, warn)
-        except KeyboardInterrupt as stop:
-            if corpus.num_lines_done and not isinstance(stop, EndedBySignal):
-                reporter.message(f"the same command continues after line {corpus.next_line - 1:,}")
-            raise
-        corpus.finish()
-    reporter.message(f"translated {counted(corpus.num_lines, 'lines')} into {files.output}")
+        if path.exists() and output.exists() and path.samefile(output):
+            raise ConfigError(f"{path}: is both input and output; give another --output")
+    return open_bytes(path)
 
 
-def _translate_rest(
-    models: Sequence[Path],
-    corpus: "CorpusTranslation",
-    text: BinaryIO,
-    reporter: WorkReporter,
-    warn: Callable[[str], None],
-) -> None:
-    """Translate the lines of a corpus that have no translation yet."""
-    from nmtkit.decoding.output_formats import make_writer
-    from nmtkit.decoding.workers import open_translator
+def _read(
+    text: BinaryIO, files: CorpusFiles, recipe: TranslateRecipe, reporter: WorkReporter
+) -> TextFacts:
+    """Read the input once; DataError for a line that is too long or not of the format."""
+    name, input_format = str(files.input), INPUT_FORMATS[recipe.output.input_format]
 
-    recipe = corpus.plan.recipe
-    translator = open_translator(models, recipe, warn, reporter.message, reads_ahead=True)
-    write = make_writer(recipe.output)
-    gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed of lines
-    corpus.begin()
-    text.seek(0)
-    requests = read_requests(
-        text, recipe.output.input_format, corpus.plan.input, warn, corpus.next_line
-    )
-    total, done = corpus.num_lines, corpus.num_lines_done
-    with reporter.counting("translated", "lines", total, done) as counting:
-        for result in translator.answer_all(corpus.chunks(requests)):
-            corpus.add(result.answers, write)
-            counting.add(result.num_lines, result.num_tokens)
-    if summary := translator.summarize(corpus.repair_counts):
-        reporter.message(summary)
+    def checked(lines: Iterable[bytes]) -> Iterator[bytes]:
+        for number, line in enumerate(lines, 1):
+            input_format.request(line.decode("utf-8", "replace"), f"{name}:{number}")
+            yield line
+
+    raw = raw_lines(text, name, input_format.max_bytes)
+    with reporter.track(raw, "read", "lines", every=QUICK_ITEMS) as lines:
+        return facts_of(checked(lines) if input_format.can_be_malformed else lines)
 
 
-def _with_precision(recipe: TranslateRecipe, file: GrowingFile) -> TranslateRecipe:
+def _lines_of(files: CorpusFiles, num_lines: int, chunk_lines: int) -> range:
+    """Return the indices of the lines of a shard, which consists of whole chunks."""
+    number, count = files.shard
+    num_chunks = max(1, -(-num_lines // chunk_lines))
+    if count > num_chunks:
+        raise ConfigError(
+            f"--shard {number}/{count}: {files.input} has {num_chunks:,} chunks of {chunk_lines:,} "
+            f"lines; give at most {num_chunks:,} shards, or smaller --chunk-lines"
+        )
+    begin, end = (num_chunks * place // count * chunk_lines for place in (number - 1, number))
+    return range(num_lines)[begin:end]
+
+
+def _with_precision(recipe: TranslateRecipe, begun: Mapping[str, Json] | None) -> TranslateRecipe:
     """Replace `--precision auto` by the precision of what has been translated, or of the device."""
     if recipe.translation.precision != "auto":
         return recipe
-    if file.fields is not None:
-        precision = file.fields["work"]["settings"]["precision"]
+    if begun is not None:
+        precision = str(begun["--precision"])
     else:
         from nmtkit.runtime.devices import precision_of_inference
 
@@ -135,124 +174,70 @@ def _with_precision(recipe: TranslateRecipe, file: GrowingFile) -> TranslateReci
     return replace(recipe, translation=replace(recipe.translation, precision=precision))
 
 
-class CorpusTranslation:
-    """The translation of a corpus into a file, new or continued.
-
-    Attributes:
-        plan: what is translated.
-        repair_counts: number of translations for each value of `Translation.is_repaired`; those
-            of an earlier call have no None.
-    """
-
-    def __init__(self, plan: Plan, file: GrowingFile) -> None:
-        """Find out how much has been done.
-
-        Raises:
-            ConfigError: the file holds another translation.
-            DamagedError: the file is damaged.
-        """
-        self.repair_counts: Counter[bool | None] = Counter()
-        self.plan, self._file = plan, file
-        self._num_done = 0
-        self._lines: list[str] = []
-        self._num_answers = 0
-        if file.fields is not None:
-            _check_same(file, plan)
-            file.resume()
-            done = file.fields["done"]
-            self._num_done = done["chunks"]
-            self.repair_counts.update({True: done["repaired"], False: done["not_repaired"]})
-
-    @property
-    def num_lines(self) -> int:
-        """Number of lines to translate in all."""
-        return self.plan.num_lines
-
-    @property
-    def num_lines_done(self) -> int:
-        """Number of lines whose translations have been recorded."""
-        return min(self._num_done * self.plan.chunk_lines, self.plan.num_lines)
-
-    @property
-    def next_line(self) -> int:
-        """Number of the first line without a recorded translation, from 1."""
-        return self.plan.first_line + self.num_lines_done
-
-    def begin(self) -> None:
-        """Create the files, unless they have been created before."""
-        if self._file.fields is None:
-            self._file.begin(self._fields())
-
-    def chunks(self, items: Iterable[Item]) -> Iterator[tuple[int, list[Item]]]:
-        """Yield the chunks to translate, each with the number of its first line.
-
-        Args:
-            items: what the lines of the input are read as, from `next_line` on.
-
-        Raises:
-            DataError: the input has fewer lines than before.
-        """
-        first = self.next_line
-        num_missing = self.plan.num_lines - self.num_lines_done
-        wanted = islice(items, num_missing)
-        for number, chunk in numbered_chunks(wanted, self.plan.chunk_lines):
-            yield first + number - 1, chunk
-            num_missing -= len(chunk)
-        if num_missing:
-            raise DataError(
-                f"{self.plan.input}: has fewer lines than the {self.plan.text.num_lines:,} that "
-                "it had when this command began; restore it, and run the command again"
-            )
-
-    def add(self, answers: "Sequence[Answer]", write: "Callable[[Answer, int], list[str]]") -> None:
-        """Take answers in order; each complete chunk is written.
-
-        Args:
-            answers: the next answers, all of one chunk.
-            write: turns an answer, and its line's number from 0, into lines of output.
-        """
-        first = self.next_line - 1 + self._num_answers
-        for number, answer in enumerate(answers, first):
-            self._lines += write(answer, number)
-        self._num_answers += len(answers)
-        self.repair_counts.update(answer.translations[0].is_repaired for answer in answers)
-        num_left = self.plan.num_lines - self.num_lines_done
-        if self._num_answers and self._num_answers == min(num_left, self.plan.chunk_lines):
-            self._write_chunk()
-
-    def finish(self) -> None:
-        """Let the output appear under its name."""
-        if not self.plan.num_lines and not self._num_done:
-            self.begin()
-            self._write_chunk()
-        assert self.num_lines_done == self.num_lines, self.num_lines_done
-        self._file.publish()
-
-    def _write_chunk(self) -> None:
-        """Write the lines of a chunk, which are a gzip member of its own in a compressed file."""
-        data = "".join(f"{line}\n" for line in self._lines).encode()
-        if self._file.final.suffix == ".gz":
-            data = gzip.compress(data, _COMPRESSION_LEVEL, mtime=0)
-        self._lines, self._num_answers = [], 0
-        with block_stop_signals():  # `next_line` is the first one that is not recorded
-            self._file.append(data, self._fields(self._num_done + 1))
-            self._num_done += 1
-
-    def _fields(self, num_chunks: int = 0) -> dict[str, Json]:
-        done: dict[str, Json] = {
-            "chunks": num_chunks,
-            "lines": min(num_chunks * self.plan.chunk_lines, self.plan.num_lines),
-            "repaired": self.repair_counts[True],
-            "not_repaired": self.repair_counts[False],
-        }
-        return {"work": self.plan.determined_by(), "done": done}
+def _work(
+    models: Iterable[Path], recipe: TranslateRecipe, shard: tuple[int, int]
+) -> dict[str, Json]:
+    """Return what determines translations, except the input, by its name in messages."""
+    shortlist = recipe.translation.shortlist
+    if shortlist:
+        manifest = read_manifest(Path(shortlist), shortlists.FORMAT, shortlists.VERSION)
+        shortlist = hash_of_content(manifest)[:_DIGITS]
+    settings = {name: one for name, one in values_of(recipe).items() if name not in FREE_SETTINGS}
+    return {
+        "the model": " and ".join(hash_of_content(hashes_of(one))[:_DIGITS] for one in models),
+        "--shortlist": shortlist,
+        "--shard": "{}/{}".format(*shard),
+        **{f"--{name.replace('_', '-')}": value for name, value in settings.items()},
+    }
 
 
-def _check_same(file: GrowingFile, plan: Plan) -> None:
+def _check_same(file: GrowingFile, work: Mapping[str, Json]) -> None:
     """Raise ConfigError if a file was begun by another translation; it names every difference."""
-    assert file.fields is not None, "nothing has been written"
-    if found := [*differences(file.fields["work"], plan.determined_by())]:
+    begun = {**(work if file.work is None else file.work)}
+    if begun["--on-too-long"] == "error":  # no line that was translated so far was too long
+        begun["--on-too-long"] = work["--on-too-long"]
+    if different := [name for name in work if begun.get(name) != work[name]]:
+        found = (f"{one} was {shown(begun.get(one))}, now {shown(work[one])}" for one in different)
         raise ConfigError(
             f"{file.partial}: belongs to another translation: {'; '.join(found)}; run the "
             f"command that began it, or delete {file.partial.name} and {file.manifest.name}"
         )
+
+
+def _ends(recipe: TranslateRecipe, lines: range, output: Iterable[bytes]) -> dict[int, int]:
+    """Return the ends of whole chunks in lines of output: numbers of input lines, and of bytes."""
+    from nmtkit.decoding.output_formats import answered
+
+    ends = lines[:: recipe.translation.chunk_lines]
+    found = answered(recipe.output, output, lines.start)
+    return {end - lines.start: at for end, at in found if end in ends or end == lines.stop}
+
+
+def _write(
+    answer_all: "Callable[[Iterable[Chunk]], Iterable[BatchResult]]",
+    requests: Iterable[Request],
+    lines: range,
+    recipe: TranslateRecipe,
+    file: GrowingFile,
+    counting: Counting,
+) -> Counter[bool | None]:
+    """Translate lines, and write each chunk when it is complete; return counts of repairs."""
+    from nmtkit.decoding.output_formats import make_writer
+
+    size, numbers, rows = recipe.translation.chunk_lines, iter(lines), list[str]()
+    write, repair_counts = make_writer(recipe.output), Counter[bool | None]()
+    chunks = numbered_chunks(islice(requests, len(lines)), size)
+    for result in answer_all((lines.start + number, chunk) for number, chunk in chunks):
+        for answer, number in zip(result.answers, numbers, strict=False):
+            rows += write(answer, number)
+            repair_counts[answer.translations[0].is_repaired] += 1
+            if number + 1 in lines[::size] or number == lines[-1]:
+                file.append(rows)
+                rows.clear()
+        counting.add(result.num_lines, result.num_tokens)
+    if (missing := next(numbers, None)) is not None:
+        raise DataError(
+            f"line {missing + 1:,} of the input was there when this command began, and is not any "
+            "more; restore it, and run the command again"
+        )
+    return repair_counts

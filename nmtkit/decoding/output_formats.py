@@ -1,7 +1,8 @@
 """Output formats of `nmtkit translate`: plain lines, Moses n-best lists, JSON lines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from nmtkit.config.translation import OutputConfig
@@ -14,6 +15,37 @@ from nmtkit.text.translations import SCHEMA
 def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
     """Return the function from an answer, and its line's number from 0, to output lines."""
     return partial(OUTPUT_FORMATS[output.output_format], output)
+
+
+def answered(output: OutputConfig, lines: Iterable[bytes], first: int) -> Iterator[tuple[int, int]]:
+    """Yield how far lines of output reach: the number of the next input line, and of bytes.
+
+    A list in Moses' format is known to be complete if another one follows, or all `n_best` are
+    there.
+
+    Args:
+        output: the settings of the output.
+        lines: lines of output with their ends; the last list of Moses' format may be unfinished.
+        first: number of the input line that they begin with, from 0.
+    """
+    is_moses = output.output_format == "moses"
+    most, num_bytes = output.n_best if is_moses else 1, 0
+    numbered = _numbered(lines) if is_moses else enumerate(lines, first)
+    for number, answer in groupby(numbered, lambda pair: pair[0]):
+        yield number, num_bytes
+        sizes = [len(line) for _, line in answer]
+        num_bytes += sum(sizes)
+        if len(sizes) == most:
+            yield number + 1, num_bytes
+
+
+def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of Moses' format with their numbers, until the first that is damaged."""
+    for line in lines:
+        number = line.partition(b" ")[0]
+        if not number.isdigit():
+            return
+        yield int(number), line
 
 
 def _text_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]:

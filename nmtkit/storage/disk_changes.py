@@ -12,7 +12,7 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,12 +152,12 @@ def not_plain_error(path: Path) -> ResourceError:
     )
 
 
-def write_new(path: Path, data: bytes) -> None:
-    """Write a new file and sync it."""
+def write_new(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write a new file, from all its bytes or from parts of them, and sync it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o666)
     with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
+        stream.writelines([data] if isinstance(data, bytes) else data)
         stream.flush()
         os.fsync(descriptor)
 

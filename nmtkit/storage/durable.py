@@ -13,7 +13,7 @@ what a killed writer left.
 # ruff: noqa: PTH101, PTH102, PTH104, PTH105, PTH108, PTH208
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,10 +140,10 @@ def format_of(folder: Path) -> object:
             return None
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Replace a file's content with `data`; readers see all of the old or all of the new content.
 
-    A link is replaced by a file; what it leads to stays unchanged.
+    Parts of it are written one by one. A link is replaced by a file; what it leads to stays.
 
     Raises:
         ConfigError: the path is a folder, pipe or device; or as `new_folder`.

@@ -83,7 +83,6 @@ WITHOUT_TORCH = (
     "nmtkit.model.kernels.product_sizes",
     # Checks before models are loaded.
     "nmtkit.decoding.corpus",
-    "nmtkit.decoding.corpus_plan",
     "nmtkit.decoding.input_formats",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",

@@ -1,8 +1,10 @@
 """Writers under test: what stood before, what they do, and what may be seen of it at any moment."""
 
-from collections.abc import Callable
+import gzip
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -61,29 +63,31 @@ def check_old_or_new_file(root: Path) -> None:
 
 # ------------------------------------------------------------------------------- files that grow
 
-CHUNKS = (b"one\n", b"two\n", b"three\n")
+GROWN = [["one"], ["two"], ["three"]]
 
 
-def grow(root: Path, *, overwrite: bool = False) -> None:
-    """Write a file in chunks, continued where an earlier call ended, unless it is there."""
-    with (
-        suppress(ConfigError),
-        growing_file(root / "deep" / "grown", "test-growing", 1, overwrite=overwrite) as file,
-    ):
-        if file.fields is None:
-            file.begin({"chunks": 0})
-        else:
-            file.resume()
-        done = 0 if file.fields is None else file.fields["chunks"]
-        for number in range(done, len(CHUNKS)):
-            file.append(CHUNKS[number], {"chunks": number + 1})
+def ends_of_lines(lines: Iterable[bytes]) -> dict[int, int]:
+    return dict(enumerate(accumulate(map(len, lines)), 1))
+
+
+def grow(root: Path, name: str = "grown", *, overwrite: bool = False) -> None:
+    """Write a file line by line, continued where an earlier call ended, unless it is there."""
+    path = root / "deep" / name
+    with suppress(ConfigError), growing_file(path, overwrite=overwrite) as file:
+        if not file.is_complete:
+            num_done = file.resume(ends_of_lines)
+            file.begin({"text": "three lines"})
+            for line in GROWN[num_done:]:
+                file.append(line)
         file.publish()
 
 
-def check_old_or_grown_file(root: Path, old: bytes | None) -> None:
-    path = root / "deep" / "grown"
+def check_old_or_grown_file(root: Path, old: bytes | None, name: str = "grown") -> None:
+    path = root / "deep" / name
     content = path.read_bytes() if path.exists() else None
-    assert content in (old, b"".join(CHUNKS))
+    if content and name.endswith(".gz"):
+        content = gzip.decompress(content)
+    assert content in (old, b"one\ntwo\nthree\n")
 
 
 def prepare_old(root: Path) -> None:
@@ -179,6 +183,11 @@ SCENARIOS = {
     ),
     "a file that grows": Scenario(
         lambda _: None, grow, lambda root: check_old_or_grown_file(root, None)
+    ),
+    "a compressed file that grows": Scenario(
+        lambda _: None,
+        lambda root: grow(root, "grown.gz"),
+        lambda root: check_old_or_grown_file(root, None, "grown.gz"),
     ),
     "a file that grows and replaces another": Scenario(
         prepare_old,

@@ -3,7 +3,6 @@
 tests/unit/storage/test_growing_file.py damages the files between two sessions.
 """
 
-import json
 import os
 import random
 import re
@@ -74,7 +73,7 @@ def test_it_is_continued_with_the_same_bytes(mode: str, model: Path, tmp_path: P
     undisturbed = prepare(tmp_path / "undisturbed", 5)
     points = fault_points(partial(translate, model, undisturbed, 2))
     expected = whole(undisturbed)
-    assert len(points) > 30
+    assert len(points) > 20
     for point in sample(points[[*END].index(mode) :: len(END)], 7, mode):
         root = prepare(tmp_path / str(point), 5)
         (root / "out.gz").write_bytes(b"old")
@@ -90,17 +89,14 @@ def test_it_is_continued_with_the_same_bytes(mode: str, model: Path, tmp_path: P
         shutil.rmtree(root)
 
 
-def num_done(root: Path) -> int:
-    """Return the number of chunks that are recorded."""
-    try:
-        manifest = json.loads((root / "out.gz.partial.json").read_bytes())
-    except FileNotFoundError:
-        return 0
-    return int(manifest["done"]["chunks"])
+def num_done(root: Path, chunk_lines: int) -> int:
+    """Return the number of whole chunks that are there."""
+    path = root / "out.gz.partial"
+    return path.read_bytes().count(b"\n") // chunk_lines if path.exists() else 0
 
 
-def has_done(root: Path, num_chunks: int) -> bool:
-    return num_done(root) >= num_chunks
+def has_done(root: Path, chunk_lines: int, num_chunks: int) -> bool:
+    return num_done(root, chunk_lines) >= num_chunks
 
 
 @pytest.mark.thorough
@@ -116,13 +112,13 @@ def test_it_ends_with_the_same_bytes_after_kills_at_random_moments(
     chunk_s = (time.monotonic() - begin) / 40
     continued, killed_after = [], []
     for num_chunks in draw.sample(range(KILLS), KILLS):
-        num_before = num_done(root)
+        num_before = num_done(root, 5)
         child = start(partial(translate, model, root, 5), log)
-        wait_for(partial(has_done, root, num_before + num_chunks))
+        wait_for(partial(has_done, root, 5, num_before + num_chunks))
         time.sleep(draw.uniform(0, chunk_s))
         os.killpg(child, signal.SIGKILL)
         assert wait(child) == -signal.SIGKILL, seed
-        killed_after.append(num_done(root))
+        killed_after.append(num_done(root, 5))
         continued += [num_before] if num_before and num_chunks else []
     assert len({*killed_after}) >= KILLS - 1, (seed, killed_after)
     assert wait(start(partial(translate, model, root, 5), log)) == 0, log.read_text()
@@ -136,7 +132,7 @@ def test_it_ends_with_the_same_bytes_after_kills_at_random_moments(
 # ------------------------------------------------------- two processes
 
 LOST = r"nmtkit: error: translating process [01] .*\n"
-INTERRUPTED = r"the same command continues after line \d+\nnmtkit: interrupted\n"
+INTERRUPTED = "nmtkit: interrupted\n"
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +187,7 @@ def test_two_processes_continue_with_the_same_bytes(
 ) -> None:
     root = prepare(tmp_path / "root", 200)
     process = by_two_processes(model, root)
-    wait_for(lambda: has_done(root, 3) or process.poll() is not None)
+    wait_for(lambda: has_done(root, 4, 3) or process.poll() is not None)
     everyone = group_of(process.pid)
     assert len(everyone) >= 3
     if to == "all":
@@ -205,7 +201,7 @@ def test_two_processes_continue_with_the_same_bytes(
     if message is LOST:
         check_errors(talk.decode(), code, "process; --devices --max-tokens")
     wait_for(lambda: not any(map(is_running, everyone)) and not group_of(process.pid))
-    num_recorded = num_done(root)
+    num_recorded = num_done(root, 4)
     assert num_recorded >= 3
     assert whole(root) is None
     process = by_two_processes(model, root)

@@ -15,8 +15,7 @@ from nmtkit.config.training import CheckpointConfig
 from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler
-from nmtkit.decoding.corpus import translate_file
-from nmtkit.decoding.corpus_plan import CorpusFiles
+from nmtkit.decoding.corpus import CorpusFiles, translate_file
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.codec import TextCodec

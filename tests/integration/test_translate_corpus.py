@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from itertools import cycle
@@ -19,8 +18,6 @@ from nmtkit.text.lines import count_lines
 from tests.commands import nmtkit
 from tests.folders import names_in
 from tests.integration.test_translate_command import write
-from tests.launching import wait_for
-from tests.messages import refused
 from tests.tiny import WORDS, tiny_dataset
 
 CHUNK = ("--chunk-lines", "4", "--threads", "1")
@@ -61,22 +58,18 @@ def translate(*arguments: object, folder: Path, stdin: bytes = b"") -> list[str]
     return done.stderr.decode().splitlines()
 
 
-def check_refusal(code: int, keys: str, *arguments: object, folder: Path) -> None:
-    """Check that a translation is refused, with an exit code and what its message names."""
+def refusal(*arguments: object, folder: Path) -> tuple[int, str]:
+    """Return the exit code and the message of a translation that is refused."""
     done = nmtkit("translate", *arguments, *CHUNK, folder=folder)
-    refused(done, code, keys)
-    assert done.stderr.count(b"\n") == 1
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("nmtkit: error: ")
+    return done.returncode, line.removeprefix("nmtkit: error: ")
 
 
 VARIANTS = {
-    "text": "model1 --scores --alignments",
     "an ensemble": "model1 model2 --n-best 3 --output-format moses --alignments",
-    "samples": "model1 --sample --n-best 3 --seed 5 --top-k 4 --output-format json --token-scores",
-    "objects with prefixes": "model1 --input-format json --output-format json --n-best 2",
-    "a shortlist": "model1 --shortlist short --beam 2 --output-format moses",
-    "lines that are split": "model1 --max-source-length 4 --on-too-long split --attention "
-    "--output-format json",
-    "constraints": "model1 --no-repeat-ngram 2 --ban-unknown --length-penalty-form power",
+    "objects with prefixes": "model1 --input-format json --output-format json --sample --n-best 2",
+    "lines that are split": "model1 --shortlist short --max-source-length 4 --scores",
 }
 
 
@@ -103,7 +96,8 @@ def test_files_and_shards_have_the_lines_of_a_pipe(
     for number, shard in enumerate(shards, 1):
         files = ("--input", source, "--output", shard, "--shard", f"{number}/3")
         translate(*line, *files, folder=inputs)
-    assert b"".join(shard.read_bytes() for shard in shards) == content
+    joined = b"".join(shard.read_bytes() for shard in shards)
+    assert (gzip.decompress(joined) if suffix else joined) == found
 
 
 def test_two_processes_write_the_file_of_one(inputs: Path, tmp_path: Path) -> None:
@@ -111,15 +105,6 @@ def test_two_processes_write_the_file_of_one(inputs: Path, tmp_path: Path) -> No
         files = ("--input", inputs / "text", "--output", tmp_path / str(count))
         translate(inputs / "model1", *files, "--devices", count, folder=inputs)
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-
-
-def test_an_empty_file_has_an_empty_translation(inputs: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    for name, content in (("out", b""), ("out.gz", gzip.compress(b"", 6, mtime=0))):
-        files = ("--input", tmp_path / "empty", "--output", tmp_path / name)
-        messages = translate(inputs / "model1", *files, folder=inputs)
-        assert messages == [f"translated 0 lines into {tmp_path / name}"]
-        assert (tmp_path / name).read_bytes() == content
 
 
 def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_path: Path) -> None:
@@ -130,98 +115,43 @@ def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_pat
     assert warning.startswith(f"nmtkit: warning: {tmp_path}/text:7: not valid UTF-8 at byte 3 of")
     options: tuple[str, ...] = ("--input-format", "json", "--overwrite")
     (tmp_path / "text").write_bytes(b'{"source": "a"}\n' * 6 + b"[]\n")
-    check_refusal(3, f"{tmp_path}/text:7", inputs / "model1", *files, *options, folder=inputs)
+    code, message = refusal(inputs / "model1", *files, *options, folder=inputs)
+    assert (code, message.partition(": ")[0]) == (3, f"{tmp_path}/text:7")
     (tmp_path / "text").write_bytes(b"a\n" * 6 + b"a a a a\n")
     assert names_in(tmp_path) == ["out", "text"]  # nothing that a repaired input would not fit
     options = ("--max-source-length", "3", "--on-too-long", "error", "--overwrite")
     done = nmtkit("translate", inputs / "model1", *files, *options, *CHUNK, folder=inputs)
-    assert done.stderr.startswith(b"translating 3 lines of")
-    refused(done, 3, "line 7 5 3 --max-source-length")
-
-
-# ------------------------------------------------------- interrupted
-
-
-@pytest.fixture(scope="module")
-def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a text and its translation, which nothing interrupted."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    text = "".join(f"{line}\n" for line in random_lines(400))
-    (folder / "text").write_text(text, encoding="utf-8")
-    files = ("--input", folder / "text", "--output", folder / "out.gz")
-    translate(inputs / "model1", *files, folder=inputs)
-    return folder
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
-)
-def test_an_interrupted_command_is_continued_by_itself(
-    number: signal.Signals, code: int, inputs: Path, undisturbed: Path, tmp_path: Path
-) -> None:
-    text, out = undisturbed / "text", tmp_path / "out.gz"
-    line = [str(inputs / "model1"), "--input", str(text), "--output", str(out)]
-    manifest = tmp_path / "out.gz.partial.json"
-
-    def has_a_chunk() -> bool:
-        return manifest.exists() and json.loads(manifest.read_bytes())["done"]["chunks"] > 0
-
-    with subprocess.Popen(
-        [sys.executable, "-m", "nmtkit_cli", "translate", *line, *CHUNK], stderr=subprocess.PIPE
-    ) as process:
-        wait_for(lambda: has_a_chunk() or process.poll() is not None)
-        process.send_signal(number)
-        _, reported = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == code
-    assert not out.exists()
-    num_done = json.loads(manifest.read_bytes())["done"]["lines"]
-    hint = f"the same command continues after line {num_done}\n"
-    assert (hint.encode() in reported) == (number == signal.SIGINT)
-    messages = translate(*line, folder=inputs)
-    assert messages[0] == f"continuing after line {num_done} of 400"
-    assert messages[-1] == f"translated 400 lines into {out}"
-    assert out.read_bytes() == (undisturbed / "out.gz").read_bytes()
-    assert names_in(tmp_path) == ["out.gz"]
-
-
-def test_an_output_is_replaced_at_the_end_and_only_when_asked(inputs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.write_bytes(b"old")
-    line = (inputs / "model1", "--input", inputs / "text", "--output", out)
-    check_refusal(2, f"{out}; --overwrite", *line, folder=inputs)
-    translate(*line, "--overwrite", folder=inputs)
-    assert out.read_bytes().count(b"\n") == 18
+    announced, message = done.stderr.decode().splitlines()
+    assert announced.startswith("translating 3 lines of")
+    assert done.returncode == 3
+    assert message.startswith("nmtkit: error: line 7: 5 tokens, more than 3 [--max-source-length]")
 
 
 # ------------------------------------------------------- refused
 
 
 @pytest.mark.parametrize(
-    ("arguments", "keys"),
+    ("arguments", "what"),
     [
-        ("text", "text; --input --output"),
-        ("text --input text --output out", "text"),
-        ("--input text", "--input --output"),
-        ("--output out", "--input --output"),
-        ("--shard 1/2", "--shard --input --output"),
-        ("--overwrite", "--overwrite --input --output"),
-        ("--input text --output out --shard 0/2", "0/2; 2/4"),
-        ("--input text --output out --shard 1/6", "--shard 1/6 5 4"),
-        ("--input none --output out", "none"),
-        ("--input . --output out", "."),
-        ("--input /dev/null --output out", "/dev/null"),
-        ("--input text --output text", "text; --output"),
-        ("--input text --output .", "."),
-        ("--input text --output /dev/full", "/dev/full"),
-        ("--input text --output text/out", "text/out"),
+        ("text", "text is a file, not a model; translate it with --input text --output FILE, or <"),
+        ("text --input text --output out", "text is a file, not a model; give the model first"),
+        ("--input text", "--input and --output go together; give both, or `< FILE` and `> FILE`"),
+        ("--output out", "--input and --output go together; give both, or `< FILE` and `> FILE`"),
+        ("--shard 1/2", "--shard has no effect without --input and --output; leave it out"),
+        ("--overwrite", "--overwrite has no effect without --input and --output; leave it out"),
+        ("--input text --output out --shard 0/2", "'0/2' is not part I of N; give one such as 2/4"),
+        ("--input . --output out", ".: not a file, and only the translation of a file can be con"),
+        ("--input text --output /dev/full", "/dev/full: already exists; choose another name or"),
+        ("--input text --output text/out", "text/out: File exists"),
     ],
 )
 def test_wrong_use_is_refused_and_changes_nothing(
-    arguments: str, keys: str, inputs: Path, tmp_path: Path
+    arguments: str, what: str, inputs: Path, tmp_path: Path
 ) -> None:
     shutil.copyfile(inputs / "text", tmp_path / "text")
-    check_refusal(2, keys, inputs / "model1", *arguments.split(), folder=tmp_path)
+    code, message = refusal(inputs / "model1", *arguments.split(), folder=tmp_path)
+    assert code == 2
+    assert what in message
     assert names_in(tmp_path) == ["text"]
 
 
@@ -234,7 +164,8 @@ def test_files_are_checked_before_torch_is_loaded(inputs: Path, tmp_path: Path) 
     command: list[str | Path] = [sys.executable, "-c", without_torch, "translate"]
     line = [*command, inputs / "model1", *files, *CHUNK]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
-    refused(done, 2, "--shard 1/6")
+    assert done.returncode == 2
+    assert done.stderr.startswith("nmtkit: error: --shard 1/6: ")
 
 
 def test_a_stream_of_files_is_refused(inputs: Path) -> None:
@@ -268,8 +199,10 @@ def test_a_dash_is_no_file(files: tuple[str, ...], inputs: Path) -> None:
 def test_what_is_missing_is_found_before_the_input_is_read(inputs: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged").write_bytes(b"\x1f\x8b torn")
     files = ("--input", tmp_path / "damaged", "--output", tmp_path / "new" / "out")
-    check_refusal(4, "none", "none", *files, folder=inputs)
-    check_refusal(4, "none", "model1", *files, "--shortlist", "none", folder=inputs)
+    code, message = refusal("none", *files, folder=inputs)
+    assert (code, message) == (4, "none: no such folder; check the path")
+    code, message = refusal("model1", *files, "--shortlist", "none", folder=inputs)
+    assert (code, message) == (4, "none: no such folder; check the path")
     assert names_in(tmp_path) == ["damaged"]
 
 

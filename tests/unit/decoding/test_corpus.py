@@ -1,114 +1,110 @@
-"""Chunks and shards of a corpus, and what counts as the same translation."""
+"""Chunks and shards of a corpus, how it continues, and what counts as the same translation.
+
+A translator of the tests' own writes capitals, so a model here has only hashes.
+"""
 
 import gzip
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from nmtkit.config.fields import recipe_of
+from nmtkit.config.fields import fields_of, recipe_of
 from nmtkit.config.schema import RuntimeConfig, TranslateRecipe
-from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding import workers
-from nmtkit.decoding.answers import BLANK, Answer
-from nmtkit.decoding.corpus import FORMAT, VERSION, CorpusTranslation, translate_file
-from nmtkit.decoding.corpus_plan import (
-    CorpusFiles,
-    Plan,
-    open_input,
-    plan_of,
-    read_input,
-    shortlist_hash,
-)
+from nmtkit.decoding.answers import BLANK, Answer, BatchResult, Chunk
+from nmtkit.decoding.corpus import FREE_SETTINGS, CorpusFiles, translate_file
 from nmtkit.decoding.input_formats import Request
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.progress.counting import SILENT
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.runtime import devices
 from nmtkit.storage.durable import new_folder
-from nmtkit.storage.growing_file import GrowingFile, growing_file
-from nmtkit.storage.model_description import hashes_of
 from tests.folders import names_in
-from tests.messages import refuses
 from tests.tiny import never_warn, write_lines
 
 CHUNK_LINES = 4
-RECIPE = TranslateRecipe(translation=TranslationConfig(chunk_lines=CHUNK_LINES))
+MOSES = {"output_format": "moses", "n_best": 3}
 
 
-def write_model(folder: Path, weights: bytes = b"1", codec: str = "x") -> Path:
-    """Write a model of which only the hashes can be used."""
-    with new_folder(folder, "nmtkit-model", 1, overwrite=False) as staged:
-        (staged.path / "model.safetensors").write_bytes(weights)
-        staged.fields["codec"] = codec
+def write_folder(folder: Path, format: str, content: bytes, **fields: str) -> Path:
+    with new_folder(folder, format, 1, overwrite=True) as staged:
+        (staged.path / "model.safetensors").write_bytes(content)
+        staged.fields.update(fields)
     return folder
 
 
-def answer(text: str, is_repaired: bool | None = None) -> Answer:
-    return Answer(Request(text), [replace(BLANK, text=text, is_repaired=is_repaired)])
+def write_model(folder: Path, weights: bytes = b"1", codec: str = "x") -> Path:
+    return write_folder(folder, "nmtkit-model", weights, codec=codec)
 
 
-def capitals(answer: Answer, number: int) -> list[str]:
-    """Return the line of an answer: its number from 1, and its text in capitals."""
-    return [f"{number + 1} {answer.translations[0].text.upper()}"]
+class Killed(Exception):  # noqa: N818
+    """The command is killed here."""
+
+
+class Capitals:
+    """A translator that ends after a number of batches of three lines."""
+
+    def __init__(self, num_batches: int | None) -> None:
+        self._num_batches = num_batches
+
+    def answer_all(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
+        for first, chunk in chunks:
+            assert [re.sub(r"\D", "", one.source) for one in chunk[:1]] in ([""], [str(first)])
+            for begin in range(0, len(chunk), 3):
+                if self._num_batches == 0:
+                    raise Killed
+                self._num_batches = self._num_batches and self._num_batches - 1
+                yield BatchResult([], 0, 0)
+                batch = [*map(self._answer, chunk[begin : begin + 3])]
+                yield BatchResult(batch, len(batch), 0)
+
+    def _answer(self, request: Request) -> Answer:
+        """Return 0 to 3 further candidates; a line with an r is repaired, one with an n is not."""
+        text = request.source.upper()
+        best = replace(BLANK, text=text, is_repaired={"r": True, "n": False}.get(text[:1].lower()))
+        return Answer(request, [best] * (1 + len(text) % 3))
+
+    def summarize(self, repair_counts: Counter[bool | None]) -> str:
+        return f"{repair_counts[True]} repaired, {repair_counts[False]} not"
 
 
 class Corpus:
     """A text of numbered lines in a folder, with a model."""
 
-    def __init__(self, folder: Path, num_lines: int) -> None:
+    def __init__(self, folder: Path, num_lines: int, **settings: Any) -> None:
         self.input, self.output = folder / "in", folder / "out"
         self.models = [write_model(folder / "model")]
-        self.recipe = RECIPE
         self.shard = (1, 1)
-        write_lines(self.input, [f"line {number}" for number in range(1, num_lines + 1)])
+        self.messages: list[str] = []
+        self.is_opened: Callable[[TranslateRecipe], object] = lambda _: None
+        self.change(**settings)
+        write_lines(self.input, ["x" * (n % 5) + f"line {n}" for n in range(1, num_lines + 1)])
 
-    def plan(self) -> Plan:
+    def change(self, **settings: Any) -> None:
+        self.recipe = recipe_of(TranslateRecipe, {"chunk_lines": CHUNK_LINES, **settings})
+
+    def translate(self, num_batches: int | None = None) -> bytes:
+        """Translate, and return the output; or until a number of batches, and return none."""
+
+        def open_translator(_: object, recipe: TranslateRecipe, *__: Any, **___: Any) -> Capitals:
+            self.is_opened(recipe)
+            return Capitals(num_batches)
+
+        self.messages.clear()
         files = CorpusFiles(self.input, self.output, self.shard)
-        with open_input(files) as text:
-            facts = read_input(text, files, self.recipe, SILENT)
-        return plan_of(
-            [hashes_of(model) for model in self.models],
-            shortlist_hash(self.recipe.translation.shortlist),
-            self.recipe,
-            files,
-            facts,
-        )
-
-    @contextmanager
-    def opened(self) -> Iterator[tuple[CorpusTranslation, GrowingFile]]:
-        with growing_file(self.output, FORMAT, VERSION, overwrite=False) as file:
-            yield CorpusTranslation(self.plan(), file), file
-
-    def translate(self, num_batches: int | None = None, batch_size: int = 3) -> bytes:
-        """Write each line's number and its text in capitals, in batches; return the output."""
-        with self.opened() as (corpus, _):
-            corpus.begin()
-            lines = self.input.read_text(encoding="utf-8").split("\n")[corpus.next_line - 1 : -1]
-            batches = (
-                [(first + place, text) for place, text in enumerate(chunk)][begin : begin + size]
-                for first, chunk in corpus.chunks(lines)
-                for size in [batch_size]
-                for begin in range(0, len(chunk), size)
-            )
-            for batch in islice(batches, num_batches):
-                corpus.add([answer(text) for _, text in batch], capitals)
-                assert all(f" {number} " in f" {text} " for number, text in batch)
-            if num_batches is not None:
+        reporter = WorkReporter(self.messages.append)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(workers, "open_translator", open_translator)
+            try:
+                translate_file(self.models, self.recipe, files, reporter, never_warn)
+            except Killed:
                 return b""
-            corpus.finish()
         return self.output.read_bytes()
-
-
-def rewrite(corpus: Corpus, text: str) -> None:
-    corpus.input.write_text(text, encoding="utf-8")
-
-
-def changed(corpus: Corpus, name: str, value: object) -> None:
-    corpus.recipe = recipe_of(TranslateRecipe, {"chunk_lines": CHUNK_LINES, name: value})  # type: ignore[dict-item]
 
 
 @pytest.fixture
@@ -116,142 +112,249 @@ def corpus(tmp_path: Path) -> Corpus:
     return Corpus(tmp_path, 10)
 
 
-def expected(num_lines: int) -> bytes:
-    return b"".join(b"%d LINE %d\n" % (number, number) for number in range(1, num_lines + 1))
-
-
+@pytest.mark.parametrize("settings", [{}, MOSES, {"output_format": "json"}], ids=str)
 @pytest.mark.parametrize("num_lines", [0, 1, 4, 5, 8, 10])
 def test_a_translation_is_continued_after_its_last_complete_chunk(
-    num_lines: int, tmp_path: Path
+    num_lines: int, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    for num_batches in range(num_lines + 1):
+    expected = Corpus(tmp_path, num_lines, **settings).translate()
+    for num_batches in range(num_lines // 2 + 1):
         (tmp_path / str(num_batches)).mkdir()
-        corpus = Corpus(tmp_path / str(num_batches), num_lines)
-        corpus.translate(num_batches, batch_size=2)
-        with corpus.opened() as (continued, _):
-            num_done = min(2 * num_batches, num_lines)
-            if num_done < num_lines:
-                num_done -= num_done % CHUNK_LINES
-            assert (continued.num_lines_done, continued.next_line) == (num_done, num_done + 1)
-        assert corpus.translate() == expected(num_lines)
+        corpus = Corpus(tmp_path / str(num_batches), num_lines, **settings)
+        corpus.translate(num_batches)
+        if not corpus.output.exists():
+            num_done = min(num_batches // 2 * CHUNK_LINES, num_lines)
+            assert corpus.translate() == expected
+            begun = corpus.messages[0]
+            if num_done == 0:
+                assert begun.startswith(f"translating {num_lines} line")
+            elif settings != MOSES:
+                assert begun == f"continuing after line {num_done} of {num_lines}"
+        assert corpus.output.read_bytes() == expected
         assert names_in(corpus.output.parent) == ["in", "model", "out"]
 
 
-def test_batches_without_an_answer_write_no_chunk(corpus: Corpus) -> None:
-    with corpus.opened() as (translation, file):
-        translation.begin()
-        for _ in range(2):
-            translation.add([], capitals)
-            translation.add([*map(answer, "abcd")], capitals)
-        translation.add([], capitals)
-        translation.add([*map(answer, "ij")], capitals)
-        translation.add([], capitals)
-        assert file.fields is not None
-        assert file.fields["done"]["chunks"] == 3
-        translation.finish()
-    assert corpus.output.read_bytes() == b"1 A\n2 B\n3 C\n4 D\n5 A\n6 B\n7 C\n8 D\n9 I\n10 J\n"
+@pytest.mark.parametrize("settings", [{}, MOSES], ids=str)
+def test_whole_chunks_are_kept_of_any_beginning_of_the_output(
+    settings: dict[str, Any], corpus: Corpus
+) -> None:
+    corpus.change(**settings)
+    expected = corpus.translate()
+    lines = expected.splitlines(keepends=True)
+    for num_bytes in range(len(expected) + 1):
+        corpus.output.unlink()
+        corpus.translate(0)
+        corpus.output.with_name("out.partial").write_bytes(expected[:num_bytes])
+        assert corpus.translate() == expected
+        done = re.match(r"continuing after line (\d+) of 10", corpus.messages[0])
+        num_done = int(done[1]) if done else 0
+        assert num_done in (0, 4, 8, 10)
+        if not settings:
+            whole = sum(map(len, lines[:num_done]))
+            assert whole <= num_bytes < whole + sum(map(len, lines[num_done : num_done + 4])) + 1
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("settings", [{}, MOSES], ids=str)
 @pytest.mark.parametrize("num_lines", [0, 3, 4, 10, 21])
 def test_the_outputs_of_the_shards_are_that_of_the_whole(
-    num_lines: int, suffix: str, tmp_path: Path
+    num_lines: int, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    corpus = Corpus(tmp_path, num_lines)
-    corpus.output = tmp_path / f"whole{suffix}"
+    corpus = Corpus(tmp_path, num_lines, **settings)
     whole = corpus.translate()
-    assert (gzip.decompress(whole) if suffix else whole) == expected(num_lines)
     num_chunks = max(1, -(-num_lines // CHUNK_LINES))
     for count in range(1, num_chunks + 1):
         outputs = []
         for number in range(1, count + 1):
             corpus.shard = (number, count)
-            corpus.output = tmp_path / f"{number}-{count}{suffix}"
-            outputs.append(corpus.translate())
+            corpus.output = tmp_path / f"{number}-{count}.gz"
+            assert not corpus.translate(1) or corpus.output.exists()
+            corpus.output.unlink(missing_ok=True)
+            outputs.append(gzip.decompress(corpus.translate()))
         assert b"".join(outputs) == whole
         assert all(outputs) or not whole
-    corpus.shard, corpus.output = (1, num_chunks + 1), tmp_path / "out"
-    with refuses(
-        ConfigError, f"--shard 1/{num_chunks + 1} {num_chunks} 4; {num_chunks} --chunk-lines"
-    ):
-        corpus.plan()
-
-
-def test_an_empty_text_is_finished_without_being_begun(tmp_path: Path) -> None:
-    corpus = Corpus(tmp_path, 0)
-    with corpus.opened() as (translation, _):
-        translation.finish()
-    assert corpus.output.read_bytes() == b""
-
-
-def test_each_chunk_is_a_member_of_a_compressed_output_without_a_time(corpus: Corpus) -> None:
-    corpus.output = corpus.output.with_suffix(".gz")
-    members = corpus.translate().split(b"\x1f\x8b\x08\x00\x00\x00\x00\x00")
-    assert len(members) == 1 + 3
+    corpus.shard, corpus.output = (1, num_chunks + 1), tmp_path / "refused"
+    message = (
+        rf"^--shard 1/{num_chunks + 1}: .*in has {num_chunks} chunks of 4 lines; give at most "
+        rf"{num_chunks} shards, or smaller --chunk-lines$"
+    )
+    with pytest.raises(ConfigError, match=message):
+        corpus.translate()
 
 
 def test_an_input_that_has_lost_lines_is_an_error(corpus: Corpus) -> None:
-    with corpus.opened() as (translation, _):
-        translation.begin()
-        chunks = translation.chunks(["a"] * 9)
-        assert [len(next(chunks)[1]) for _ in range(3)] == [4, 4, 1]
-        with refuses(DataError, "in 10"):
-            next(chunks)
+    whole = corpus.input.read_bytes()
+    corpus.is_opened = lambda _: corpus.input.write_bytes(whole[: whole.index(b"line 10")])
+    with pytest.raises(DataError, match=r"line 10 of the input was there when .*; restore it"):
+        corpus.translate()
+    corpus.input.write_bytes(whole)
+    corpus.is_opened = lambda _: corpus.input.write_bytes(whole + b"more\n")
+    assert corpus.translate().count(b"\n") == 10
+    assert corpus.messages[0] == "continuing after line 8 of 10"
 
 
-def test_lines_that_were_appended_meanwhile_are_not_translated(corpus: Corpus) -> None:
-    with corpus.opened() as (translation, _):
-        assert [chunk for _, chunk in translation.chunks("abcdefghijkl")][-1] == ["i", "j"]
+def test_repaired_outputs_are_counted(corpus: Corpus) -> None:
+    corpus.input.write_text("r\nn\nx\nr\nr\nn\n", "utf-8")
+    corpus.translate(2)
+    corpus.translate()
+    assert "1 repaired, 1 not" in corpus.messages
 
 
-def test_repaired_outputs_are_counted_over_all_sessions(corpus: Corpus) -> None:
-    with corpus.opened() as (translation, _):
-        translation.begin()
-        translation.add([answer("a", one) for one in (True, False, None, True)], capitals)
-        translation.add([answer("a", True)] * 2, capitals)  # of a chunk that is not completed
-    with corpus.opened() as (translation, _):
-        translation.add([answer("a", False)] * 4, capitals)
-        assert (translation.repair_counts[True], translation.repair_counts[False]) == (2, 5)
+def test_reading_the_input_is_counted(corpus: Corpus) -> None:
+    corpus.input.write_text("a\n" * 2001, "utf-8")
+    seconds = iter(range(0, 10000, 2))
+    reporter = WorkReporter(corpus.messages.append, clock=lambda: float(next(seconds)))
+    files = CorpusFiles(corpus.input, corpus.output, (1, 1000))
+    with pytest.raises(ConfigError, match="--shard"):
+        translate_file(corpus.models, corpus.recipe, files, reporter, never_warn)
+    assert corpus.messages == ["read 1,000 lines, 500 lines/s", "read 2,001 lines, 334 lines/s"]
 
 
 # ------------------------------------------------------- precision
 
 
-class Opened(Exception):  # noqa: N818
-    """A translator would have been opened with a precision."""
-
-
-@pytest.fixture
-def opened_precision(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
-    """Return a function that begins to translate, and returns the precision of the translator."""
-
-    def open_translator(_models: object, recipe: TranslateRecipe, *_: object, **__: object) -> None:
-        raise Opened(recipe.translation.precision)
-
-    monkeypatch.setattr(workers, "open_translator", open_translator)
-
-    def run() -> str:
-        files = CorpusFiles(corpus.input, corpus.output)
-        with pytest.raises(Opened) as stop:
-            translate_file(corpus.models, corpus.recipe, files, SILENT, never_warn)
-        return str(stop.value)
-
-    return run
-
-
 def test_automatic_precision_is_decided_by_the_device_of_the_beginning(
-    corpus: Corpus, opened_precision: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    opened = []
+    corpus.is_opened = lambda recipe: opened.append(recipe.translation.precision)
     for name in ("bfloat16", "float32"):
         monkeypatch.setattr(devices, "precision_of_inference", lambda _, name=name: name)
-        assert opened_precision() == name
-    changed(corpus, "precision", "bfloat16")
-    corpus.translate(2)
-    changed(corpus, "precision", "auto")
-    assert opened_precision() == "bfloat16"
+        corpus.translate(2)
+    assert opened == ["bfloat16", "bfloat16"]
 
 
 def test_automatic_precision_on_this_machine() -> None:
     expected = "float32" if not torch.cuda.is_available() else "bfloat16"
     assert devices.precision_of_inference(RuntimeConfig()) == expected
     assert devices.precision_of_inference(RuntimeConfig(device="cpu")) == "float32"
+
+
+# ------------------------------------------------------- other translations
+
+
+def other_settings() -> Iterator[tuple[str, Any]]:
+    """Yield every setting that determines translations, with another value."""
+    for name, field in fields_of(TranslateRecipe).items():
+        if name in FREE_SETTINGS:
+            continue
+        if field.setting.choices:
+            yield name, [*field.setting.choices][-1]
+        elif isinstance(field.default, bool):
+            yield name, not field.default
+        elif isinstance(field.default, int | float):
+            yield name, field.default + 1
+
+
+def test_every_setting_that_determines_translations_is_refused_by_name(corpus: Corpus) -> None:
+    lines = "".join(f'{{"source": "{number}"}}\n' for number in range(1, 11))
+    corpus.input.write_text(lines, "utf-8")  # lines of every format
+    corpus.translate(2)
+    for name, value in other_settings():
+        corpus.change(**{name: value})
+        flag = f"--{name.replace('_', '-')}"
+        message = rf"out\.partial: belongs to .*: {flag} was \S+, now \S+;"
+        with pytest.raises(ConfigError, match=message):
+            corpus.translate()
+    assert len([*other_settings()]) > 20
+
+
+def use_shortlist(corpus: Corpus, name: str = "shortlist") -> None:
+    folder = write_folder(corpus.input.parent / name, "nmtkit-shortlist", b"1")
+    corpus.change(shortlist=str(folder))
+
+
+def use_models(corpus: Corpus, *contents: tuple[bytes, str]) -> None:
+    corpus.models = [
+        write_model(corpus.input.parent / f"model{number}", *content)
+        for number, content in enumerate(contents)
+    ]
+
+
+HASH = "'[0-9a-f]{12}'"
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda one: one.input.write_text("a\n" * 11), "the input was '10 lines, .*', now '11 l"),
+        (lambda one: one.input.write_text("a\n" * 10), "the input was '10 lines, .*', now '10 l"),
+        (lambda one: setattr(one, "shard", (1, 2)), "--shard was '1/1', now '1/2'"),
+        (use_shortlist, f"--shortlist was '', now {HASH}"),
+        (lambda one: use_models(one, (b"2", "x")), f"the model was {HASH}, now {HASH}"),
+        (lambda one: use_models(one, (b"1", "y")), f"the model was {HASH}, now {HASH}"),
+        (lambda one: use_models(one, (b"1", "x"), (b"1", "x")), f"the model was {HASH}, now .* an"),
+    ],
+)
+def test_other_work_is_refused_by_what_differs(
+    change: Callable[[Corpus], None], what: str, corpus: Corpus
+) -> None:
+    corpus.translate(2)
+    change(corpus)
+    advice = r".*; run the command that began it, or delete out\.partial and out\.partial\.json$"
+    with pytest.raises(ConfigError, match=f"another translation: {what}{advice}"):
+        corpus.translate()
+
+
+def test_devices_and_paths_are_no_part_of_the_work(corpus: Corpus) -> None:
+    use_shortlist(corpus, "first")
+    corpus.translate(2)
+    use_shortlist(corpus, "second")
+    shortlist = corpus.recipe.translation.shortlist
+    corpus.change(shortlist=shortlist, device="cuda", threads=3, devices=4, stream=True)
+    use_models(corpus, (b"1", "x"))
+    content = corpus.input.read_bytes()
+    corpus.input.unlink()
+    corpus.input = corpus.input.with_name("moved")
+    corpus.input.write_bytes(gzip.compress(content.replace(b"\n", b"\r\n")))
+    assert corpus.translate().count(b"\n") == 10
+    assert corpus.messages[0] == "continuing after line 4 of 10"
+
+
+def test_a_line_that_was_too_long_may_be_split_afterwards(corpus: Corpus) -> None:
+    for num_batches, value in ((2, "error"), (2, "split")):
+        corpus.change(on_too_long=value)
+        corpus.translate(num_batches)
+    for value in ("error", "truncate"):
+        corpus.change(on_too_long=value)
+        with pytest.raises(ConfigError, match=f"--on-too-long was 'split', now '{value}'"):
+            corpus.translate()
+
+
+# ------------------------------------------------------- input
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/dev/null", "dev/null: not a file, and only the translation of a fi"),
+        (".", "not a file"),
+        ("none", "none: No such file or directory; give a text file that can be read"),
+        ("out", "out: is both input and output; give another --output"),
+    ],
+)
+def test_an_input_that_is_no_file_or_the_output_is_refused(
+    path: str, message: str, corpus: Corpus
+) -> None:
+    corpus.output.symlink_to(corpus.input)
+    corpus.input = corpus.input.parent / path
+    with pytest.raises(ConfigError, match=message):
+        corpus.translate()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"source": "b", "source": "c"}', r'in:2: .*the key "source" is twice in an object'),
+        ("b" * 2**20 + "c", r"in:2: a line of more than 1MiB; break it into several"),
+    ],
+)
+def test_a_line_that_cannot_be_translated_is_an_error_before_any_translation(
+    text: str, message: str, corpus: Corpus
+) -> None:
+    if text.startswith("{"):
+        corpus.change(input_format="json")
+    corpus.input.write_text(f'{{"source": "\\ud83d\\ude00"}}\n{text}\n', "utf-8")
+    corpus.is_opened = lambda _: pytest.fail("a translation began")
+    with pytest.raises(DataError, match=message):
+        corpus.translate()
+    assert names_in(corpus.output.parent) == ["in", "model"]

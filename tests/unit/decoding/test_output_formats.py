@@ -11,7 +11,7 @@ from nmtkit.config.translation import OutputConfig
 from nmtkit.decoding.annotations import Annotations
 from nmtkit.decoding.answers import Answer, Translation
 from nmtkit.decoding.input_formats import INPUT_FORMATS, InputFormat, Request
-from nmtkit.decoding.output_formats import OUTPUT_FORMATS, make_writer
+from nmtkit.decoding.output_formats import OUTPUT_FORMATS, answered, make_writer
 from nmtkit.errors import ConfigError
 from tests.messages import refuses
 from tests.unit.decoding.test_input_formats import requests
@@ -49,6 +49,21 @@ def test_moses_n_best_lists_have_one_line_per_translation() -> None:
     assert written(12, output_format="moses", n_best=2) == [best, second]
     lines = written(12, output_format="moses", n_best=2, alignments=True)
     assert lines == [f"{best} ||| 0-0 2-1", f"{second} ||| "]
+
+
+def test_each_line_of_text_answers_a_line() -> None:
+    ends = [*answered(OutputConfig(n_best=2), [b"a\n", b"\n", b"b c\n"], 7)]
+    assert dict(ends) == {7: 0, 8: 2, 9: 3, 10: 7}
+
+
+def test_a_moses_list_is_complete_when_another_follows_or_it_has_all_candidates() -> None:
+    output = OutputConfig(**MOSES_LIST)  # type: ignore[arg-type]
+    lines = [b"7 ||| a\n", b"7 ||| b\n", b"8 ||| c\n", b"9 ||| d\n"]
+    assert dict(answered(output, lines[:1], 7)) == {7: 0}
+    assert dict(answered(output, lines[:3], 7)) == {7: 0, 8: 16}
+    assert dict(answered(output, [*lines, b"\0\0 ||| e\n", b"10 ||| f\n"], 7)) == {
+        **{7: 0, 8: 16, 9: 24}
+    }
 
 
 def test_json_passes_other_keys_through() -> None:

@@ -232,8 +232,9 @@ def test_reading_changes_nothing_where_nothing_was_cut(tmp_path: Path) -> None:
 
 def test_a_replaced_file_holds_the_new_and_nothing_is_left(tmp_path: Path) -> None:
     for data in (b"old\n", b"new\n"):
-        replace_file(tmp_path / "file", data)
-        assert (tmp_path / "file").read_bytes() == data
+        for parts in (data, iter([data[:2], data[2:]])):
+            replace_file(tmp_path / "file", parts)
+            assert (tmp_path / "file").read_bytes() == data
     assert names_in(tmp_path) == ["file"]
 
 
