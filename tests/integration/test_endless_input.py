@@ -37,10 +37,8 @@ READERS: dict[str, tuple[str, int]] = {
     "prm": (f"{SCORE} --metric brackets --prm endless", LINE),
     "frequency": (f"{SCORE} --by-frequency endless", LINE),
     "source": ("score --model model --source endless text", LINE),
-    "contrastive": ("score --model model --contrastive endless", LINE),
     "rerank": ("rerank --features length", OBJECT),
     "candidates": ("rerank --features length endless", OBJECT),
-    "samples": ("rerank --features mbr:chrf --samples endless objects", OBJECT),
     "tune": ("rerank --features length --tune endless objects", LINE),
     "attention": ("attention model", LINE),
     "trees": ("trees clean", LINE),
@@ -101,6 +99,7 @@ def run_on_zeros(
         stdin = os.open(pipe, os.O_RDONLY)
         done = nmtkit(*line.split(), stdin=stdin, folder=folder)
         os.close(stdin)
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # ends a writer that nobody read
     os.waitpid(writer, 0)
     return done.returncode, done.stderr.decode().split("\n")[-2], int(count.read_text("ascii"))
 
