@@ -1,7 +1,6 @@
 """Input without an end: every reader stops at its limit, whatever the rest of the command is."""
 
 import os
-import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,14 +129,14 @@ def test_a_compressed_file_stops_at_the_limit_of_its_text(name: str, folder: Pat
 
 
 @pytest.mark.parametrize(
-    ("line", "limit"),
+    ("line", "what"),
     [
-        ("score --config endless --reference text text", 2**18),
-        ("rerank --features model,length --weights endless objects", 2**16),
+        ("score --config endless --reference text text", "more than 262,144 characters; give a "),
+        ("rerank --features model,length --weights endless objects", "not a JSON object with "),
     ],
 )
-def test_a_recipe_and_weights_stop_at_their_limit(line: str, limit: int, folder: Path) -> None:
+def test_a_recipe_and_weights_stop_at_their_limit(line: str, what: str, folder: Path) -> None:
     code, message, num_read = run_on_zeros(line, folder, 2**20)
     assert code == 2
-    assert re.match(rf"nmtkit: error: endless: more than {limit:,} characters; give a ", message)
+    assert message.startswith(f"nmtkit: error: endless: {what}")
     assert num_read < 2**18 + SLACK

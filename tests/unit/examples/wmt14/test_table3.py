@@ -74,9 +74,8 @@ def test_a_row_is_trained_translated_and_scored_by_commands_that_exist(scale: st
     assert list(found) == ["preprocess", "train", "translate", "score"]
     for line in found.values():
         check(line)
-    assert (
-        "/C1/run/last --beam 4 --length-penalty 0.6 --max-length-offset 50 < " in found["translate"]
-    )
+    search = "--beam 4 --length-penalty 0.6 --max-length-offset 50 --stop-when proved"
+    assert f"/C1/run/last {search}" in found["translate"]
     development = "/corpus/valid" if scale == "tiny" else "work/en-de-v9/text/newstest2013"
     assert f" < {development}.en > " in found["translate"]
     assert f"--reference {development}.de " in found["score"]
