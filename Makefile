@@ -3,10 +3,12 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+SEED ?= 1
+COUNT ?= 60
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test test-fast test-system test-faults check format docs golden messages bench bench-gpu dist clean
+.PHONY: help install demo test test-fast test-system test-faults mutants check format docs golden messages bench bench-gpu dist clean
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9%-]*\):.*##  *\(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -30,6 +32,9 @@ test-system: $(INSTALLED)  ## all cases of what is sampled, and the slow tests: 
 
 test-faults: $(INSTALLED)  ## kill training 200 times at random moments
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.storm --rounds 200
+
+mutants: $(INSTALLED)  ## change the code in COUNT drawn places, and count the changes that tests notice
+	OMP_NUM_THREADS=1 nice $(BIN)/python -m tests.mutation.run --seed $(SEED) --count $(COUNT)
 
 check: $(INSTALLED)  ## formatting, lint, types, architecture
 	$(BIN)/ruff format --check .

@@ -370,3 +370,11 @@ def test_reading_reports_a_refusal_as_a_resource_error(
     ):
         with refuses(ResourceError, "made"):
             action()
+
+
+def test_a_replaced_folder_that_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made", "new")
+    write_folder(tmp_path / "replaced", "old").rename(tmp_path / ".made.nmtkit-old")
+    write_folder(tmp_path / "made", "newer", overwrite=True)
+    assert read_folder(tmp_path / "made") == "newer"
+    assert names_in(tmp_path) == ["made"]

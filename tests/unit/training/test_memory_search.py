@@ -307,3 +307,10 @@ def test_memory_for_moments_is_really_allocated(weight_decay: float) -> None:
     process.start()
     process.join()
     assert process.exitcode == 0
+
+
+def test_a_sentence_of_the_longest_padded_length_is_padded() -> None:
+    most = MAX_PADDED_LENGTH
+    side = Side(np.array([3] * (2 * most // 3) + [most] * 2 + [most + 1]))
+    worst_cases = WorstCases.of([Shard(side, side)], 2 * most)  # type: ignore[list-item]
+    assert [one.tolist() for one in worst_cases.updates[2:]] == 2 * [2 * [[most, most]]]
