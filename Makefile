@@ -54,9 +54,8 @@ golden: $(INSTALLED)  ## compare results and files with the frozen examples
 	$(BIN)/pytest tests/golden
 
 messages: $(INSTALLED)  ## write tests/golden/messages.txt, all messages that tests provoke, for review
-	rm -f tests/golden/messages.txt
-	OMP_NUM_THREADS=1 NMTKIT_THOROUGH=1 $(BIN)/pytest $$(grep -rl --include='test_*.py' 'tests\.messages' tests) -n auto \
-	  --dist loadfile --write-messages
+	OMP_NUM_THREADS=1 NMTKIT_THOROUGH=1 $(BIN)/pytest -n auto --dist loadfile --write-messages replace \
+	  $$(grep -rl --include='test_*.py' 'tests\.messages' tests)
 
 bench: $(INSTALLED)  ## the benchmarks that need no other corpus or toolkit
 	$(BIN)/python -m benchmarks.startup

@@ -81,7 +81,8 @@ def recipe_command(
                 write_lines(dumps(recipe).removesuffix("\n").split("\n"))
                 typed = [fields[key] for key in given if not fields[key].setting.in_recipes]
                 if typed:
-                    warn(f"{' and '.join(map(_flag, typed))}: not printed; give it again")
+                    names = " and ".join(map(_flag, typed))
+                    warn(f"{names}: not printed, as recipes run no programs; add it to --config")
             else:
                 _require({name: values[name] for name in values if name not in optional})
                 body(recipe=recipe, **values)

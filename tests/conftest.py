@@ -37,7 +37,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if IS_THOROUGH or item.get_closest_marker("thorough") is None:
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    selected = set[pytest.Item]()
+    # A test that is named runs with all its cases.
+    named = tuple(argument for argument in config.args if "::" in argument)
+    selected = {item for item in items if named and item.nodeid.startswith(named)}
     for name, cases in tests.items():
         sampled = cases[0].get_closest_marker("sampled")
         every = 1 if sampled is None else sampled.kwargs.get("every", 1)

@@ -2,7 +2,7 @@
 
 The words of all messages stand in one file, which people review: tests/golden/messages.txt. Tests
 record the messages that they provoke. At the end of a run, a message that the file lacks is an
-error: `--write-messages` adds it, and `make messages` writes the file anew. Numbers and temporary
+error: `--write-messages add` adds it, and `make messages` replaces the file. Numbers and temporary
 paths are no words.
 """
 
@@ -116,7 +116,7 @@ def without_chance(message: str) -> str:
 
 
 def read_snapshot() -> set[str]:
-    lines = SNAPSHOT.read_text(encoding="utf-8").splitlines() if SNAPSHOT.exists() else []
+    lines = SNAPSHOT.read_text(encoding="utf-8").splitlines()
     return {line for line in lines if not line.startswith("#")}
 
 
@@ -128,7 +128,8 @@ def write_snapshot(messages: Iterable[str]) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(OPTION, action="store_true", help="add to tests/golden/messages.txt")
+    how = "add to tests/golden/messages.txt what it lacks, or replace it, if all tests pass"
+    parser.addoption(OPTION, choices=("add", "replace"), help=how)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -141,8 +142,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[_RECORDED] = sorted(_recorded)
-    elif session.config.getoption(OPTION):
+    elif session.config.getoption(OPTION) == "add":
         write_snapshot(_recorded | read_snapshot())
+    elif session.config.getoption(OPTION) == "replace":
+        if exitstatus == pytest.ExitCode.OK:
+            write_snapshot(_recorded)
     elif unknown := sorted(_recorded - read_snapshot()):
         session.config.stash[_unknown] = "\n".join(unknown)
         session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
@@ -152,4 +156,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if unknown := terminalreporter.config.stash.get(_unknown, ""):
         terminalreporter.section("messages not in tests/golden/messages.txt", "=", red=True)
         terminalreporter.write_line(unknown)
-        terminalreporter.write_line(f"Review them; add them with {OPTION}, or run `make messages`.")
+        terminalreporter.write_line(
+            f"Review them; add them with {OPTION} add, or run `make messages`."
+        )

@@ -45,7 +45,9 @@ def workers_as_forks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         context = SimpleNamespace(Process=_Fork)
         patched.setattr(multiprocessing, "get_context", lambda _: context)
-        yield
-    for process in {*multiprocessing.active_children()} - before:
-        process.kill()
-        process.join()
+        try:
+            yield
+        finally:
+            for process in {*multiprocessing.active_children()} - before:
+                process.kill()
+                process.join()

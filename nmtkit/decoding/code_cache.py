@@ -63,7 +63,7 @@ def load_or_compile(
     path: Path,
     model: Transformer,
     dtype: torch.dtype,
-    num_tokens: int,
+    width: int,
     report: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> CompiledStep | None:
@@ -73,7 +73,7 @@ def load_or_compile(
         path: of the model.
         model: its weights, on a CPU, not prepared.
         dtype: of matrix products.
-        num_tokens: tokens of a step; see `CompiledStep`.
+        width: rows of a step; see `CompiledStep`.
         report: takes a line before the code is compiled.
         warn: takes the reason if there is no code.
 
@@ -81,28 +81,28 @@ def load_or_compile(
         The code; None if it cannot be compiled or loaded.
     """
     try:
-        folder = cache_folder("compiled") / step_key(model, dtype, num_tokens)
+        folder = cache_folder("compiled") / step_key(model, dtype, width)
         if not _is_complete(folder):
             check_compiler()
             with new_folder(folder, FORMAT, VERSION, overwrite=True) as staged:
                 report(f"{path}: compiling the decoder, once for these weights")
-                _compile(path, dtype, num_tokens, folder.name, staged.path / CODE)
+                _compile(path, dtype, width, folder.name, staged.path / CODE)
             _remove_oldest(folder)
         with suppress(OSError):
             folder.touch()  # it was used
-        return CompiledStep(folder / CODE, num_tokens)
+        return CompiledStep(folder / CODE, width)
     except _COMPILER_ERRORS as error:
         reason = first_paragraph(error)
         warn(f"{path}: not compiled: {reason}; translation continues without --compile")
         return None
 
 
-def step_key(model: Transformer, dtype: torch.dtype, num_tokens: int) -> str:
+def step_key(model: Transformer, dtype: torch.dtype, width: int) -> str:
     """Return a hash of the weights, and of the settings, versions and processor of the code."""
     versions = VERSION, __version__, torch.__version__, sys.version
     machine = processor_name(), processor_instructions(), torch.get_num_threads()
     code = hashlib.sha256()
-    code.update(repr((versions, machine, OPTIONS, dtype, num_tokens, model.config)).encode())
+    code.update(repr((versions, machine, OPTIONS, dtype, width, model.config)).encode())
     for name, parameter in model.named_parameters():
         if name.startswith("decoder"):
             code.update(name.encode())
@@ -124,13 +124,13 @@ def check_compiler() -> None:
         )
 
 
-def compile_step(model: Transformer, dtype: torch.dtype, num_tokens: int, path: Path) -> None:
+def compile_step(model: Transformer, dtype: torch.dtype, width: int, path: Path) -> None:
     """Compile the decoder's layers for steps of one sentence; takes up to a minute.
 
     Args:
         model: on a CPU, in evaluation mode; it cannot be used for anything else afterwards.
         dtype: of matrix products.
-        num_tokens: T.
+        width: W.
         path: file to write, with the suffix .pt2.
 
     Raises:
@@ -139,9 +139,9 @@ def compile_step(model: Transformer, dtype: torch.dtype, num_tokens: int, path: 
     example_source = pack_sequences([[EOS_ID] * EXAMPLE_LENGTH], torch.device("cpu"))
     with torch.no_grad():
         state = model.start(model.encode(example_source))
-        state.expand(num_tokens)
+        state.expand(width)
         state.begin_step()
-        x = torch.zeros(1, num_tokens, model.config.model_size)
+        x = torch.zeros(1, width, model.config.model_size)
         entries, positions = Dim("entries", min=2), Dim("positions", min=2)
         layers = len(model.decoder)
         of_entries, of_positions = {2: entries}, {2: positions}
@@ -167,7 +167,7 @@ def _is_complete(folder: Path) -> bool:
     return True
 
 
-def _compile(path: Path, dtype: torch.dtype, num_tokens: int, key: str, code: Path) -> None:
+def _compile(path: Path, dtype: torch.dtype, width: int, key: str, code: Path) -> None:
     """Compile the code of a model in another process.
 
     Raises:
@@ -175,7 +175,7 @@ def _compile(path: Path, dtype: torch.dtype, num_tokens: int, key: str, code: Pa
     """
     with TemporaryDirectory() as scratch:
         threads = torch.get_num_threads()
-        arguments = path, str(dtype).removeprefix("torch."), num_tokens, threads, key, code
+        arguments = path, str(dtype).removeprefix("torch."), width, threads, key, code
         # Not a `Worker`: that would run the script of a user of the Python API again.
         command = [*python_command(__name__), str(os.getpid()), *map(str, arguments)]
         environment = {
@@ -206,16 +206,14 @@ def _remove_oldest(new: Path) -> None:
             remove(folder)
 
 
-def _main(
-    parent: str, path: str, dtype: str, num_tokens: str, threads: str, key: str, code: str
-) -> int:
+def _main(parent: str, path: str, dtype: str, width: str, threads: str, key: str, code: str) -> int:
     """Compile the code of a model in this process; return its exit code, print why it fails."""
     set_environment()
     end_with_parent(int(parent))
     answer = os.dup(1)
     os.dup2(2, 1)  # torch's compiler writes to it
     torch.set_num_threads(int(threads))
-    steps = getattr(torch, dtype), int(num_tokens)
+    steps = getattr(torch, dtype), int(width)
     try:
         model = load_model(Path(path), torch.device("cpu")).model
         if step_key(model, *steps) != key:

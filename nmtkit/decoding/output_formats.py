@@ -17,6 +17,10 @@ def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
     return partial(OUTPUT_FORMATS[output.output_format], output)
 
 
+_MOST_DIGITS = 18
+"""Digits of the largest number of a line."""
+
+
 def answered(output: OutputConfig, lines: Iterable[bytes], first: int) -> Iterator[tuple[int, int]]:
     """Yield how far lines of output reach: the number of the next input line, and of bytes.
 
@@ -43,7 +47,7 @@ def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of Moses' format with their numbers, until the first that is damaged."""
     for line in lines:
         number = line.partition(b" ")[0]
-        if not number.isdigit():
+        if not number.isdigit() or len(number) > _MOST_DIGITS:
             return
         yield int(number), line
 

@@ -71,14 +71,14 @@ def sample(
     Raises:
         DamagedError: logits are not numbers.
     """
-    return search(step, state, Samples(max_lengths, spec, config, constraints), constraints)
+    return search(step, state, Samples(max_lengths, spec, config, constraints))
 
 
 class Samples:
     """W samples of each of B sentences; a `Chooser`.
 
     Attributes:
-        width, tokens, parents, is_done: as for a `Chooser`.
+        constraints, width, tokens, parents, is_done: as for a `Chooser`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Samples:
         device = max_lengths.device
         self.width = spec.num_samples
         shape = (len(max_lengths), self.width)
-        self._max_lengths, self._constraints = max_lengths, constraints
+        self._max_lengths, self.constraints = max_lengths, constraints
         self._spec, self._keys, self._config = spec, spec.keys, config
         self._ids = torch.empty(*shape, 0, dtype=torch.int64, device=device)
         self._sums = torch.zeros(shape, dtype=torch.float64, device=device)
@@ -107,7 +107,7 @@ class Samples:
         log_probs = logits.log_softmax(-1, dtype=torch.float32)
         is_last = self._max_lengths <= position + 1
         prefixes = self._ids[:, : logits.shape[1]]
-        allowed = _constrained(log_probs, prefixes, is_last, self._constraints)
+        allowed = _constrained(log_probs, prefixes, is_last, self.constraints)
         shape = (-1, self.width, -1)
         uniform = _uniform(self._spec.seed, self._keys, position, self.width)
         tokens = _draw(allowed.expand(shape), self._spec.config, uniform)

@@ -113,8 +113,10 @@ class Chooser(Protocol):
         tokens: (B, W) int64, the last token of each row; at first (B, 1), the begin symbol.
         parents: (B, W) int64, the row that each continues; None = each row continues itself.
         is_done: (B,) bool, whether a sentence needs no more steps.
+        constraints: those that it applies, which follow the rows; None = none.
     """
 
+    constraints: Constraints | None
     width: int
     tokens: Tensor
     parents: Tensor | None
@@ -134,7 +136,6 @@ def search(
     step: Step[S],
     state: S,
     chooser: Chooser,
-    constraints: Constraints | None = None,
     pruning_fraction: float = PRUNING_FRACTION,
 ) -> list[list[Hypothesis]]:
     """Continue the rows of B sentences until all sentences are done.
@@ -143,13 +144,14 @@ def search(
         step: returns the next tokens' logits; first called with the begin symbol and W = 1.
         state: state of B sentences, one row each; consumed.
         chooser: chooses the tokens; consumed.
-        constraints: what the chooser applies; they follow the rows here.
         pruning_fraction: fraction of done sentences at which they are removed from the batch.
 
     Returns:
         the hypotheses of each sentence.
     """
-    followers: list[Follower] = [state] if constraints is None else [state, constraints]
+    followers: list[Follower] = [state]
+    if chooser.constraints is not None:
+        followers.append(chooser.constraints)
     sentences = list(range(len(chooser.is_done)))
     results: list[list[Hypothesis]] = [[] for _ in sentences]
     is_first = True
@@ -200,8 +202,7 @@ def beam_search(
     Raises:
         DamagedError: a sentence has no hypothesis, because its logits are not numbers.
     """
-    beam = Beam(max_lengths, config, constraints, n_best)
-    return search(step, state, beam, constraints, pruning_fraction)
+    return search(step, state, Beam(max_lengths, config, constraints, n_best), pruning_fraction)
 
 
 def length_penalty(length: Length, config: SearchConfig) -> Length:
@@ -329,8 +330,8 @@ class Beam:
     """The live rows and the finished hypotheses of B sentences; a `Chooser`.
 
     Attributes:
-        width, tokens, parents, is_done: as for a `Chooser`. A done sentence has only impossible
-            live rows, which no row continues.
+        constraints, width, tokens, parents, is_done: as for a `Chooser`. A done sentence has only
+            impossible live rows, which no row continues.
         position: number of tokens of a live row.
         live: (B, W) float64 sums of log-probabilities, best first; (B, 1) before the first step.
         finished: (B, W) float64 scores of the best finished hypotheses, best first; IMPOSSIBLE =

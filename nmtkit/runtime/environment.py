@@ -4,12 +4,16 @@ Variables of the user are kept. A process is to wait without taking a core from 
 nothing from the working directory, and to execute no code that another user may have written.
 """
 
+import grp
+import hashlib
 import os
+import pwd
 import stat
 import sys
 from pathlib import Path
 
 from nmtkit.errors import ConfigError
+from nmtkit.runtime.processor import processor_instructions, processor_name
 
 SPIN_COUNT = 1000
 """Rounds in which a thread of libgomp looks for work before it sleeps; about 10 microseconds.
@@ -27,7 +31,7 @@ WAITING_VARIABLES = ("OMP_WAIT_POLICY", *_WAITING)
 """Variables by which a user may set how threads wait."""
 
 _SAFE_PATH, _OWN = "PYTHONSAFEPATH", "nmtkit"
-"""A variable of Python that any value turns on, and the value by which nmtkit knows its own."""
+"""A variable of Python that any text turns on, and the text by which nmtkit knows its own."""
 
 _COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
@@ -35,7 +39,7 @@ _COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 def set_environment() -> None:
     """Set the variables of a process that nmtkit owns; call it before torch is imported."""
     shorten_spinning()
-    os.environ.setdefault(_SAFE_PATH, _OWN)
+    os.environ[_SAFE_PATH] = os.environ.get(_SAFE_PATH) or _OWN
 
 
 def shorten_spinning() -> None:
@@ -70,12 +74,15 @@ def use_own_compiler_cache() -> None:
     """Have torch's compiler keep code in the user's cache; Triton's code is kept there, too.
 
     By default torch reads code and pickles from /tmp/torchinductor_USER, whoever made that folder.
+    Code is for one processor, and machines may share a home, so each processor has its folder.
 
     Raises:
         ConfigError: as `cache_folder`.
     """
-    if _COMPILER_CACHE not in os.environ:
-        os.environ[_COMPILER_CACHE] = str(cache_folder("torchinductor"))
+    if not os.environ.get(_COMPILER_CACHE):
+        processor = f"{processor_name()} {processor_instructions()}".encode()
+        name = f"torchinductor/{hashlib.sha256(processor).hexdigest()[:16]}"
+        os.environ[_COMPILER_CACHE] = str(cache_folder(name))
 
 
 def cache_folder(name: str) -> Path:
@@ -84,8 +91,16 @@ def cache_folder(name: str) -> Path:
     Raises:
         ConfigError: other users can write to it or replace it, or it cannot be made.
     """
-    home, base = Path.home().resolve(), Path(os.environ.get("XDG_CACHE_HOME", ""))
-    folder = (base if base.is_absolute() else home / ".cache") / "nmtkit" / name
+    base, home = Path(os.environ.get("XDG_CACHE_HOME", "")), _home()
+    if not base.is_absolute():
+        if home is None or not home.is_dir():
+            raise ConfigError(
+                "compiled code is kept in the home folder, and there is none; set XDG_CACHE_HOME "
+                "to a folder of your own"
+            )
+        base = home / ".cache"
+    folder = base / "nmtkit" / name
+    _check_up_to(home, folder)  # before anything is made in a folder of others
     try:
         for one in (*reversed(folder.parents), folder):
             one.mkdir(mode=0o700, exist_ok=True)
@@ -95,11 +110,26 @@ def cache_folder(name: str) -> Path:
             "own"
         ) from error
     folder = folder.resolve()  # a link that is changed later has no effect
-    for one in (folder, *folder.parents):
-        _refuse_others(one, may_be_sticky=one != folder)
-        if one == home:
-            break
+    _check_up_to(home, folder)
     return folder
+
+
+def _home() -> Path | None:
+    """Return the home of the user, if the system knows one."""
+    try:
+        return Path.home().resolve()
+    except RuntimeError:
+        return None
+
+
+def _check_up_to(home: Path | None, folder: Path) -> None:
+    """Refuse a folder, or one above it up to the home or "/", that other users can write to."""
+    folder = folder.resolve()
+    for one in (folder, *folder.parents):
+        if one.exists():
+            _refuse_others(one, may_be_sticky=one != folder)
+        if one == home:
+            return
 
 
 def _refuse_others(folder: Path, *, may_be_sticky: bool) -> None:
@@ -110,9 +140,19 @@ def _refuse_others(folder: Path, *, may_be_sticky: bool) -> None:
         may_be_sticky: accept one where all can write, but only owners can rename, such as /tmp.
     """
     found = folder.stat()
-    is_open = found.st_mode & 0o022 and not (may_be_sticky and found.st_mode & stat.S_ISVTX)
+    others = stat.S_IWOTH if _is_group_of_user(found.st_gid) else stat.S_IWGRP | stat.S_IWOTH
+    is_open = found.st_mode & others and not (may_be_sticky and found.st_mode & stat.S_ISVTX)
     if is_open or found.st_uid not in (0, os.geteuid()):
         raise ConfigError(
             f"{folder}: compiled code is kept where only you can write, and others can write "
             "here; change its mode or owner, or set XDG_CACHE_HOME to a folder of your own"
         )
+
+
+def _is_group_of_user(group: int) -> bool:
+    """Return whether a group is the user's own: of the same name, with no other member."""
+    try:
+        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_name == user.pw_name and {*found.gr_mem} <= {user.pw_name}

@@ -193,6 +193,7 @@ def prune(run: RunFolder, keep: int, best: Collection[int], warn: Warn) -> None:
     for folder in sorted(models | states):
         run.check_lock()
         _try_to(remove, folder, warn)
+    run.check_lock()
     clear_leftovers(run, warn)
 
 

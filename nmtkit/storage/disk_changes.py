@@ -58,6 +58,7 @@ class Lock:
                 "unmounted while this process wrote there, so nothing more was written; to "
                 "continue, move it back or give its new path, and run the same command again"
             )
+        os.utime(self.descriptor)  # so nobody deletes it for its age
 
 
 @contextmanager
@@ -86,10 +87,11 @@ def held(file: Path, path: Path) -> Iterator[Lock]:
 
 
 def _check_after(error: Exception, lock: Lock) -> None:
-    try:
-        lock.check()
-    except LostFolderError as lost:
-        raise lost from error
+    with suppress(PermissionError, TimeoutError):  # then the error itself is reported
+        try:
+            lock.check()
+        except LostFolderError as lost:
+            raise lost from error
 
 
 def _acquire(lock: Path, path: Path) -> int:
@@ -122,8 +124,10 @@ def is_at(descriptor: int, path: Path) -> bool:
     """Return whether a path leads to an open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE):
+            return False
+        raise
 
 
 def open_plain(path: Path, flags: int) -> int:

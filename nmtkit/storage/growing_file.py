@@ -4,8 +4,9 @@ While NAME is written, its lines are in `NAME.partial`, and `NAME.partial.json` 
 determines them. A chunk is synced before the next one is written, so a power cut can damage only
 the last one: it is kept if all its lines are there and are text without a NUL.
 
-When all chunks are there, the manifest records that. Then the partial file is renamed to NAME, or
-compressed into it if that ends in `.gz`, and the manifest is deleted.
+When all chunks are there, the manifest records that. Then the partial file is compressed if NAME
+ends in `.gz`, and renamed to NAME, and the manifest is deleted. So a file at NAME next to a partial
+file is somebody else's.
 """
 
 # Every change on disk is a call of `os`, so that tests can stop the process before each one.
@@ -14,7 +15,7 @@ compressed into it if that ends in `.gz`, and the manifest is deleted.
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -40,6 +41,7 @@ from nmtkit.storage.reading import read_file
 FORMAT, VERSION = "nmtkit-partial-translation", 2
 
 _GZIP = 31  # zlib's number of gzip; its header has no name and no time
+_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 2**20
 
 
@@ -70,7 +72,7 @@ class GrowingFile:
                 f"{self.partial}: exists without {self.manifest.name}, so it is not continued; "
                 "delete it, or choose another name for the output"
             )
-        if not self.is_complete:
+        if not self.is_complete or os.path.lexists(self.partial):
             self._check_final()
 
     def resume(self, ends_of: Callable[[Iterable[bytes]], Mapping[int, int]]) -> int:
@@ -84,16 +86,18 @@ class GrowingFile:
         """
         if self.work is None:
             return 0
-        self._descriptor = self._open()
-        with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
-            whole_lines = takewhile(lambda line: line.endswith(b"\n"), stream)
-            (before, begin), (num_items, end) = [(0, 0), (0, 0), *ends_of(whole_lines).items()][-2:]
-            stream.seek(begin)
-            last = stream.read(end - begin)
-        if b"\0" in last or last.decode(errors="ignore").encode() != last:
-            num_items, end = before, begin
-        os.ftruncate(self._descriptor, end)
-        os.fsync(self._descriptor)
+        with disk_errors(self._final):
+            self._descriptor = self._open()
+            with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
+                whole_lines = takewhile(lambda line: line.endswith(b"\n"), stream)
+                ends = [(0, 0), (0, 0), *ends_of(whole_lines).items()]
+                (before, begin), (num_items, end) = ends[-2:]
+                stream.seek(begin)
+                last = stream.read(end - begin)
+            if b"\0" in last or last.decode(errors="ignore").encode() != last:
+                num_items, end = before, begin
+            os.ftruncate(self._descriptor, end)
+            os.fsync(self._descriptor)
         return num_items
 
     def begin(self, work: Mapping[str, Json]) -> None:
@@ -103,20 +107,24 @@ class GrowingFile:
             LostFolderError: the folder was renamed, deleted or replaced.
             ResourceError: no space, no permission, a failing disk.
         """
-        if self.work != work:
-            self._record(work, is_complete=False)
-        if self._descriptor < 0:
-            self._descriptor = self._open()
+        with disk_errors(self._final):
+            if self.work != work:
+                self._record(work, is_complete=False)
+            if self._descriptor < 0:
+                self._descriptor = self._open()
 
     def append(self, lines: Iterable[str]) -> None:
         """Add a chunk; when this returns, it survives a kill and a power cut.
 
         Raises:
+            LostFolderError: the folder was renamed, deleted or replaced.
             ResourceError: no space, no permission, a failing disk.
         """
-        with os.fdopen(self._descriptor, "ab", closefd=False) as stream:
-            stream.write("".join(f"{line}\n" for line in lines).encode())
-        os.fsync(self._descriptor)
+        with disk_errors(self._final):
+            self._lock.check()
+            with os.fdopen(self._descriptor, "ab", closefd=False) as stream:
+                stream.write("".join(f"{line}\n" for line in lines).encode())
+            os.fsync(self._descriptor)
 
     def publish(self) -> None:
         """Let the file appear under its name, and delete everything else.
@@ -126,21 +134,25 @@ class GrowingFile:
             DamagedError: somebody has deleted or replaced the partial file.
             LostFolderError: the folder was renamed, deleted or replaced.
         """
-        if not self.is_complete:
-            assert self.work is not None, "begin it"
-            self._check_final()
-            if not is_at(self._descriptor, self.partial):
-                raise self._damaged(self.partial)
-            self._record(self.work, is_complete=True)
-        self._lock.check()
-        if self.partial.exists() and self._final.suffix == ".gz":
-            with os.fdopen(self._open(), "rb") as lines:
-                replace_file(self._final, _compressed(lines))
-        elif self.partial.exists():
-            os.replace(self.partial, self._final)
-        for path in (self.partial, self.manifest):
-            remove_all(path)
-            sync(path.absolute().parent)
+        with disk_errors(self._final):
+            if not self.is_complete:
+                assert self.work is not None, "begin it"
+                self._check_final()
+                if not is_at(self._descriptor, self.partial):
+                    raise self._damaged(self.partial)
+                self._record(self.work, is_complete=True)
+            self._lock.check()
+            if os.path.lexists(self.partial):
+                with os.fdopen(self._open(), "rb") as lines:
+                    # No text in UTF-8 begins as gzip does.
+                    if self._final.suffix == ".gz" and lines.read(len(_MAGIC)) != _MAGIC:
+                        lines.seek(0)
+                        replace_file(self.partial, _compressed(lines))
+                self._check_final()
+                os.replace(self.partial, self._final)
+                sync(self._final.absolute().parent)
+            remove_all(self.manifest)
+            sync(self.manifest.absolute().parent)
 
     def close(self) -> None:
         """Close the partial file, wherever its writing has ended."""
@@ -201,14 +213,14 @@ def growing_file(final: Path, *, overwrite: bool) -> Iterator[GrowingFile]:
         ConfigError: `final` exists and may not be replaced, `final.partial` exists without a
             manifest, the path is impossible, or another process is writing the file.
         DamagedError: the manifest is damaged, of another format, or of a later version.
-        ResourceError: no space, no permission, a failing disk, also in the block; or a link, pipe
+        ResourceError: no space, no permission, a failing disk; or a link, pipe
             or folder in the place of the partial file.
     """
-    with disk_errors(final):
-        with creation_errors(final):
-            make_folders(final.absolute().parent)
-        with (
-            held(hidden_name(final, LOCK), final) as lock,
-            closing(GrowingFile(final, lock, overwrite=overwrite)) as file,
-        ):
-            yield file
+    with ExitStack() as held_until_end:
+        with disk_errors(final):
+            with creation_errors(final):
+                make_folders(final.absolute().parent)
+            lock = held_until_end.enter_context(held(hidden_name(final, LOCK), final))
+            file = GrowingFile(final, lock, overwrite=overwrite)
+        held_until_end.callback(file.close)
+        yield file

@@ -79,7 +79,8 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the lock of the run; raises as `nmtkit.storage.durable.locked`."""
-        with locked(self.path) as self._lock:
+        with locked(self.path) as lock:
+            self._lock = lock
             try:
                 yield
             finally:

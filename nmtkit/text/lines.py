@@ -54,7 +54,7 @@ def open_bytes(path: Path) -> BinaryIO:
         ConfigError: the file is missing, not readable, or a folder.
     """
     try:
-        stream = BufferedReader(WaitingFile(path))
+        stream = BufferedReader(WaitingFile(path), _READ_BYTES)
         is_compressed = stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
     except OSError as error:
         reason = error.strerror or "cannot be read"

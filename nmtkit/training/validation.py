@@ -26,9 +26,11 @@ from nmtkit.config.metrics import (
 )
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.training import ValidationConfig
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import batch_by_length
+from nmtkit.decoding.batching import BATCH_SIZES
 from nmtkit.decoding.input_formats import Request
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
@@ -42,6 +44,9 @@ from nmtkit.training.objective import Objective
 
 ShowProgress = Callable[[ValidationProgress], None]
 """Shows the progress of a validation."""
+
+MAX_SENTENCES = 256
+"""Largest number of sentences that are translated together: next to the state of training."""
 
 
 @dataclass(frozen=True)
@@ -252,8 +257,9 @@ class Validator:
 
     def _translate(self, is_stopping: Callable[[], bool], show: ShowProgress) -> list[str]:
         """Translate this rank's lines."""
-        recipe = TranslateRecipe(search=self.search)
         trained = self.objective.model
+        size = min(BATCH_SIZES[trained.output_weight.device.type], MAX_SENTENCES)
+        recipe = TranslateRecipe(search=self.search, translation=TranslationConfig(batch_size=size))
         precision = self.objective.low_precision or trained.output_weight.dtype
         model = trained.prepared_copy(precision)
         translator = Translator([model], self.dataset.codec, recipe, self.warn)

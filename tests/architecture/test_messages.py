@@ -12,6 +12,7 @@ MESSAGES = sorted(read_snapshot())
 
 
 def test_every_message_says_how_to_fix_it() -> None:
+    assert MESSAGES
     for line in MESSAGES:
         assert re.match(r"[1-9]\d*: \S", line), line
         assert re.search(r"; | must be |\(see `nmtkit .*--help`\)", line), line

@@ -28,8 +28,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class FakeStep:
     """In place of loaded code."""
 
-    def __init__(self, path: Path, num_tokens: int) -> None:
-        self.content, self.num_tokens = path.read_text(encoding="utf-8"), num_tokens
+    def __init__(self, path: Path, width: int) -> None:
+        self.content, self.width = path.read_text(encoding="utf-8"), width
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_code_is_compiled_once(compilations: list[list[str]], cache: Path) -> No
     for _ in range(2):
         found = load(model, said)
         assert found is not None
-        assert (found.content, found.num_tokens) == ("code", 4)
+        assert (found.content, found.width) == ("code", 4)
     assert len(compilations) == 1
     assert said == ["model: compiling the decoder, once for these weights"]
     assert [path.name for path in cache.iterdir()] == [step_key(model, FLOAT, 4)]
@@ -153,7 +153,7 @@ def test_keys_differ_by_weights_settings_versions_and_machine(
 
 
 def test_without_a_cache_of_the_user_nothing_is_compiled(cache: Path) -> None:
-    cache_folder("compiled").chmod(0o770)
+    cache_folder("compiled").chmod(0o702)
     said = list[str]()
     assert load(tiny_model(tiny_codec()), said) is None
     assert said[0].startswith(f"model: not compiled: {cache}: compiled code is kept where only ")

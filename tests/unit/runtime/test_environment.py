@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import ConfigError
+from nmtkit.runtime import environment
 from nmtkit.runtime.environment import (
     SPIN_COUNT,
     cache_folder,
@@ -18,10 +19,17 @@ from nmtkit.runtime.environment import (
     shorten_spinning,
     use_own_compiler_cache,
 )
+from tests.messages import refuses
 
 ROOT = Path(__file__).parents[3]
 WAITING = {"GOMP_SPINCOUNT": str(SPIN_COUNT), "KMP_BLOCKTIME": "1"}
 STRANGER = 12345
+
+
+@pytest.fixture(autouse=True)
+def _shared_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin with groups that others may be in, whoever runs the tests."""
+    monkeypatch.setattr(environment, "_is_group_of_user", lambda _: False)
 
 
 @pytest.fixture(autouse=True)
@@ -71,11 +79,10 @@ def test_programs_of_users_do_not_get_the_safe_path_of_nmtkit() -> None:
     assert environment_of_users() == {**before, **WAITING}
 
 
-@pytest.mark.parametrize("value", ["", "1"])
-def test_a_safe_path_of_the_user_is_kept(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONSAFEPATH", value)
+def test_a_safe_path_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
     set_environment()
-    assert os.environ["PYTHONSAFEPATH"] == environment_of_users()["PYTHONSAFEPATH"] == value
+    assert os.environ["PYTHONSAFEPATH"] == environment_of_users()["PYTHONSAFEPATH"] == "1"
 
 
 def test_a_command_finds_modules_where_this_process_does(
@@ -223,7 +230,50 @@ def test_a_cache_that_cannot_be_made_is_named(home: Path) -> None:
 
 def test_the_compiler_keeps_code_in_the_cache_of_the_user(home: Path) -> None:
     use_own_compiler_cache()
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{home}/.cache/nmtkit/torchinductor"
+    folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    assert folder.parent == home / ".cache/nmtkit/torchinductor"
+
+
+def test_machines_that_share_a_home_do_not_share_code(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = set()
+    for name in ("old", "new"):
+        monkeypatch.setattr(environment, "processor_name", lambda name=name: name)
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # empty is not set
+        use_own_compiler_cache()
+        folders.add(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    assert len(folders) == 2
+    assert all(Path(folder).is_relative_to(home) for folder in folders)
+
+
+def test_a_private_group_of_the_user_may_write(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.chmod(0o770)
+    with pytest.raises(ConfigError):
+        cache_folder("code")
+    monkeypatch.setattr(environment, "_is_group_of_user", lambda group: group == os.getegid())
+    assert cache_folder("code").is_dir()
+
+
+def test_nothing_is_made_in_a_home_of_others(home: Path) -> None:
+    home.chmod(0o702)
+    with pytest.raises(ConfigError):
+        cache_folder("code")
+    assert not [*home.iterdir()]
+
+
+def test_without_a_home_another_folder_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))
+    with refuses(ConfigError, "home; XDG_CACHE_HOME"):
+        cache_folder("code")
+    monkeypatch.setattr(environment, "_home", lambda: None)
+    with refuses(ConfigError, "home; XDG_CACHE_HOME"):
+        cache_folder("code")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tmp_path.chmod(0o700)
+    assert cache_folder("code") == tmp_path / "cache/nmtkit/code"
 
 
 def test_a_folder_that_the_user_chose_for_the_compiler_is_kept(

@@ -15,6 +15,7 @@ from nmtkit.storage.growing_file import FORMAT, VERSION, GrowingFile, growing_fi
 from nmtkit.storage.manifest import seal
 from tests.faults.harness import Fault, held_by_another_process, run_in_child
 from tests.folders import PLANTED, contents, limit_file_size, names_in, planted
+from tests.messages import refuses
 
 WORK = {"what": "three chunks of two lines"}
 CHUNKS = (["one", ""], ["two", "three"], ["\u00e9" * 9, "six"])
@@ -117,13 +118,51 @@ def test_a_file_appears_whole_and_nothing_else_remains(name: str, tmp_path: Path
     killed = tmp_path / "killed" / name
     complete_without_publishing(killed)
     assert publish(killed) == path.read_bytes()  # compressed without a time or a name
-    complete_without_publishing(tmp_path / "after" / name)
-    # A kill after the file has appeared, before all else is deleted.
-    if name == "file":
-        (tmp_path / "after" / "file.partial").unlink()
-    (tmp_path / "after" / name).write_bytes(path.read_bytes())
-    assert publish(tmp_path / "after" / name) == path.read_bytes()
-    assert names_in(tmp_path / "after") == [name]
+    # A kill after the compression, and one after the file has appeared.
+    for number, last in enumerate((f"{name}.partial", name)):
+        after = tmp_path / f"after-{number}"
+        complete_without_publishing(after / name)
+        (after / f"{name}.partial").unlink()
+        (after / last).write_bytes(path.read_bytes())
+        assert publish(after / name) == path.read_bytes()
+        assert names_in(after) == [name]
+
+
+@pytest.mark.parametrize("name", ["file", "file.gz"])
+def test_a_file_of_others_next_to_a_complete_one_is_not_replaced(name: str, tmp_path: Path) -> None:
+    complete_without_publishing(tmp_path / name)
+    (tmp_path / name).write_bytes(b"theirs")
+    with refuses(ConfigError, f"{name}; --overwrite"):
+        publish(tmp_path / name)
+    assert (tmp_path / name).read_bytes() == b"theirs"
+    publish(tmp_path / name, overwrite=True)
+    assert names_in(tmp_path) == [name]
+
+
+def test_a_link_in_the_place_of_a_complete_partial_file_does_not_appear(tmp_path: Path) -> None:
+    complete_without_publishing(tmp_path / "file")
+    (tmp_path / "file.partial").unlink()
+    (tmp_path / "file.partial").symlink_to("/etc/hostname")
+    with pytest.raises(ResourceError):
+        publish(tmp_path / "file")
+    assert not (tmp_path / "file").exists()
+
+
+def test_an_error_of_the_caller_is_not_one_of_the_output(tmp_path: Path) -> None:
+    with pytest.raises(PermissionError), opened(tmp_path / "file"):
+        raise PermissionError(13, "Permission denied", "model")
+
+
+def test_no_chunk_is_written_into_a_folder_that_was_replaced(tmp_path: Path) -> None:
+    def replace_the_folder() -> None:
+        with opened(tmp_path / "folder" / "file") as file:
+            write(file, CHUNKS[:1])
+            (tmp_path / "folder").rename(tmp_path / "moved")
+            (tmp_path / "folder").mkdir()
+            file.append(CHUNKS[1])
+
+    with pytest.raises(LostFolderError):
+        replace_the_folder()
 
 
 def test_a_complete_file_that_was_moved_away_is_written_again(tmp_path: Path) -> None:
