@@ -95,7 +95,7 @@ _CHANCE = (
     (r"/\S*/tmp\w{8}\b", "TMP"),
     (r"(process \d+ on )[^;]+", r"\1HOST"),
     (r"(\w)\1{19,}", r"\1..."),
-    (r"\b[0-9a-f]{64}\b", "DIGEST"),
+    (r"\b([0-9a-f]{64}|[0-9a-f]{12})\b", "DIGEST"),
     # What a library says of damaged text or files.
     (r"(TOML: )[^;]+", r"\1REASON"),
     (r"(JSON \(|damaged \(|gzip file \(|SentencePiece: )[^;]+?(?=\)(;|$))", r"\1REASON"),

@@ -239,10 +239,7 @@ def test_training_ends_when_its_folder_is_gone_and_another_run_at_its_path_is_un
             found.update(contents(run))
 
     found: dict[str, bytes] = {}
-    with (
-        in_update(4, follow),
-        pytest.raises(LostFolderError, match=r"run: it or its lock \.lock was"),
-    ):
+    with in_update(4, follow), refuses(LostFolderError, f"{run} .lock; path command"):
         train(recipe, data, run)
     assert (contents(run) if run.exists() else {}) == found
 
@@ -260,7 +257,7 @@ def test_a_run_on_a_disk_that_is_gone_for_good_ends_with_its_reason(
             monkeypatch.setattr(os, name, refusing(number))
 
     recipe = replace(RECIPE, checkpoints=replace(RECIPE.checkpoints, save_every=100))
-    with in_update(4, fail), pytest.raises(ResourceError, match=os.strerror(number)):
+    with in_update(4, fail), refuses(ResourceError, f"{tmp_path}/run {os.strerror(number)}"):
         train(recipe, data, tmp_path / "run")
 
 

@@ -80,7 +80,7 @@ def nmtkit(
         (
             "train d --out r --dropout 2 --heads x",
             2,
-            "heads x 1 65536 model.heads; dropout 2.0 0.99 model.dropout",
+            "heads 'x' 65536 model.heads dropout 2.0 model.dropout",
         ),
         ("preprocess --out data", 2, "source_lang target_lang; --source-lang corpus.source_lang"),
         ("translate m --config none.toml", 2, "none.toml"),
@@ -99,7 +99,7 @@ def nmtkit(
         ("score --reference none", 2, "none"),
         ("score --model m --source none", 2, "none"),
         ("score --reference r --model m --source s", 2, "--reference --model"),
-        ("score --model m", 2, "--model --source --input-format"),
+        ("score --model m", 2, "--model --source --input-format json"),
         ("score --reference r --source s", 2, "--source --model --metric-command"),
         ("score --model m --source s --metric ter", 2, "--metric --model"),
         ("score --model m --source s a b", 2, "--model 2"),

@@ -94,12 +94,10 @@ def test_a_model_of_restricted_attention_is_trained_and_translates(folder: Path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == len(VALID_LINES)
     again = train(folder, "near", "--window", 3, "--max-updates", 5)
-    assert again.returncode == 2
-    assert "window" in again.stderr
+    refused(again, 2, "window 2 3")
     impossible = train(folder, "impossible", "--window", -2)
-    assert impossible.returncode == 2
+    refused(impossible, 2, "window -2 0")
     assert impossible.stderr.count("\n") == 1
-    assert "window (-2) must be a whole number of at least 0" in impossible.stderr
 
 
 @pytest.mark.parametrize(
@@ -158,8 +156,7 @@ def test_the_checkpoints_that_validated_best_are_averaged(folder: Path, run: Pat
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
     assert [one["update"] for one in manifest["sources"]] == [4]  # only the last was validated
     done = nmtkit_in_text("average-checkpoints", run, "--best", 2, "--out", folder / "two")
-    assert done.returncode == 2
-    assert "has 1 checkpoints that were validated, fewer" in done.stderr
+    refused(done, 2, f"{run} 1 2")
 
 
 def test_the_dataset_of_another_run_is_not_tried_on(
@@ -167,10 +164,9 @@ def test_the_dataset_of_another_run_is_not_tried_on(
 ) -> None:
     other, out = tiny_dataset(tmp_path, ["x y"] * 8), folder / "foreign"
     done = nmtkit_in_text("average-checkpoints", run, "--try", "1,2", "--data", other, "--out", out)
-    assert done.returncode == 4
-    opening, error = done.stderr.splitlines()
+    opening, _ = done.stderr.splitlines()
     assert opening == f"opening {run} on {other} (loading PyTorch)"
-    assert f"{other}: its vocabulary is not that of {run}" in error
+    refused(done, 4, f"{other} vocabulary {run}")
     assert not out.exists()
 
 
@@ -240,12 +236,10 @@ def test_a_closed_pipe_ends_translation_quietly(run: Path) -> None:
 
 def test_settings_of_another_run_are_refused_by_name(folder: Path, run: Path) -> None:
     done = train(folder, run.name, "--heads", "4")
-    assert done.returncode == 2
-    assert "cannot continue this run with other settings: heads was 2 and is now 4" in done.stderr
+    refused(done, 2, "heads 2 4")
     assert done.stderr.count("error:") == 1
 
 
 def test_a_folder_that_is_no_run_is_refused(folder: Path) -> None:
     done = train(folder, "data")
-    assert done.returncode == 2
-    assert "is not the folder of a run, and holds" in done.stderr
+    refused(done, 2, f"{folder / 'data'}")

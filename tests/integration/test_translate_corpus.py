@@ -1,5 +1,6 @@
 """`nmtkit translate --input FILE --output FILE`: the output of a pipe, continued, in shards."""
 
+import errno
 import gzip
 import json
 import os
@@ -18,6 +19,7 @@ from nmtkit.text.lines import count_lines
 from tests.commands import nmtkit
 from tests.folders import names_in
 from tests.integration.test_translate_command import write
+from tests.messages import refused
 from tests.tiny import WORDS, tiny_dataset
 
 CHUNK = ("--chunk-lines", "4", "--threads", "1")
@@ -58,12 +60,11 @@ def translate(*arguments: object, folder: Path, stdin: bytes = b"") -> list[str]
     return done.stderr.decode().splitlines()
 
 
-def refusal(*arguments: object, folder: Path) -> tuple[int, str]:
-    """Return the exit code and the message of a translation that is refused."""
+def refuse(*arguments: object, folder: Path, code: int, keys: str) -> None:
+    """Check the exit code and the message, the only one, of a translation that is refused."""
     done = nmtkit("translate", *arguments, *CHUNK, folder=folder)
-    (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("nmtkit: error: ")
-    return done.returncode, line.removeprefix("nmtkit: error: ")
+    refused(done, code, keys)
+    assert done.stderr.count(b"\n") == 1
 
 
 VARIANTS = {
@@ -115,43 +116,40 @@ def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_pat
     assert warning.startswith(f"nmtkit: warning: {tmp_path}/text:7: not valid UTF-8 at byte 3 of")
     options: tuple[str, ...] = ("--input-format", "json", "--overwrite")
     (tmp_path / "text").write_bytes(b'{"source": "a"}\n' * 6 + b"[]\n")
-    code, message = refusal(inputs / "model1", *files, *options, folder=inputs)
-    assert (code, message.partition(": ")[0]) == (3, f"{tmp_path}/text:7")
+    model = inputs / "model1"
+    refuse(model, *files, *options, folder=inputs, code=3, keys=f"{tmp_path}/text:7 source")
     (tmp_path / "text").write_bytes(b"a\n" * 6 + b"a a a a\n")
     assert names_in(tmp_path) == ["out", "text"]  # nothing that a repaired input would not fit
     options = ("--max-source-length", "3", "--on-too-long", "error", "--overwrite")
-    done = nmtkit("translate", inputs / "model1", *files, *options, *CHUNK, folder=inputs)
-    announced, message = done.stderr.decode().splitlines()
+    done = nmtkit("translate", model, *files, *options, *CHUNK, folder=inputs)
+    announced, _ = done.stderr.decode().splitlines()
     assert announced.startswith("translating 3 lines of")
-    assert done.returncode == 3
-    assert message.startswith("nmtkit: error: line 7: 5 tokens, more than 3 [--max-source-length]")
+    refused(done, 3, "line 7 5 3 --max-source-length")
 
 
 # ------------------------------------------------------- refused
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what"),
+    ("arguments", "keys"),
     [
-        ("text", "text is a file, not a model; translate it with --input text --output FILE, or <"),
-        ("text --input text --output out", "text is a file, not a model; give the model first"),
-        ("--input text", "--input and --output go together; give both, or `< FILE` and `> FILE`"),
-        ("--output out", "--input and --output go together; give both, or `< FILE` and `> FILE`"),
-        ("--shard 1/2", "--shard has no effect without --input and --output; leave it out"),
-        ("--overwrite", "--overwrite has no effect without --input and --output; leave it out"),
-        ("--input text --output out --shard 0/2", "'0/2' is not part I of N; give one such as 2/4"),
-        ("--input . --output out", ".: not a file, and only the translation of a file can be con"),
-        ("--input text --output /dev/full", "/dev/full: already exists; choose another name or"),
-        ("--input text --output text/out", "text/out: File exists"),
+        ("text", "text model; --input text --output FILE <"),
+        ("text --input text --output out", "text model; model first"),
+        ("--input text", "--input --output; both `< FILE` `> FILE`"),
+        ("--output out", "--input --output; both `< FILE` `> FILE`"),
+        ("--shard 1/2", "--shard --input --output; out"),
+        ("--overwrite", "--overwrite --input --output; out"),
+        ("--input text --output out --shard 0/2", "'0/2' I N; 2/4"),
+        ("--input . --output out", ".: file; file standard input output"),
+        ("--input text --output /dev/full", "/dev/full; name"),
+        ("--input text --output text/out", f"text/out {os.strerror(errno.EEXIST)}"),
     ],
 )
 def test_wrong_use_is_refused_and_changes_nothing(
-    arguments: str, what: str, inputs: Path, tmp_path: Path
+    arguments: str, keys: str, inputs: Path, tmp_path: Path
 ) -> None:
     shutil.copyfile(inputs / "text", tmp_path / "text")
-    code, message = refusal(inputs / "model1", *arguments.split(), folder=tmp_path)
-    assert code == 2
-    assert what in message
+    refuse(inputs / "model1", *arguments.split(), folder=tmp_path, code=2, keys=keys)
     assert names_in(tmp_path) == ["text"]
 
 
@@ -164,15 +162,13 @@ def test_files_are_checked_before_torch_is_loaded(inputs: Path, tmp_path: Path) 
     command: list[str | Path] = [sys.executable, "-c", without_torch, "translate"]
     line = [*command, inputs / "model1", *files, *CHUNK]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("nmtkit: error: --shard 1/6: ")
+    refused(done, 2, "--shard 1/6 5; --chunk-lines")
 
 
 def test_a_stream_of_files_is_refused(inputs: Path) -> None:
     files = ("--input", "text", "--output", "out")
     done = nmtkit("translate", inputs / "model1", *files, "--stream", folder=inputs)
-    assert done.returncode == 2
-    assert b"--stream has no effect with --input and --output; leave it out" in done.stderr
+    refused(done, 2, "--stream --input --output; out")
 
 
 def test_a_stream_of_a_recipe_is_ignored_for_files(inputs: Path, tmp_path: Path) -> None:
@@ -191,18 +187,16 @@ def test_a_stream_of_a_recipe_is_ignored_for_files(inputs: Path, tmp_path: Path)
 )
 def test_a_dash_is_no_file(files: tuple[str, ...], inputs: Path) -> None:
     done = nmtkit("translate", inputs / "model1", *files, folder=inputs)
-    assert done.returncode == 2
-    assert b"--input and --output are files; for standard input and output leave bo" in done.stderr
+    refused(done, 2, "--input --output files; standard input output both")
     assert not (inputs / "-").exists()
 
 
 def test_what_is_missing_is_found_before_the_input_is_read(inputs: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged").write_bytes(b"\x1f\x8b torn")
     files = ("--input", tmp_path / "damaged", "--output", tmp_path / "new" / "out")
-    code, message = refusal("none", *files, folder=inputs)
-    assert (code, message) == (4, "none: no such folder; check the path")
-    code, message = refusal("model1", *files, "--shortlist", "none", folder=inputs)
-    assert (code, message) == (4, "none: no such folder; check the path")
+    refuse("none", *files, folder=inputs, code=4, keys="none folder; path")
+    shortlist = ("--shortlist", "none")
+    refuse("model1", *files, *shortlist, folder=inputs, code=4, keys="none folder; path")
     assert names_in(tmp_path) == ["damaged"]
 
 

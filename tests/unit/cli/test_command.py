@@ -1,5 +1,4 @@
 import click
-import pytest
 from click.testing import CliRunner
 
 from nmtkit_cli.command import (
@@ -9,6 +8,7 @@ from nmtkit_cli.command import (
     given_one,
     read_counts,
 )
+from tests.messages import refuses
 
 EXAMPLES = """\
 probe | tail \\
@@ -47,7 +47,7 @@ def test_a_count_is_at_least_one_or_not_given() -> None:
     context, option = click.Context(command), command.params[0]
     assert [at_least_one(context, option, number) for number in (None, 1, 7)] == [None, 1, 7]
     for number in (0, -1):
-        with pytest.raises(click.BadParameter, match=f"{number} is less than 1"):
+        with refuses(click.BadParameter, f"{number} 1"):
             at_least_one(context, option, number)
 
 
@@ -58,12 +58,13 @@ def test_counts_are_read_in_order_without_repetitions() -> None:
     for text, counts in (("7", [7]), ("5,20,10", [5, 20, 10]), ("2, 1,2", [2, 1])):
         assert read_counts(context, option, text) == counts
     for text in ("0", "a", "", "5,", "5,-1", "5;6", "1.5"):
-        with pytest.raises(click.BadParameter, match=f"'{text}' is not a list of positive numbers"):
+        with refuses(click.BadParameter, "list numbers; 5,10,20", recorded=False) as caught:
             read_counts(context, option, text)
+        assert repr(text) in str(caught.value)
 
 
 def test_at_most_one_of_exclusive_options_is_accepted() -> None:
     assert given_one({"--one": None, "--two": None}) is None
     assert given_one({"--one": None, "--two": 2}) == "--two"
-    with pytest.raises(click.UsageError, match="--one and --three exclude each other; give one of"):
+    with refuses(click.UsageError, "--one --three; one"):
         given_one({"--one": 1, "--two": None, "--three": 3})

@@ -1,11 +1,13 @@
 import os
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from nmtkit_cli import average_checkpoints, preprocess
 from nmtkit_cli.command import usable_cores
+from tests.messages import refuses
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has sched_getaffinity")
@@ -31,6 +33,5 @@ def test_help_shows_defaults_in_words_and_no_ranges() -> None:
 )
 def test_a_shard_is_the_i_th_of_n_parts(text: str) -> None:
     arguments = ["-s", "en", "-t", "de", "--train", "x", "--valid", "x", "--out", "y"]
-    result = CliRunner().invoke(preprocess.command, [*arguments, "--shard", text])
-    assert result.exit_code == 2
-    assert f"{text!a} is not part I of N; give one such as 2/4" in result.stderr
+    with refuses(click.BadParameter, f"{text!a} I N; 2/4"):
+        preprocess.command.main([*arguments, "--shard", text], standalone_mode=False)

@@ -44,10 +44,10 @@ def test_all_problems_of_features_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("values", "keys"),
     [
-        ({"mbr": "exact"}, "mbr (exact) has no effect without a feature such as mbr; leave it out"),
-        ({"max_tokens": 1}, "max_tokens (1) has no effect without a feature such as forced"),
-        ({"device": "cpu"}, "device (cpu) has no effect without a feature such as forced"),
-        ({"metric": "chrf", "tokenize": "char"}, "tokenize (char) has no effect on chrf"),
+        ({"mbr": "exact"}, "mbr exact; out"),
+        ({"max_tokens": 1}, "max_tokens 1 forced; out"),
+        ({"device": "cpu"}, "device cpu forced; out"),
+        ({"metric": "chrf", "tokenize": "char"}, "tokenize char chrf; out"),
     ],
 )
 def test_a_setting_without_effect_is_refused(values: dict[str, Any], keys: str) -> None:
@@ -58,11 +58,11 @@ def test_a_setting_without_effect_is_refused(values: dict[str, Any], keys: str) 
 @pytest.mark.parametrize(
     ("metric", "keys"),
     [
-        ("bleu,chrf", "metric ('bleu,chrf') cannot tune; "),
-        ("none", "metric ('none') cannot tune; known are: bleu, chrf, chrf++, ter, moses-bleu, pa"),
-        ("blue", "metric ('blue') cannot tune; did you mean 'bleu'? [metrics.metric]"),
-        ("brackets", "metric ('brackets') cannot tune; "),
-        ("moses-bleu", "metric moses-bleu needs the languages; give --language-pair, such as en-"),
+        ("bleu,chrf", "metric 'bleu,chrf'"),
+        ("none", "metric 'none'; bleu chrf chrf++ ter moses-bleu"),
+        ("blue", "metric 'blue'; 'bleu' metrics.metric"),
+        ("brackets", "metric 'brackets'"),
+        ("moses-bleu", "metric moses-bleu; --language-pair"),
     ],
 )
 def test_a_metric_that_cannot_tune_is_refused(metric: str, keys: str) -> None:
@@ -88,11 +88,9 @@ def test_a_program_may_be_a_feature_or_the_metric() -> None:
     command = {"metric_command": ("x=cat",)}
     recipe(features="command:x,model", **command)
     recipe(metric="none", **command)
-    with pytest.raises(
-        ConfigError, match=r"^metric_command \(\('x=cat',\)\) has no effect without"
-    ):
+    with refuses(ConfigError, "metric_command 'x=cat'; out"):
         recipe(**command)
-    with pytest.raises(ConfigError, match=r"^tokenize \(char\) has no effect on none; leave it"):
+    with refuses(ConfigError, "tokenize char none; out"):
         recipe(metric="none", tokenize="char", **command)
 
 

@@ -103,7 +103,7 @@ def test_candidates_that_are_no_rows_are_refused(number: int, tmp_path: Path) ->
     with new_folder(tmp_path / "list", FORMAT, VERSION, overwrite=False) as staged:
         (staged.path / "candidates.ids").write_bytes(bytes(12))
         staged.fields.update(codec="", size=9, frequent=[0], num_candidates=number)
-    with pytest.raises(DamagedError, match=rf"candidates\.ids: not rows of {number} candidates"):
+    with refuses(DamagedError, f"candidates.ids {number}"):
         Shortlist.load(tmp_path / "list")
 
 

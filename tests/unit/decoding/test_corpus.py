@@ -25,6 +25,7 @@ from nmtkit.progress.counting import WorkReporter
 from nmtkit.runtime import devices
 from nmtkit.storage.durable import new_folder
 from tests.folders import names_in
+from tests.messages import refuses
 from tests.tiny import never_warn, write_lines
 
 CHUNK_LINES = 4
@@ -173,18 +174,15 @@ def test_the_outputs_of_the_shards_are_that_of_the_whole(
         assert b"".join(outputs) == whole
         assert all(outputs) or not whole
     corpus.shard, corpus.output = (1, num_chunks + 1), tmp_path / "refused"
-    message = (
-        rf"^--shard 1/{num_chunks + 1}: .*in has {num_chunks} chunks of 4 lines; give at most "
-        rf"{num_chunks} shards, or smaller --chunk-lines$"
-    )
-    with pytest.raises(ConfigError, match=message):
+    keys = f"--shard 1/{num_chunks + 1} {corpus.input} {num_chunks} 4; {num_chunks} --chunk-lines"
+    with refuses(ConfigError, keys):
         corpus.translate()
 
 
 def test_an_input_that_has_lost_lines_is_an_error(corpus: Corpus) -> None:
     whole = corpus.input.read_bytes()
     corpus.is_opened = lambda _: corpus.input.write_bytes(whole[: whole.index(b"line 10")])
-    with pytest.raises(DataError, match=r"line 10 of the input was there when .*; restore it"):
+    with refuses(DataError, "line 10; restore"):
         corpus.translate()
     corpus.input.write_bytes(whole)
     corpus.is_opened = lambda _: corpus.input.write_bytes(whole + b"more\n")
@@ -204,7 +202,7 @@ def test_reading_the_input_is_counted(corpus: Corpus) -> None:
     seconds = iter(range(0, 10000, 2))
     reporter = WorkReporter(corpus.messages.append, clock=lambda: float(next(seconds)))
     files = CorpusFiles(corpus.input, corpus.output, (1, 1000))
-    with pytest.raises(ConfigError, match="--shard"):
+    with refuses(ConfigError, "--shard 1/1000 501; 501 --chunk-lines"):
         translate_file(corpus.models, corpus.recipe, files, reporter, never_warn)
     assert corpus.messages == ["read 1,000 lines, 500 lines/s", "read 2,001 lines, 334 lines/s"]
 
@@ -252,8 +250,8 @@ def test_every_setting_that_determines_translations_is_refused_by_name(corpus: C
     for name, value in other_settings():
         corpus.change(**{name: value})
         flag = f"--{name.replace('_', '-')}"
-        message = rf"out\.partial: belongs to .*: {flag} was \S+, now \S+;"
-        with pytest.raises(ConfigError, match=message):
+        keys = f"out.partial {flag} {str(value).lower()}; out.partial out.partial.json"
+        with refuses(ConfigError, keys):
             corpus.translate()
     assert len([*other_settings()]) > 20
 
@@ -270,28 +268,24 @@ def use_models(corpus: Corpus, *contents: tuple[bytes, str]) -> None:
     ]
 
 
-HASH = "'[0-9a-f]{12}'"
-
-
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "keys"),
     [
-        (lambda one: one.input.write_text("a\n" * 11), "the input was '10 lines, .*', now '11 l"),
-        (lambda one: one.input.write_text("a\n" * 10), "the input was '10 lines, .*', now '10 l"),
-        (lambda one: setattr(one, "shard", (1, 2)), "--shard was '1/1', now '1/2'"),
-        (use_shortlist, f"--shortlist was '', now {HASH}"),
-        (lambda one: use_models(one, (b"2", "x")), f"the model was {HASH}, now {HASH}"),
-        (lambda one: use_models(one, (b"1", "y")), f"the model was {HASH}, now {HASH}"),
-        (lambda one: use_models(one, (b"1", "x"), (b"1", "x")), f"the model was {HASH}, now .* an"),
+        (lambda one: one.input.write_text("a\n" * 11), "input 10 11"),
+        (lambda one: one.input.write_text("a\n" * 10), "input 10"),
+        (lambda one: setattr(one, "shard", (1, 2)), "--shard 1/1 1/2"),
+        (use_shortlist, "--shortlist ''"),
+        (lambda one: use_models(one, (b"2", "x")), "model"),
+        (lambda one: use_models(one, (b"1", "y")), "model"),
+        (lambda one: use_models(one, (b"1", "x"), (b"1", "x")), "model and"),
     ],
 )
 def test_other_work_is_refused_by_what_differs(
-    change: Callable[[Corpus], None], what: str, corpus: Corpus
+    change: Callable[[Corpus], None], keys: str, corpus: Corpus
 ) -> None:
     corpus.translate(2)
     change(corpus)
-    advice = r".*; run the command that began it, or delete out\.partial and out\.partial\.json$"
-    with pytest.raises(ConfigError, match=f"another translation: {what}{advice}"):
+    with refuses(ConfigError, f"out.partial {keys}; command out.partial out.partial.json"):
         corpus.translate()
 
 
@@ -316,7 +310,7 @@ def test_a_line_that_was_too_long_may_be_split_afterwards(corpus: Corpus) -> Non
         corpus.translate(num_batches)
     for value in ("error", "truncate"):
         corpus.change(on_too_long=value)
-        with pytest.raises(ConfigError, match=f"--on-too-long was 'split', now '{value}'"):
+        with refuses(ConfigError, f"--on-too-long split {value}"):
             corpus.translate()
 
 
@@ -324,37 +318,37 @@ def test_a_line_that_was_too_long_may_be_split_afterwards(corpus: Corpus) -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "message"),
+    ("path", "keys"),
     [
-        ("/dev/null", "dev/null: not a file, and only the translation of a fi"),
-        (".", "not a file"),
-        ("none", "none: No such file or directory; give a text file that can be read"),
-        ("out", "out: is both input and output; give another --output"),
+        ("/dev/null", "/dev/null; file standard input output"),
+        (".", "file; file standard input output"),
+        ("none", "none; text file"),
+        ("out", "out; --output"),
     ],
 )
 def test_an_input_that_is_no_file_or_the_output_is_refused(
-    path: str, message: str, corpus: Corpus
+    path: str, keys: str, corpus: Corpus
 ) -> None:
     corpus.output.symlink_to(corpus.input)
     corpus.input = corpus.input.parent / path
-    with pytest.raises(ConfigError, match=message):
+    with refuses(ConfigError, keys):
         corpus.translate()
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "keys"),
     [
-        ('{"source": "b", "source": "c"}', r'in:2: .*the key "source" is twice in an object'),
-        ("b" * 2**20 + "c", r"in:2: a line of more than 1MiB; break it into several"),
+        ('{"source": "b", "source": "c"}', "in:2 source"),
+        ("b" * 2**20 + "c", "in:2 1MiB; break"),
     ],
 )
 def test_a_line_that_cannot_be_translated_is_an_error_before_any_translation(
-    text: str, message: str, corpus: Corpus
+    text: str, keys: str, corpus: Corpus
 ) -> None:
     if text.startswith("{"):
         corpus.change(input_format="json")
     corpus.input.write_text(f'{{"source": "\\ud83d\\ude00"}}\n{text}\n', "utf-8")
     corpus.is_opened = lambda _: pytest.fail("a translation began")
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, keys):
         corpus.translate()
     assert names_in(corpus.output.parent) == ["in", "model"]

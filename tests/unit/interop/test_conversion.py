@@ -30,7 +30,7 @@ from tests.conversions import (
     write_random_model,
 )
 from tests.folders import names_in
-from tests.messages import refuses
+from tests.messages import check_errors, refuses
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_model_is_quantised_once_its_scores_in_float32_are_equal(
     monkeypatch.setattr(ctranslate2, "open_peer", open_peer)
     out = models / "out"
     if difference:
-        with pytest.raises(DamagedError, match="not written, because the two models differ"):
+        with refuses(DamagedError, f"{out} library nmtkit; version library", recorded=False):
             export(models / "own", "ctranslate2", out, False, reported.append, "int8")
         assert (names_in(models), reported) == (["marian", "own"], [])
         return
@@ -113,8 +113,7 @@ def test_a_model_is_quantised_once_its_scores_in_float32_are_equal(
 
 def test_quantisation_of_another_format_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", "model", "marian", "out", "--quantization", "int8"]) == 2
-    message = "nmtkit: error: --quantization has no effect with marian; leave it out"
-    assert capsys.readouterr().err.startswith(message)
+    check_errors(capsys.readouterr().err, 2, "--quantization marian; out")
 
 
 def test_an_imported_model_is_a_model(

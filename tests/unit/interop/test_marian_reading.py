@@ -113,8 +113,7 @@ DEEP = {"encoder_layers": 1000, "decoder_layers": 1000}
 def test_a_small_file_of_weights_makes_no_large_model(sizes: Json, folder: Path) -> None:
     edit(folder / "config.json", lambda config: config.update(sizes))
     begin = time.process_time()
-    told = r"model\.safetensors: does not fit config\.json: [\d,]+ parameters, where the model has"
-    with pytest.raises(DamagedError, match=told):
+    with refuses(DamagedError, "model.safetensors config.json parameters"):
         read(folder)
     assert time.process_time() - begin < 1
 
@@ -124,16 +123,14 @@ def test_an_empty_table_of_positions_asks_for_no_memory(
     shape: tuple[int, int], folder: Path
 ) -> None:
     edit_tensors(folder, lambda tensors: tensors.update({POSITIONS: torch.zeros(shape)}))
-    with pytest.raises(ConfigError, match="has other positions than Marian's sinusoids"):
+    with refuses(ConfigError, f"{POSITIONS} sinusoids; sinusoids"):
         read(folder)
 
 
 @pytest.mark.parametrize("number", [10**12, 0, "many"])
 def test_a_table_of_positions_for_transformers_has_a_limit(number: object, folder: Path) -> None:
     edit(folder / "config.json", lambda config: config.update(max_position_embeddings=number))
-    with pytest.raises(
-        ConfigError, match=r"max_position_embeddings \(.*\) must be from 1 to 16384"
-    ):
+    with refuses(ConfigError, f"max_position_embeddings {number} 1 16384"):
         read(folder)
 
 

@@ -25,6 +25,7 @@ from nmtkit.rerank.rerank import (
 )
 from nmtkit.rerank.tuning import DevSet, tune
 from nmtkit.text.translations import TranslatedLine, read_translation
+from tests.messages import refuses
 from tests.unit.rerank.builders import features_of, line_of, program
 
 LINE: dict[str, Any] = {"source": "a", "translation": "A", "score": -1.0}
@@ -68,10 +69,7 @@ def test_the_candidates_of_several_systems_follow_each_other_and_name_theirs() -
 def test_another_line_is_an_error_that_names_both(other: dict[str, str]) -> None:
     found = candidates(x=[LINE, LINE], y=[LINE, LINE | other])
     next(found)
-    with pytest.raises(
-        DataError,
-        match=r"^y:2: another source or target_prefix than x:2; give files with translations of",
-    ):
+    with refuses(DataError, "y:2 source target_prefix x:2; files"):
         next(found)
 
 
@@ -79,7 +77,7 @@ def test_another_line_is_an_error_that_names_both(other: dict[str, str]) -> None
 def test_a_file_that_is_shorter_is_an_error_that_names_it(
     ones: int, twos: int, shorter: str
 ) -> None:
-    with pytest.raises(DataError, match=rf"^{shorter} has 1 lines, and another file has more; giv"):
+    with refuses(DataError, f"{shorter} 1 lines; files"):
         list(candidates(ones=[LINE] * ones, twos=[LINE] * twos))
 
 
@@ -87,7 +85,7 @@ def test_no_line_is_read_ahead() -> None:
     stream = io.BytesIO(b'{"source": "a", "translation": "A"}\nno JSON\n')
     found = read_candidates([(stream, "x")])
     assert texts(next(found)) == ["A"]
-    with pytest.raises(DataError, match=r"^x:2: cannot be read as JSON"):
+    with refuses(DataError, "x:2 JSON"):
         next(found)
 
 
@@ -120,8 +118,7 @@ def test_equal_scores_keep_the_order_of_the_input(scores: list[int]) -> None:
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_a_sum_that_is_not_finite_is_an_error_that_names_the_line() -> None:
     line = line_of("a", "A", scores=[1.7e308])
-    message = r"^x:1: the weighted sum of features is not finite; use smaller weights, or fix the s"
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, "x:1 features; weights scores"):
         ranked(line, model=10)
 
 
@@ -255,11 +252,10 @@ def test_a_file_that_cannot_be_used_is_an_error_that_names_it(
 ) -> None:
     path = tmp_path / "weights.json"
     path.write_bytes(content)
-    message = "not a JSON object with one number for each of model, length; give what --tune prin"
-    with pytest.raises(ConfigError, match=f"^{path}: {message}"):
+    with refuses(ConfigError, f"{path} JSON model length; --tune"):
         read_weights(path, ["model", "length"])
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none: No such file or directory; check --weights$"):
+    with refuses(ConfigError, f"{tmp_path}/none; --weights"):
         read_weights(tmp_path / "none", ["model"])

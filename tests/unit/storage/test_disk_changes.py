@@ -70,7 +70,7 @@ def test_a_lock_is_lost_with_its_folder_and_another_at_its_path_stays(
         lock.check()
         lose(folder)
         after = contents(tmp_path)
-        with pytest.raises(LostFolderError, match="folder: it or its lock lock was renamed, dele"):
+        with refuses(LostFolderError, f"{folder} lock; path command"):
             lock.check()
     assert contents(tmp_path) == after
 

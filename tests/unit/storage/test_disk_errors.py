@@ -14,33 +14,33 @@ from tests.messages import refuses
 
 
 @pytest.mark.parametrize(
-    "number",
+    ("number", "advice"),
     [
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EFBIG,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-        errno.EIO,
-        errno.ESTALE,
-        errno.ENOTCONN,
-        errno.ENOLCK,
-        errno.ENOSYS,
+        (errno.ENOSPC, "free space"),
+        (errno.EDQUOT, "free space"),
+        (errno.EFBIG, "place files grow"),
+        (errno.EROFS, "place written"),
+        (errno.EACCES, "permission"),
+        (errno.EPERM, "permission"),
+        (errno.EIO, "disk"),
+        (errno.ESTALE, "mount"),
+        (errno.ENOTCONN, "mount"),
+        (errno.ENOLCK, "locks"),
+        (errno.ENOSYS, "locks"),
     ],
 )
 def test_a_disk_that_refuses_is_a_resource_error_that_names_the_path(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_more() -> None:
         with new_folder(tmp_path / "made", FORMAT, 1, overwrite=False):
             refusing(number)()
 
-    with refuses(ResourceError, f"made {os.strerror(number)}"):
+    with refuses(ResourceError, f"made {os.strerror(number)}; {advice}"):
         write_more()
     assert names_in(tmp_path) == []
     monkeypatch.setattr(os, "mkdir", refusing(number))
-    with refuses(ResourceError, f"made {os.strerror(number)}"):
+    with refuses(ResourceError, f"made {os.strerror(number)}; {advice}"):
         write_folder(tmp_path / "made", "new")
     assert names_in(tmp_path) == []
 

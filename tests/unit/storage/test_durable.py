@@ -145,7 +145,7 @@ def test_a_folder_does_not_appear_in_a_folder_that_replaced_its_own(
                 write_new_file(parent / ".made.nmtkit-partial" / "file")
                 write_new_file(parent / ".made.nmtkit-lock")
 
-    with pytest.raises(LostFolderError, match=r"parent/made: it or its lock .* was renamed, delet"):
+    with refuses(LostFolderError, "parent/made .made.nmtkit-lock; path command"):
         write()
     expected = {".made.nmtkit-lock", ".made.nmtkit-partial/file"} if is_followed else set()
     assert contents(parent).keys() == expected

@@ -268,9 +268,7 @@ def test_a_tensor_with_many_names_counts_once_for_the_size_of_a_model(tmp_path: 
     (name, tensor), *_ = model.state_dict().items()
     tensors = {name: tensor, **{f"{name}.{number}": tensor for number in range(1000)}}
     write(tmp_path / "model", model, tensors)
-    with pytest.raises(
-        DamagedError, match=rf": {tensor.numel():,} parameters, where the model has"
-    ):
+    with refuses(DamagedError, f"model.safetensors config.toml {tensor.numel():,}"):
         read_model(tmp_path / "model", CPU)
 
 

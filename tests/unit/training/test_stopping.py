@@ -9,6 +9,7 @@ import pytest
 from nmtkit.errors import InterruptedByUserError, StoppedError
 from nmtkit.signals import STOP_SIGNALS, block_stop_signals
 from nmtkit.training.stopping import StopRequest, next_request
+from tests.messages import check_message
 
 
 def test_nothing_is_requested_at_first_and_handlers_are_put_back() -> None:
@@ -25,10 +26,8 @@ def test_sigterm_is_stored_and_gives_exit_code_75() -> None:
         assert stop.is_requested
     error = stop.error(12)
     assert isinstance(error, StoppedError)
+    check_message(str(error), 75, "SIGTERM update 12; command")
     assert error.exit_code == 75
-    assert str(error) == (
-        "stopped by SIGTERM after update 12, which is saved; run the same command again to continue"
-    )
 
 
 def test_sigint_is_stored_and_a_second_one_interrupts_immediately() -> None:
