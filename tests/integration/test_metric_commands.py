@@ -203,7 +203,8 @@ def test_a_recipe_runs_no_program(command: str, tmp_path: Path) -> None:
 def test_the_command_line_adds_programs_to_a_printed_recipe(texts: Path) -> None:
     arguments = ("score", "--metric", "none", "--metric-command", RATIO)
     printed = nmtkit_in_text(*arguments, "--print-config")
-    assert printed.stderr == "nmtkit: warning: --metric-command: not printed; give it again\n"
+    (warning,) = printed.stderr.splitlines()
+    assert warning.startswith("nmtkit: warning: --metric-command: not printed")
     (texts / "recipe.toml").write_text(printed.stdout, "utf-8")
     texts_to_score = ("--reference", texts / "reference", texts / "system")
     again = ("score", "--config", texts / "recipe.toml", "--metric-command", RATIO)
