@@ -114,6 +114,6 @@ def test_a_program_as_a_metric_imports_its_neighbours(files: Path) -> None:
     (files / "metric/neighbour.py").write_text("SCORE = 2.5", encoding="ascii")
     program = "import sys, neighbour\nfor _ in sys.stdin: print(neighbour.SCORE)"
     (files / "metric/program.py").write_text(program, encoding="ascii")
-    command = shlex.quote(f"own={sys.executable} metric/program.py")
+    command = shlex.quote(f"own={shlex.quote(sys.executable)} metric/program.py")
     done = nmtkit(files, f"score train.de --reference train.de --metric-command {command}")
     assert "2.5" in done.stdout
