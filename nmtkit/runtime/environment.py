@@ -15,10 +15,11 @@ from pathlib import Path
 from nmtkit.errors import ConfigError
 from nmtkit.runtime.processor import processor_instructions, processor_name
 
-SPIN_COUNT = 1000
-"""Rounds in which a thread of libgomp looks for work before it sleeps; about 10 microseconds.
+SPIN_COUNT = 3000
+"""Rounds in which a thread of libgomp looks for work before it sleeps; about 30 microseconds.
 
-With libgomp's default of 300 000, threads that wait for others hold cores which these need.
+With libgomp's default of 300 000, threads that wait for others hold cores which these need. With
+1 000, decoding on a quiet machine is slower (docs/performance.md).
 """
 
 _WAITING = {
