@@ -1,9 +1,9 @@
 """The memory search finds the largest micro-batches that fit, by the worst cases of the data."""
 
-import multiprocessing
 import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 
 import numpy as np
@@ -302,8 +302,8 @@ def take_room(weight_decay: float) -> None:
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_memory_for_moments_is_really_allocated(weight_decay: float) -> None:
-    """In a new process: this one may have free memory of earlier tests."""
-    process = multiprocessing.get_context("spawn").Process(target=take_room, args=(weight_decay,))
+    """In a new process: this one, or a fork of it, may have free memory of earlier tests."""
+    process = SpawnContext().Process(target=take_room, args=(weight_decay,))
     process.start()
     process.join()
     assert process.exitcode == 0
