@@ -111,9 +111,6 @@ class Constraints(Constraint):
             if constraint.demands:
                 constraint.apply(sums, prefixes)
 
-    def exempt(self, position: int) -> Tensor | None:
-        """Return None: the tokens are exempt from these constraints only."""
-
     def proposals(self) -> Tensor | None:
         """Return all proposals, next to each other."""
         found = [one for one in (each.proposals() for each in self._constraints) if one is not None]

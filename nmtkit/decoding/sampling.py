@@ -107,7 +107,7 @@ class Samples:
         log_probs = logits.log_softmax(-1, dtype=torch.float32)
         is_last = self._max_lengths <= position + 1
         prefixes = self._ids[:, : logits.shape[1]]
-        allowed = _constrained(log_probs, prefixes, is_last, self.constraints)
+        allowed = _constrained(log_probs, prefixes, self.constraints)
         shape = (-1, self.width, -1)
         uniform = _uniform(self._spec.seed, self._keys, position, self.width)
         tokens = _draw(allowed.expand(shape), self._spec.config, uniform)
@@ -131,16 +131,14 @@ class Samples:
         self.tokens = self.tokens[sentences]
 
 
-def _constrained(
-    log_probs: Tensor, ids: Tensor, is_last: Tensor, constraints: Constraints | None
-) -> Tensor:
+def _constrained(log_probs: Tensor, ids: Tensor, constraints: Constraints | None) -> Tensor:
     """Return the log-probabilities (B, W, V) of permitted tokens; IMPOSSIBLE for others."""
     allowed = log_probs.clone()
     allowed[:, :, BOS_ID] = IMPOSSIBLE
     if constraints is not None:
         constraints.apply(allowed, ids)
         # If the constraints leave no token, the end symbol is permitted: a token must be drawn.
-        is_stuck = (allowed == IMPOSSIBLE).all(-1) | is_last[:, None]
+        is_stuck = (allowed == IMPOSSIBLE).all(-1)
         ends = torch.where(is_stuck, log_probs[:, :, EOS_ID], allowed[:, :, EOS_ID])
         allowed[:, :, EOS_ID] = ends
     return allowed
